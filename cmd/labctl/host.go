@@ -1,0 +1,163 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/event"
+	"k8slab/lab/host"
+	"k8slab/lab/image"
+)
+
+func (a *app) hostCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "host",
+		Short: "Show what this computer can run",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			abilities := host.Probe()
+			return a.print(abilities, func(w io.Writer) { _, _ = fmt.Fprint(w, abilities) })
+		},
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use:   "exec -- COMMAND...",
+		Short: "Run a command on this computer where the lab's libvirt daemon and network are",
+		Long: `Run a command where the lab's libvirt daemon and network are, for example:
+  labctl host exec -- virsh -c lxc:///system list`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, _, err := a.lab()
+			if err != nil {
+				return err
+			}
+			h, err := l.Host()
+			if err != nil {
+				return err
+			}
+			return a.program(cmd, h.Enter(args))
+		},
+	}, a.installCommand(), serveCommand())
+	return cmd
+}
+
+func (a *app) installCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "install",
+		Short: "Install the Debian or Ubuntu packages that the lab needs (up does it too)",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			events := event.NewStream(a.sinks()...)
+			defer func() { _ = events.Close() }()
+			for _, uri := range []string{host.Containers, host.VirtualMachines} {
+				if err := host.Install(cmd.Context(), uri, image.Packages(), events); err != nil {
+					return err
+				}
+			}
+			return nil
+		},
+	}
+}
+
+// serveCommand is how labctl starts itself as the lab's serving process.
+func serveCommand() *cobra.Command {
+	var dir string
+	cmd := &cobra.Command{
+		Use:    "serve",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return host.Serve(dir) },
+	}
+	cmd.Flags().StringVar(&dir, "dir", "", "directory of the lab's own daemon")
+	return cmd
+}
+
+func (a *app) imageCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "image", Short: "Build, list and prune node images", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.imageBuildCommand(), a.imageListCommand(), a.imagePruneCommand())
+	return cmd
+}
+
+func (a *app) imageBuildCommand() *cobra.Command {
+	var disk bool
+	cmd := &cobra.Command{
+		Use:   "build",
+		Short: "Build the node image of cluster.yaml's Kubernetes version, unless the cache has it",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			labnode, err := besideSelf("labnode")
+			if err != nil {
+				return err
+			}
+			events := event.NewStream(a.sinks()...)
+			defer func() { _ = events.Close() }()
+			if err := host.Install(cmd.Context(), host.Containers, image.Packages(), events); err != nil {
+				return err
+			}
+			img, err := image.Build(cmd.Context(), image.Spec{KubernetesVersion: c.Kubernetes.Version, Labnode: labnode}, events)
+			if err == nil && disk {
+				_, err = img.BuildDisk(cmd.Context(), events)
+			}
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]string{"hash": img.Hash, "dir": img.Dir}, func(w io.Writer) { _, _ = fmt.Fprintln(w, img.Dir) })
+		},
+	}
+	cmd.Flags().BoolVar(&disk, "disk", false, "also the disk for virtual machines")
+	return cmd
+}
+
+func (a *app) imageListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List what the cache has: images and the parts that they are made of",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			entries, err := image.List()
+			if err != nil {
+				return err
+			}
+			return a.print(entries, func(w io.Writer) { printEntries(w, entries) })
+		},
+	}
+}
+
+func (a *app) imagePruneCommand() *cobra.Command {
+	var age time.Duration
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove images and parts that were not used for a while; images of labs that exist stay",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			used, err := lab.ImagesInUse()
+			if err != nil {
+				return err
+			}
+			entries, err := image.Prune(time.Now().Add(-age), func(path string) bool { return slices.Contains(used, path) })
+			if err != nil {
+				return err
+			}
+			return a.print(entries, func(w io.Writer) { printEntries(w, entries) })
+		},
+	}
+	cmd.Flags().DurationVar(&age, "unused-for", 7*24*time.Hour, "how long unused")
+	return cmd
+}
+
+func printEntries(w io.Writer, entries []image.Entry) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, e := range entries {
+		_, _ = fmt.Fprintf(t, "%s\t%d MiB\tused %s\n", e.Name, e.Size>>20, e.Used.Format(time.DateTime))
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,143 @@
+// labctl creates, checks and removes a kubeadm lab on this computer. Results go to stdout, progress to stderr.
+// Exit status: 0 done, 1 failed with a named cause, 2 wrong usage or configuration, 130 interrupted.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/node"
+)
+
+// version is set by the build.
+var version = "devel"
+
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is main without the process. The first Ctrl-C cancels, and what runs cleans up; the second ends at once.
+func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+	go func() {
+		<-signals
+		cancel(errInterrupted)
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	return a.exitCode(ctx, root.ExecuteContext(ctx))
+}
+
+var errInterrupted = errors.New("interrupted; run the same command again to go on")
+
+// usageError is a mistake in how labctl was called.
+type usageError struct{ error }
+
+func (a *app) exitCode(ctx context.Context, err error) int {
+	var exit *node.ExitError
+	var status exitStatus
+	var usage usageError
+	var problems config.Problems
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		_, _ = fmt.Fprintln(a.stderr, "labctl:", errInterrupted)
+		return exitInterrupted
+	case a.passthrough && errors.As(err, &exit): // ssh and kubectl: the command's own status, it has said why
+		return exit.Status
+	}
+	_, _ = fmt.Fprintln(a.stderr, "labctl:", event.Redact(err.Error()))
+	if errors.As(err, &usage) || errors.As(err, &problems) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+// exitStatus ends labctl with this status and no further message.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// app is one call of labctl.
+type app struct {
+	stdin          *os.File
+	stdout, stderr io.Writer
+	file           string // -c
+	output         string // -o
+	verbose        bool
+	passthrough    bool
+}
+
+func (a *app) rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "labctl",
+		Short: "A lab of real multi-control-plane kubeadm clusters on libvirt",
+		Long: `labctl makes the kubeadm cluster that cluster.yaml describes out of libvirt machines on this computer, proves it healthy, and removes it again.
+
+Run "labctl up" to get a cluster, and again to verify it or to go on after an interruption.`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if a.output != "text" && a.output != "json" {
+				return usageError{fmt.Errorf("--output %q: use text or json", a.output)}
+			}
+			return nil
+		},
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	flags := root.PersistentFlags()
+	flags.StringVarP(&a.file, "config", "c", "cluster.yaml", "the lab's description")
+	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
+	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	root.AddCommand(
+		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.sshCommand(), a.logsCommand(),
+		a.kubectlCommand(), a.kubeconfigCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
+	)
+	for _, cmd := range root.Commands() {
+		usageArgs(cmd)
+	}
+	return root
+}
+
+// usageArgs makes wrong arguments of the command and its children usage errors.
+func usageArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, child := range cmd.Commands() {
+		usageArgs(child)
+	}
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"k8slab/config"
+	"k8slab/lab"
+	"k8slab/lab/event"
+)
+
+// cluster reads cluster.yaml and shows its warnings.
+func (a *app) cluster() (*config.Cluster, error) {
+	c, warnings, err := config.Load(a.file)
+	for _, w := range warnings {
+		_, _ = fmt.Fprintln(a.stderr, "warning:", w)
+	}
+	return c, err
+}
+
+// lab opens the lab for a command that changes nothing or only looks.
+func (a *app) lab() (*lab.Lab, *config.Cluster, error) {
+	c, err := a.cluster()
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := lab.New(c, lab.Options{})
+	return l, c, err
+}
+
+// watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages.
+func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string, err error) {
+	c, err := a.cluster()
+	if err != nil {
+		return nil, nil, "", err
+	}
+	if log, err = lab.RunLog(c.Name, verb); err != nil {
+		return nil, nil, "", err
+	}
+	file, err := event.File(log)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	events := event.NewStream(append(a.sinks(), file)...)
+	labnode, err := besideSelf("labnode")
+	if err != nil {
+		return nil, nil, "", err
+	}
+	l, err = lab.New(c, lab.Options{Events: events, Labnode: labnode})
+	return l, events.Close, log, err
+}
+
+// sinks are the views of the events: live lines on a terminal, plain lines elsewhere, the stream itself for -o json.
+func (a *app) sinks() []event.Sink {
+	if a.output == "json" {
+		return []event.Sink{event.JSON(a.stdout)}
+	}
+	f, ok := a.stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) || a.verbose {
+		return []event.Sink{event.Plain(a.stderr), event.Summary(a.stderr)}
+	}
+	width := func() int {
+		w, _, err := term.GetSize(int(f.Fd()))
+		if err != nil {
+			return 80
+		}
+		return w
+	}
+	return []event.Sink{event.Terminal(a.stderr, width), event.Summary(a.stderr)}
+}
+
+// besideSelf is the path of another of the lab's binaries: make puts them into one directory.
+func besideSelf(name string) (string, error) {
+	self, err := os.Executable()
+	return filepath.Join(filepath.Dir(self), name), err
+}
+
+// print writes a result: JSON, or what text writes.
+func (a *app) print(v any, text func(io.Writer)) error {
+	if a.output == "json" {
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		return enc.Encode(v)
+	}
+	text(a.stdout)
+	return nil
+}
+
+// nodeNames completes a node of cluster.yaml.
+func (a *app) nodeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveDefault
+	}
+	c, _, err := config.Load(a.file)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, n := range c.Members() {
+		names = append(names, n.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

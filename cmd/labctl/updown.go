@@ -1,0 +1,174 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+)
+
+func (a *app) upCommand() *cobra.Command {
+	var until string
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Bring the lab from whatever state it is in to a proven healthy cluster",
+		Long: `Make the machines, form the cluster and prove it healthy. Installs missing packages on Debian and Ubuntu (as root) and builds the node image first if needed.
+What is there already is verified, not made again: after an interruption, run it again. A lab that fails is left as it is, to be looked at.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			stage, err := lab.ParseStage(until)
+			if err != nil {
+				return usageError{err}
+			}
+			l, finish, log, err := a.watched("up")
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			err = l.Up(cmd.Context(), stage)
+			if err := errors.Join(err, finish()); err != nil {
+				return fmt.Errorf("%w\nThe lab is left as it is. Log: %s. Try `labctl status`, or `labctl up` again; `labctl down` removes it", err, log)
+			}
+			a.reportChanges(l)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan")
+	var stages []string
+	for _, s := range lab.Stages {
+		stages = append(stages, string(s))
+	}
+	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().Bool("keep", true, "leave a lab that failed as it is; --keep=false removes it")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		err := run(cmd, args)
+		if keep, _ := cmd.Flags().GetBool("keep"); err == nil || keep || cmd.Context().Err() != nil {
+			return err
+		}
+		var usage usageError
+		if errors.As(err, &usage) {
+			return err
+		}
+		return errors.Join(err, a.down(cmd))
+	}
+	return cmd
+}
+
+// reportChanges says what up did to a lab that was there: nothing, or how much.
+func (a *app) reportChanges(l *lab.Lab) {
+	changes := l.Changes()
+	if len(changes) == 0 {
+		_, _ = fmt.Fprintln(a.stderr, "verified: healthy, nothing changed")
+		return
+	}
+	if a.verbose {
+		for _, c := range changes {
+			_, _ = fmt.Fprintln(a.stderr, "changed:", c)
+		}
+	}
+}
+
+func (a *app) downCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "down",
+		Short: "Remove everything that the lab made on this computer",
+		Long:  "Remove the lab's machines, disks, network, keys and its libvirt daemon. The node image stays in the cache (`labctl image prune`).",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.down(cmd) },
+	}
+}
+
+func (a *app) down(cmd *cobra.Command) error {
+	l, finish, log, err := a.watched("down")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	err = l.Down(cmd.Context())
+	if err := errors.Join(err, finish()); err != nil {
+		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)
+	}
+	return nil
+}
+
+func (a *app) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan",
+		Short: "Print what up would do",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			c, err := a.cluster()
+			if err != nil {
+				return err
+			}
+			steps := lab.NewPlan(c)
+			return a.print(steps, func(w io.Writer) {
+				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+				for _, s := range steps {
+					after := ""
+					if s.After != "" {
+						after = " (after " + s.After + ")"
+					}
+					_, _ = fmt.Fprintf(t, "%s\t%s\t%s%s\n", s.Stage, s.Node, s.Action, after)
+				}
+				_ = t.Flush()
+			})
+		},
+	}
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show the lab's machines, nodes and etcd members; exit 1 unless it is healthy",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, _, err := a.lab()
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			s, err := l.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := a.print(s, func(w io.Writer) { printStatus(w, s) }); err != nil {
+				return err
+			}
+			if !s.Healthy {
+				return exitStatus(exitFailed)
+			}
+			return nil
+		},
+	}
+}
+
+func printStatus(w io.Writer, s lab.Status) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NODE\tROLE\tIP\tMACHINE\tREADY\tETCD\t")
+	for _, n := range s.Nodes {
+		ready := "no"
+		if n.Ready {
+			ready = "yes"
+		}
+		etcd := n.Etcd
+		if etcd != "none" && !n.Started {
+			etcd += ", not started"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, ready, etcd, n.Note)
+	}
+	_ = t.Flush()
+	if s.Healthy {
+		_, _ = fmt.Fprintln(w, "healthy")
+		return
+	}
+	_, _ = fmt.Fprintln(w, "not healthy:")
+	for _, p := range s.Problems {
+		_, _ = fmt.Fprintln(w, "  "+p)
+	}
+}

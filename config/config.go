@@ -1,0 +1,153 @@
+// Package config turns cluster.yaml into a Cluster: it applies the defaults,
+// accepts only known keys, and reports every problem at once with its line.
+// It looks at nothing but the file: whether the host can run it is not its job.
+package config
+
+import "net/netip"
+
+// Cluster is one cluster.yaml, complete with defaults and valid throughout.
+type Cluster struct {
+	// Name is an RFC 1123 label of at most 20 characters; default "lab".
+	// It prefixes the names of domains and bridges.
+	Name       string     `yaml:"name"`
+	Kubernetes Kubernetes `yaml:"kubernetes"`
+	Libvirt    Libvirt    `yaml:"libvirt"`
+	Network    Network    `yaml:"network"`
+	Resources  Resources  `yaml:"resources"`
+	// Nodes are in file order, those with Onboard included.
+	Nodes  []Node `yaml:"nodes"`
+	Tuning Tuning `yaml:"tuning"`
+}
+
+// Kubernetes says what is installed on the nodes.
+type Kubernetes struct {
+	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3.
+	Version string `yaml:"version"`
+}
+
+// Libvirt says which libvirt runs the machines.
+type Libvirt struct {
+	// URI is auto, qemu:///system or lxc:///system; default auto.
+	URI string `yaml:"uri"`
+}
+
+// Network holds the address ranges; all are IPv4 and none overlaps another.
+type Network struct {
+	// CIDR is the machines' network, /8 to /28; default 10.30.0.0/24.
+	CIDR netip.Prefix `yaml:"cidr"`
+	// VirtualIP is the API server's shared address, inside CIDR and no
+	// node's; default the 10th address of CIDR (10.30.0.10).
+	VirtualIP netip.Addr `yaml:"virtual_ip"`
+	// PodSubnet is /8 to /24 with a /24 for every node; default 10.244.0.0/16.
+	PodSubnet netip.Prefix `yaml:"pod_subnet"`
+	// ServiceSubnet is /12 to /28; default 10.96.0.0/16.
+	ServiceSubnet netip.Prefix `yaml:"service_subnet"`
+	// CNI is flannel, the default and only choice.
+	CNI string `yaml:"cni"`
+}
+
+// Gateway is the first host address of CIDR: the libvirt network's own.
+func (n Network) Gateway() netip.Addr { return n.CIDR.Masked().Addr().Next() }
+
+// Resources sizes the machines of each role.
+type Resources struct {
+	ControlPlane Resource `yaml:"control_plane"`
+	Worker       Resource `yaml:"worker"`
+}
+
+// Resource sizes one machine.
+type Resource struct {
+	// CPUs is a number of virtual CPUs, at least 1; default 2.
+	CPUs int `yaml:"cpus"`
+	// Memory is in MiB. Control plane: at least 1700, default 4096.
+	// Worker: at least 1024, default 2048.
+	Memory int `yaml:"memory"`
+	// Disk is in GiB, at least 5; default 20.
+	Disk int `yaml:"disk"`
+}
+
+// Role is what a node does in the cluster.
+type Role string
+
+// The accepted roles.
+const (
+	ControlPlane Role = "control-plane"
+	Worker       Role = "worker"
+)
+
+// Node is one machine; Name, Role and IP are required.
+type Node struct {
+	// Name is an RFC 1123 label of at most 63 characters, unique in the file.
+	Name string `yaml:"name"`
+	Role Role   `yaml:"role"`
+	// IP is an IPv4 address in Network.CIDR, unique in the file.
+	IP netip.Addr `yaml:"ip"`
+	// Onboard keeps the node out of `up`; it joins later. Default false.
+	Onboard bool `yaml:"onboard"`
+}
+
+// Tuning bounds the waiting. Times are in seconds, from 1 to 86400 (a day);
+// attempts are counts, from 1 to 100.
+type Tuning struct {
+	// JoinMaxWaitSeconds is the longest wait for the cluster to be ready to
+	// take a joining node; default 1200.
+	JoinMaxWaitSeconds int `yaml:"join_max_wait_seconds"`
+	// CPJoinRetryAttempts is how often one control plane tries to join;
+	// default 8.
+	CPJoinRetryAttempts int `yaml:"cp_join_retry_attempts"`
+	// CPJoinRetrySleepSeconds is the pause after the first failed try;
+	// default 10.
+	CPJoinRetrySleepSeconds int `yaml:"cp_join_retry_sleep_seconds"`
+	// CPJoinRetryMaxSleepSeconds is the longest pause between two tries, not
+	// below CPJoinRetrySleepSeconds; default 120.
+	CPJoinRetryMaxSleepSeconds int `yaml:"cp_join_retry_max_sleep_seconds"`
+	// CPJoinRetryMaxTotalSeconds is the time for all tries and pauses of one
+	// control plane, not below JoinMaxWaitSeconds; default 2400.
+	CPJoinRetryMaxTotalSeconds int `yaml:"cp_join_retry_max_total_seconds"`
+	// CPStabilizeTimeoutSeconds is the longest wait for a joined control
+	// plane to become healthy; default 900.
+	CPStabilizeTimeoutSeconds int `yaml:"cp_stabilize_timeout_seconds"`
+	// WorkerJoinTimeoutSeconds is the longest one try of a worker may take;
+	// default 300.
+	WorkerJoinTimeoutSeconds int `yaml:"worker_join_timeout_seconds"`
+	// WorkerJoinRetryAttempts is how often one worker tries to join;
+	// default 3.
+	WorkerJoinRetryAttempts int `yaml:"worker_join_retry_attempts"`
+}
+
+// ControlPlanes lists the control planes in file order, without the onboard ones.
+func (c *Cluster) ControlPlanes() []Node { return c.withRole(ControlPlane) }
+
+// Workers lists the workers in file order, without the onboard ones.
+func (c *Cluster) Workers() []Node { return c.withRole(Worker) }
+
+// Members lists the control planes, then the workers, without the onboard ones.
+func (c *Cluster) Members() []Node { return append(c.ControlPlanes(), c.Workers()...) }
+
+func (c *Cluster) withRole(r Role) []Node {
+	var nodes []Node
+	for _, n := range c.Nodes {
+		if n.Role == r && !n.Onboard {
+			nodes = append(nodes, n)
+		}
+	}
+	return nodes
+}
+
+// Node finds a node by name, the onboard ones included.
+func (c *Cluster) Node(name string) (Node, bool) {
+	for _, n := range c.Nodes {
+		if n.Name == name {
+			return n, true
+		}
+	}
+	return Node{}, false
+}
+
+// Resource is the size of a machine with role r.
+func (c *Cluster) Resource(r Role) Resource {
+	if r == ControlPlane {
+		return c.Resources.ControlPlane
+	}
+	return c.Resources.Worker
+}

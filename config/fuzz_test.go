@@ -1,0 +1,64 @@
+package config
+
+import (
+	"net/netip"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+)
+
+// safe is what shells, paths and XML take literally.
+var safe = regexp.MustCompile(`\A[a-z0-9.-]+\z`)
+
+func FuzzParse(f *testing.F) {
+	for _, path := range []string{"../cluster.yaml", "testdata/small.yaml", "testdata/onboard.yaml", "testdata/broken.yaml"} {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	for _, s := range []string{"", "---\n---\n", "a: &a [*a, *a]", "<<: {a: b}", "? [a]\n: b", "nodes: [~, !x y]", "\x00", "name: \"a\\nb\"\n" + plane, strings.Repeat("[", 2000)} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		c, warnings, err := Parse("f", data)
+		if (c == nil) == (err == nil) {
+			t.Fatalf("cluster %v with error %v", c, err)
+		}
+		problems, _ := err.(Problems)
+		for _, p := range append(problems, warnings...) {
+			if strings.ContainsFunc(p.String(), unicode.IsControl) || p.Message == "" {
+				t.Errorf("not one clear line: %q", p.String())
+			}
+		}
+		if c != nil {
+			checkSafe(t, c)
+		}
+	})
+}
+
+func checkSafe(t *testing.T, c *Cluster) {
+	texts := []string{c.Name, c.Kubernetes.Version, c.Network.CNI}
+	addrs := map[netip.Addr]bool{c.Network.VirtualIP: true, c.Network.Gateway(): true}
+	for _, n := range c.Nodes {
+		texts = append(texts, n.Name, string(n.Role), n.IP.String())
+		if addrs[n.IP] || !c.Network.CIDR.Contains(n.IP) {
+			t.Errorf("node %s has the address %s", n.Name, n.IP)
+		}
+		addrs[n.IP] = true
+	}
+	for _, s := range texts {
+		if !safe.MatchString(s) {
+			t.Errorf("accepted the text %q", s)
+		}
+	}
+	if uri := c.Libvirt.URI; uri != "auto" && uri != "qemu:///system" && uri != "lxc:///system" {
+		t.Errorf("accepted the URI %q", uri)
+	}
+	if len(c.ControlPlanes()) == 0 {
+		t.Error("accepted a cluster without a control plane")
+	}
+}

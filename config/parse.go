@@ -1,0 +1,143 @@
+package config
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"io"
+	"io/fs"
+	"net/netip"
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxSize bounds the file: far above any real one, and small enough that a
+// wrong path (a disk image, a device) is refused at once.
+const maxSize = 64 << 10
+
+// Load reads and checks the file at path. A non-nil error is a Problems.
+func Load(path string) (*Cluster, []Warning, error) {
+	data, err := read(path)
+	if err == nil {
+		return Parse(path, data)
+	}
+	message := "cannot be read: " + err.Error()
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		// The path is already in front of the message.
+		message = "cannot be read: " + pathErr.Err.Error()
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		message = "no such file; `labctl -c FILE` names another"
+	}
+	return nil, nil, Problems{{File: path, Message: message}}
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	// One byte more than accepted, so that Parse sees the file is too large.
+	return io.ReadAll(io.LimitReader(f, maxSize+1))
+}
+
+// Parse checks the content of a file; the name is used only in messages. A
+// non-nil error is a Problems. Warnings are given with or without an error.
+func Parse(file string, data []byte) (*Cluster, []Warning, error) {
+	d := newDocument(file)
+	c := defaults()
+	if root := d.root(data); root != nil {
+		d.lines[""] = root.Line
+		d.decode("", root, reflect.ValueOf(c).Elem())
+		if !c.Network.VirtualIP.IsValid() {
+			c.Network.VirtualIP = offset(c.Network.CIDR, 10)
+		}
+		d.validate(c)
+	}
+	if len(d.problems) > 0 {
+		slices.SortStableFunc(d.problems, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
+		return nil, d.warnings, d.problems
+	}
+	return c, d.warnings, nil
+}
+
+// defaults is the cluster of a file that names only its nodes. The virtual
+// IP follows from the CIDR, so Parse sets it once that is known.
+func defaults() *Cluster {
+	return &Cluster{
+		Name:       "lab",
+		Kubernetes: Kubernetes{Version: "v1.36.3"},
+		Libvirt:    Libvirt{URI: "auto"},
+		Network: Network{
+			CIDR:          netip.MustParsePrefix("10.30.0.0/24"),
+			PodSubnet:     netip.MustParsePrefix("10.244.0.0/16"),
+			ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16"),
+			CNI:           "flannel",
+		},
+		Resources: Resources{
+			ControlPlane: Resource{CPUs: 2, Memory: 4096, Disk: 20},
+			Worker:       Resource{CPUs: 2, Memory: 2048, Disk: 20},
+		},
+		Tuning: Tuning{
+			JoinMaxWaitSeconds:         1200,
+			CPJoinRetryAttempts:        8,
+			CPJoinRetrySleepSeconds:    10,
+			CPJoinRetryMaxSleepSeconds: 120,
+			CPJoinRetryMaxTotalSeconds: 2400,
+			CPStabilizeTimeoutSeconds:  900,
+			WorkerJoinTimeoutSeconds:   300,
+			WorkerJoinRetryAttempts:    3,
+		},
+	}
+}
+
+// root is the value of the file's only document, or nil after a report.
+func (d *document) root(data []byte) *yaml.Node {
+	if len(data) > maxSize {
+		d.reportAt(0, "", "the file is larger than %d KiB; this is no cluster.yaml", maxSize>>10)
+		return nil
+	}
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	var first, second yaml.Node
+	err := decoder.Decode(&first)
+	if err == io.EOF || err == nil && isNull(first.Content[0]) {
+		d.reportAt(0, "", "the file is empty; it needs at least nodes with one control plane")
+		return nil
+	}
+	if err == nil {
+		err = decoder.Decode(&second)
+	}
+	switch {
+	case err == nil:
+		d.reportAt(second.Line, "", "a second document starts here; keep one cluster per file")
+	case err != io.EOF:
+		d.reportSyntax(err)
+	default:
+		return first.Content[0]
+	}
+	return nil
+}
+
+var yamlError = regexp.MustCompile(`^yaml: (?:line (\d+): )?(.*)`)
+
+// reportSyntax moves the line out of the parser's message to where all other
+// problems have it.
+func (d *document) reportSyntax(err error) {
+	line, message := 0, err.Error()
+	if m := yamlError.FindStringSubmatch(message); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		message = m[2]
+	}
+	near := ""
+	if line > 0 {
+		near = " at or near this line" // the parser is at times one line off
+	}
+	d.reportAt(line, "", "not valid YAML%s: %s", near, message)
+}

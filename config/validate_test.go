@@ -1,0 +1,149 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	tests := []struct {
+		name, want string // want is a part of the message, "" when accepted
+	}{
+		{"a", ""},
+		{"7", ""},
+		{"cp-1", ""},
+		{strings.Repeat("a", 20), ""},
+		{strings.Repeat("a", 64), "use at most"},
+		{"a;rm -rf /", "RFC 1123"},
+		{"<x>", "RFC 1123"},
+		{"$(id)", "RFC 1123"},
+		{"`id`", "RFC 1123"},
+		{"../x", "RFC 1123"},
+		{"a\nb", "RFC 1123"},
+		{"a\n", "RFC 1123"},
+		{"a.b", "RFC 1123"},
+		{"a_b", "RFC 1123"},
+		{"a'b", "RFC 1123"},
+		{"é", "RFC 1123"},
+		{"A", "RFC 1123"},
+		{"-a", "RFC 1123"},
+		{"a-", "RFC 1123"},
+	}
+	for _, tt := range tests {
+		files := map[string]string{
+			"name":          plane + "name: " + strconv.Quote(tt.name),
+			"nodes[0].name": strings.Replace(plane, "cp1", strconv.Quote(tt.name), 1),
+		}
+		for field, file := range files {
+			t.Run(field+" "+tt.name, func(t *testing.T) {
+				_, _, err := Parse("f", []byte(file))
+				if tt.want == "" {
+					if err != nil {
+						t.Errorf("got %v, want it accepted", err)
+					}
+					return
+				}
+				problems, _ := err.(Problems)
+				if len(problems) != 1 || problems[0].Field != field || !strings.Contains(problems[0].Message, tt.want) {
+					t.Errorf("got %v, want one problem of %s with %q", err, field, tt.want)
+				}
+			})
+		}
+	}
+}
+
+func TestNameLength(t *testing.T) {
+	runProblemTests(t, []problemTest{
+		{"cluster", plane + "name: " + strings.Repeat("a", 21), []string{`2: name: "aaaaaaaaaaaaaaaaaaaaa" has 21 characters; use at most 20`}},
+		{"node", strings.Replace(plane, "cp1", strings.Repeat("a", 63), 1), nil},
+		{"empty", plane + "name: ''", []string{`2: name: "" is no RFC 1123 label; use a-z, 0-9 and inner dashes, at most 20 characters`}},
+	})
+}
+
+func TestVersion(t *testing.T) {
+	tests := []struct {
+		name string
+		want bool
+	}{
+		{"v1.36.3", true}, {"v1.0.0", true}, {"v10.20.30", true},
+		{"1.36.3", false}, {"v1.36", false}, {"v1.36.3-rc.1", false}, {"v1.36.3\n", false},
+		{"v1.036.3", false}, {"v1.36.3.4", false}, {"latest", false}, {"", false}, {"v1.36.3;id", false},
+	}
+	for _, tt := range tests {
+		_, _, err := Parse("f", []byte(plane+"kubernetes: {version: "+strconv.Quote(tt.name)+"}"))
+		if got := err == nil; got != tt.want {
+			t.Errorf("%q: accepted %v, want %v (%v)", tt.name, got, tt.want, err)
+		}
+	}
+}
+
+func TestURI(t *testing.T) {
+	const remote = "remote libvirt is out of scope in this version, disks and networks are made on this host"
+	const unknown = "is no libvirt URI this version knows"
+	tests := []struct{ name, want string }{
+		{"auto", ""},
+		{"qemu:///system", ""},
+		{"lxc:///system", ""},
+		{"qemu:///session", "is a session libvirt, out of scope in this version: it may not create the network the nodes need"},
+		{"qemu+ssh://root@far/system", "has the transport +ssh: " + remote},
+		{"qemu+tls://far/system", "has the transport +tls: " + remote},
+		{"qemu+tcp://far/system", "has the transport +tcp: " + remote},
+		{"qemu://far/system", `has the host part "far": ` + remote},
+		{"qemu:///system?socket=/x", "has parameters, which are out of scope in this version"},
+		{"xen:///system", unknown},
+		{"system", unknown},
+		{"", unknown},
+		{"qemu:///system\n", unknown},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var want string
+			if tt.want != "" {
+				want = fmt.Sprintf("f:2: libvirt.uri: %q %s; use auto, qemu:///system or lxc:///system", tt.name, tt.want)
+			}
+			got := ""
+			if _, _, err := Parse("f", []byte(plane+"libvirt: {uri: "+strconv.Quote(tt.name)+"}")); err != nil {
+				got = err.Error()
+			}
+			if got != want {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
+func TestNumberProblems(t *testing.T) {
+	const r, tu = "2: resources.", "2: tuning."
+	runProblemTests(t, []problemTest{
+		{"control plane", plane + "resources: {control_plane: {cpus: 0, memory: 1699, disk: 4}}", []string{
+			r + "control_plane.cpus: 0 is out of range; use 1 to 256 CPUs",
+			r + "control_plane.memory: 1699 is out of range; use 1700 to 1048576 MiB",
+			r + "control_plane.disk: 4 is out of range; use 5 to 4096 GiB",
+		}},
+		{"worker", plane + "resources: {worker: {cpus: -1, memory: 1023, disk: 5000}}", []string{
+			r + "worker.cpus: -1 is out of range; use 1 to 256 CPUs",
+			r + "worker.memory: 1023 is out of range; use 1024 to 1048576 MiB",
+			r + "worker.disk: 5000 is out of range; use 5 to 4096 GiB",
+		}},
+		{"tuning low", plane + "tuning: {join_max_wait_seconds: 0, cp_join_retry_attempts: 0, cp_join_retry_sleep_seconds: 0, cp_join_retry_max_sleep_seconds: 0}", []string{
+			tu + "join_max_wait_seconds: 0 is out of range; use 1 to 86400 seconds",
+			tu + "cp_join_retry_attempts: 0 is out of range; use 1 to 100 attempts",
+			tu + "cp_join_retry_sleep_seconds: 0 is out of range; use 1 to 86400 seconds",
+			tu + "cp_join_retry_max_sleep_seconds: 0 is out of range; use 1 to 86400 seconds",
+		}},
+		{"tuning high", plane + "tuning: {cp_join_retry_max_total_seconds: 86401, cp_stabilize_timeout_seconds: 86401, worker_join_timeout_seconds: 86401, worker_join_retry_attempts: 101}", []string{
+			tu + "cp_join_retry_max_total_seconds: 86401 is out of range; use 1 to 86400 seconds",
+			tu + "cp_stabilize_timeout_seconds: 86401 is out of range; use 1 to 86400 seconds",
+			tu + "worker_join_timeout_seconds: 86401 is out of range; use 1 to 86400 seconds",
+			tu + "worker_join_retry_attempts: 101 is out of range; use 1 to 100 attempts",
+		}},
+		{"sleep order", plane + "tuning: {cp_join_retry_sleep_seconds: 9, cp_join_retry_max_sleep_seconds: 8}", []string{
+			tu + "cp_join_retry_max_sleep_seconds: 8 is below tuning.cp_join_retry_sleep_seconds; use at least 9 seconds",
+		}},
+		{"total below wait", plane + "tuning: {join_max_wait_seconds: 2401}", []string{
+			tu + "cp_join_retry_max_total_seconds: 2400 (the default) is below tuning.join_max_wait_seconds; use at least 2401 seconds",
+		}},
+	})
+}

@@ -1,0 +1,91 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"k8slab/lab/host"
+	"k8slab/lab/machine"
+)
+
+// Down removes everything that the lab made on this computer. What it did not make stays. Interrupted, it is run again.
+func (l *Lab) Down(ctx context.Context) error {
+	release, err := lock(l.cluster.Name, "labctl down")
+	if err != nil {
+		return err
+	}
+	defer release()
+	step := l.events.Start("", "down", 0)
+	return step.End(l.down(ctx))
+}
+
+func (l *Lab) down(ctx context.Context) error {
+	if _, err := os.Stat(l.state.dir); os.IsNotExist(err) {
+		return nil
+	}
+	dir := l.state.path("libvirt")
+	if l.state.exists() {
+		if err := l.removeObjects(ctx, dir); err != nil {
+			return err
+		}
+	}
+	// Also after a run whose processes were all killed at once: what they left is found by the lab's name.
+	if err := host.Stop(ctx, dir); err != nil {
+		return err
+	}
+	if err := machine.RemovePartition(ctx, "k8slab-"+l.cluster.Name); err != nil {
+		return err
+	}
+	return os.RemoveAll(l.state.dir)
+}
+
+// removeObjects removes the lab's domains and network from the daemon that has them.
+func (l *Lab) removeObjects(ctx context.Context, dir string) error {
+	uri, err := l.resolveURI()
+	if err != nil {
+		return err
+	}
+	h, err := host.Connect(uri, dir)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
+	}
+	if err != nil {
+		return err
+	}
+	if err := l.attach(h); err != nil {
+		return err
+	}
+	defer l.machines.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("2m0s budget ran out"))
+	defer cancel()
+	machines, err := l.machines.List(ctx)
+	if err != nil {
+		if h.Own { // a hung daemon of our own is ended with everything in its namespace
+			return nil
+		}
+		return err
+	}
+	errs := make([]error, len(machines))
+	var wg sync.WaitGroup
+	for i, m := range machines {
+		wg.Go(func() {
+			step := l.events.Start(m.Node, "delete", 0)
+			errs[i] = step.End(l.machines.Delete(ctx, m.Node))
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	if err := l.machines.DeleteNetwork(ctx); err != nil {
+		var foreign *machine.ForeignError
+		if !errors.As(err, &foreign) {
+			return fmt.Errorf("network: %w", err)
+		}
+	}
+	return l.machines.DeleteAllDisks()
+}

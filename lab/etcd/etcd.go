@@ -1,0 +1,169 @@
+// Package etcd asks and changes the membership of one etcd cluster, over
+// connections the caller dials. It refuses a removal that would cost the quorum,
+// and neither waits for nor repairs anything.
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+)
+
+// callTimeout bounds one question to one member, connecting included.
+const callTimeout = 3 * time.Second
+
+// DialFunc opens a connection to a member's address.
+type DialFunc = func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Config says how to reach a cluster.
+type Config struct {
+	Endpoints     []string // https URLs; the members found there supply their own
+	CA, Cert, Key []byte   // PEM
+	Dial          DialFunc
+	Mutated       func(what string) // told of every change before it is asked for; may be nil
+}
+
+// Member is one entry of the cluster's member list.
+type Member struct {
+	ID         uint64
+	Name       string
+	PeerURLs   []string
+	ClientURLs []string
+	Learner    bool
+	Started    bool
+}
+
+// String names the member in errors; one that never started has no name.
+func (m Member) String() string {
+	if m.Name != "" {
+		return fmt.Sprintf("%s (%x)", m.Name, m.ID)
+	}
+	return fmt.Sprintf("%x at %v", m.ID, m.PeerURLs)
+}
+
+// Status is what a member says of itself.
+type Status struct {
+	Member      Member
+	Healthy     bool  // it answered as itself and follows or is a leader
+	Err         error // why it is not healthy
+	Leader      bool
+	LeaderID    uint64 // whom it takes for the leader
+	RaftIndex   uint64
+	RaftApplied uint64
+	RaftTerm    uint64
+	DBSize      int64
+	Version     string
+	Errors      []string // the alarms it knows of, its own and others', and its errors
+}
+
+// remote asks one member, found at an endpoint.
+type remote interface {
+	members(ctx context.Context, endpoint string) ([]Member, error)
+	status(ctx context.Context, endpoint string) (answer, error)
+	remove(ctx context.Context, endpoint string, id uint64) error
+}
+
+// answer is a member's reply about itself.
+type answer struct {
+	id, leader           uint64
+	index, applied, term uint64
+	dbSize               int64
+	version              string
+	errors               []string
+}
+
+// errNoMember is a remote's word that the member to change is not in the cluster.
+var errNoMember = errors.New("member not found")
+
+// Client talks to one cluster. It keeps no connections between calls, so none
+// can go stale while machines stop and start. It is safe for concurrent use.
+type Client struct {
+	remote  remote
+	mutated func(what string)
+	timeout time.Duration
+	closed  context.Context
+	close   context.CancelFunc
+
+	mu        sync.Mutex
+	endpoints []string // the one that answered last comes first
+}
+
+// New makes a client without connecting.
+func New(cfg Config) (*Client, error) {
+	r, err := newGRPC(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("make etcd client: %w", err)
+	}
+	return newClient(r, cfg.Endpoints, cfg.Mutated), nil
+}
+
+func newClient(r remote, endpoints []string, mutated func(string)) *Client {
+	if mutated == nil {
+		mutated = func(string) {}
+	}
+	closed, cancel := context.WithCancel(context.Background())
+	return &Client{
+		remote: r, mutated: mutated, timeout: callTimeout,
+		closed: closed, close: cancel, endpoints: slices.Clone(endpoints),
+	}
+}
+
+// Close ends the calls under way and fails later ones.
+func (c *Client) Close() error {
+	c.close()
+	return nil
+}
+
+// bound gives one call its time, and its end when the client is closed.
+func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	stop := context.AfterFunc(c.closed, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// Members lists the cluster's members as a quorum knows them, from the first
+// endpoint that can say.
+func (c *Client) Members(ctx context.Context) ([]Member, error) {
+	var failed error
+	for _, endpoint := range c.order() {
+		members, err := c.membersAt(ctx, endpoint)
+		if err == nil {
+			c.prefer(endpoint)
+			return members, nil
+		}
+		err = fmt.Errorf("at %s: %w", endpoint, err)
+		if failed != nil {
+			err = fmt.Errorf("%w; %w", failed, err)
+		}
+		failed = err
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, fmt.Errorf("list etcd members: %w", failed)
+}
+
+func (c *Client) membersAt(ctx context.Context, endpoint string) ([]Member, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	return c.remote.members(ctx, endpoint)
+}
+
+func (c *Client) order() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.endpoints)
+}
+
+// prefer asks an endpoint first from now on, so that a machine that is gone
+// costs its timeout once and not every time.
+func (c *Client) prefer(endpoint string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := slices.Index(c.endpoints, endpoint)
+	c.endpoints = slices.Insert(slices.Delete(c.endpoints, i, i+1), 0, endpoint)
+}

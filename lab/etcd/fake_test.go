@@ -1,0 +1,101 @@
+package etcd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// fakeRemote is a set of endpoints that answer only what they were told to; any
+// other call fails the test.
+type fakeRemote struct {
+	t        *testing.T
+	lists    map[string]func(ctx context.Context) ([]Member, error)
+	statuses map[string]func(ctx context.Context) (answer, error)
+	removals map[string]error // by "endpoint id"
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func newFake(t *testing.T) *fakeRemote {
+	return &fakeRemote{
+		t:        t,
+		lists:    map[string]func(context.Context) ([]Member, error){},
+		statuses: map[string]func(context.Context) (answer, error){},
+		removals: map[string]error{},
+	}
+}
+
+func (f *fakeRemote) called(call string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.calls = append(f.calls, call)
+}
+
+func (f *fakeRemote) members(ctx context.Context, endpoint string) ([]Member, error) {
+	f.called("members " + endpoint)
+	list, ok := f.lists[endpoint]
+	if !ok {
+		f.t.Errorf("unexpected member list at %s", endpoint)
+		return nil, fmt.Errorf("not told")
+	}
+	return list(ctx)
+}
+
+func (f *fakeRemote) status(ctx context.Context, endpoint string) (answer, error) {
+	f.called("status " + endpoint)
+	status, ok := f.statuses[endpoint]
+	if !ok {
+		f.t.Errorf("unexpected status at %s", endpoint)
+		return answer{}, fmt.Errorf("not told")
+	}
+	return status(ctx)
+}
+
+func (f *fakeRemote) remove(_ context.Context, endpoint string, id uint64) error {
+	call := fmt.Sprintf("%s %d", endpoint, id)
+	f.called("remove " + call)
+	err, ok := f.removals[call]
+	if !ok {
+		f.t.Errorf("unexpected removal %s", call)
+		return fmt.Errorf("not told")
+	}
+	return err
+}
+
+// member is a started voter "m<id>" at "https://m<id>:2379".
+func member(id uint64) Member {
+	return Member{ID: id, Name: fmt.Sprintf("m%d", id), Started: true,
+		PeerURLs: []string{fmt.Sprintf("https://m%d:2380", id)}, ClientURLs: []string{at(id)}}
+}
+
+func at(id uint64) string { return fmt.Sprintf("https://m%d:2379", id) }
+
+// cluster makes every member serve the list and answer as a follower of leader.
+func (f *fakeRemote) cluster(leader uint64, members ...Member) {
+	for _, m := range members {
+		if !m.Started {
+			continue
+		}
+		f.lists[at(m.ID)] = func(context.Context) ([]Member, error) { return slices.Clone(members), nil }
+		f.answer(m.ID, answer{id: m.ID, leader: leader, term: 2, version: "3.6.8"})
+	}
+}
+
+func (f *fakeRemote) answer(id uint64, a answer) {
+	f.statuses[at(id)] = func(context.Context) (answer, error) { return a, nil }
+}
+
+func (f *fakeRemote) down(id uint64) {
+	f.lists[at(id)] = func(context.Context) ([]Member, error) { return nil, fmt.Errorf("m%d is off", id) }
+	f.statuses[at(id)] = func(context.Context) (answer, error) { return answer{}, fmt.Errorf("m%d is off", id) }
+}
+
+func (f *fakeRemote) client(mutated func(string), endpoints ...string) *Client {
+	c := newClient(f, endpoints, mutated)
+	f.t.Cleanup(func() { c.Close() })
+	return c
+}

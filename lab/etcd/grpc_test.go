@@ -1,0 +1,183 @@
+package etcd
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+)
+
+// testPKI is one self-signed certificate that serves as CA, server and client.
+type testPKI struct{ ca, cert, key []byte }
+
+func newPKI(t *testing.T) testPKI {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.ParseIP("192.0.2.1")},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return testPKI{cert, cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})}
+}
+
+// fakeEtcd serves the three calls the client makes, over mutual TLS.
+type fakeEtcd struct {
+	pb.UnimplementedClusterServer
+	pb.UnimplementedMaintenanceServer
+	linearizable bool
+}
+
+func (f *fakeEtcd) MemberList(_ context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
+	f.linearizable = r.Linearizable
+	return &pb.MemberListResponse{Members: []*pb.Member{
+		{ID: 1, Name: "m1", PeerURLs: []string{"https://192.0.2.1:2380"}, ClientURLs: []string{"https://192.0.2.1:2379"}},
+		{ID: 2, PeerURLs: []string{"https://192.0.2.2:2380"}, IsLearner: true},
+	}}, nil
+}
+
+func (f *fakeEtcd) Status(context.Context, *pb.StatusRequest) (*pb.StatusResponse, error) {
+	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: 1}, Leader: 1, RaftIndex: 9, RaftAppliedIndex: 8,
+		RaftTerm: 2, DbSize: 7, Version: "3.6.8", Errors: []string{"memberID:1 alarm:NOSPACE "}}, nil
+}
+
+func (f *fakeEtcd) MemberRemove(_ context.Context, r *pb.MemberRemoveRequest) (*pb.MemberRemoveResponse, error) {
+	switch r.ID {
+	case 2:
+		return &pb.MemberRemoveResponse{}, nil
+	case 3:
+		return nil, rpctypes.ErrGRPCMemberNotFound
+	}
+	return nil, rpctypes.ErrGRPCUnhealthy
+}
+
+// startEtcd serves the fake on a port only the dial function knows.
+func startEtcd(t *testing.T, pki testPKI) (*fakeEtcd, DialFunc) {
+	t.Helper()
+	pair, err := tls.X509KeyPair(pki.cert, pki.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clients := x509.NewCertPool()
+	clients.AppendCertsFromPEM(pki.ca)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{
+		Certificates: []tls.Certificate{pair}, ClientCAs: clients, ClientAuth: tls.RequireAndVerifyClientCert})))
+	f := &fakeEtcd{}
+	pb.RegisterClusterServer(server, f)
+	pb.RegisterMaintenanceServer(server, f)
+	go server.Serve(listener)
+	t.Cleanup(server.Stop)
+	return f, func(ctx context.Context, network, address string) (net.Conn, error) {
+		if network != "tcp" || !strings.HasSuffix(address, ":2379") {
+			return nil, fmt.Errorf("dialled %s %s", network, address)
+		}
+		var d net.Dialer
+		return d.DialContext(ctx, "tcp", listener.Addr().String())
+	}
+}
+
+func noDial(context.Context, string, string) (net.Conn, error) { return nil, errOff }
+
+func TestOverTheWire(t *testing.T) {
+	pki := newPKI(t)
+	server, dial := startEtcd(t, pki)
+	c, err := New(Config{Endpoints: []string{"https://192.0.2.1:2379"}, CA: pki.ca, Cert: pki.cert, Key: pki.key, Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	statuses, err := c.Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !server.linearizable {
+		t.Error("the member list was not asked of a quorum")
+	}
+	if len(statuses) != 2 {
+		t.Fatalf("statuses %+v", statuses)
+	}
+	m1, m2 := statuses[0], statuses[1]
+	if !m1.Healthy || !m1.Leader || !m1.Member.Started || m1.RaftIndex != 9 || m1.RaftApplied != 8 || m1.RaftTerm != 2 || m1.DBSize != 7 || m1.Version != "3.6.8" || !slices.Equal(m1.Errors, []string{"memberID:1 alarm:NOSPACE"}) {
+		t.Errorf("first member %+v", m1)
+	}
+	if m2.Healthy || m2.Member.Started || !m2.Member.Learner {
+		t.Errorf("second member %+v", m2)
+	}
+	if err := c.Remove(t.Context(), 2); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWireRemoveErrors(t *testing.T) {
+	pki := newPKI(t)
+	_, dial := startEtcd(t, pki)
+	r, err := newGRPC(Config{Endpoints: []string{"https://192.0.2.1:2379"}, CA: pki.ca, Cert: pki.cert, Key: pki.key, Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.remove(t.Context(), "https://192.0.2.1:2379", 3); !errors.Is(err, errNoMember) {
+		t.Errorf("absent member: error %v", err)
+	}
+	if err := r.remove(t.Context(), "https://192.0.2.1:2379", 4); err == nil || !strings.Contains(err.Error(), "unhealthy cluster") {
+		t.Errorf("refused removal: error %v", err)
+	}
+}
+
+// TestWireFailuresKeepTheirCause covers a failed dial and a certificate made for
+// another host; neither may end as a timeout.
+func TestWireFailuresKeepTheirCause(t *testing.T) {
+	pki := newPKI(t)
+	_, dial := startEtcd(t, pki)
+	tests := []struct {
+		endpoint string
+		dial     DialFunc
+		want     string
+	}{
+		{"https://192.0.2.1:2379", noDial, errOff.Error()},
+		{"https://192.0.2.9:2379", dial, "192.0.2.9"},
+		{"unix:///tmp/socket", dial, "is not https"},
+	}
+	for _, tt := range tests {
+		r, err := newGRPC(Config{Endpoints: []string{"https://192.0.2.1:2379"}, CA: pki.ca, Cert: pki.cert, Key: pki.key, Dial: tt.dial})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err = r.members(ctx, tt.endpoint)
+		if err == nil || !strings.Contains(err.Error(), tt.want) || ctx.Err() != nil {
+			t.Errorf("%s: error %v, want %q", tt.endpoint, err, tt.want)
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,140 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Status lists the members and asks each about itself. A member that cannot be
+// asked has its Err; the call fails only if there is no list.
+func (c *Client) Status(ctx context.Context) ([]Status, error) {
+	members, err := c.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	statuses := make([]Status, len(members))
+	var wg sync.WaitGroup
+	for i, m := range members {
+		wg.Go(func() { statuses[i] = c.memberStatus(ctx, m) })
+	}
+	wg.Wait()
+	return statuses, nil
+}
+
+func (c *Client) memberStatus(ctx context.Context, m Member) Status {
+	s := Status{Member: m}
+	a, err := c.askMember(ctx, m)
+	if err != nil {
+		s.Err = err
+		return s
+	}
+	s.Leader, s.LeaderID = a.leader == m.ID, a.leader
+	s.RaftIndex, s.RaftApplied, s.RaftTerm = a.index, a.applied, a.term
+	s.DBSize, s.Version, s.Errors = a.dbSize, a.version, a.errors
+	if a.leader == 0 {
+		s.Err = errors.New("knows no leader")
+	}
+	s.Healthy = s.Err == nil
+	return s
+}
+
+// askMember asks at the member's URLs in turn until it answers there.
+func (c *Client) askMember(ctx context.Context, m Member) (answer, error) {
+	if !m.Started {
+		return answer{}, errors.New("has not started")
+	}
+	err := errors.New("has no client URL")
+	for _, endpoint := range m.ClientURLs {
+		var a answer
+		if a, err = c.statusAt(ctx, endpoint); err != nil {
+			continue
+		}
+		// A machine made anew at the same address is not the member listed.
+		if a.id == m.ID {
+			return a, nil
+		}
+		err = fmt.Errorf("%s is answered by another member, %x", endpoint, a.id)
+	}
+	return answer{}, err
+}
+
+func (c *Client) statusAt(ctx context.Context, endpoint string) (answer, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	a, err := c.remote.status(ctx, endpoint)
+	if err != nil {
+		return answer{}, fmt.Errorf("ask %s for its status: %w", endpoint, err)
+	}
+	return a, nil
+}
+
+// Healthy returns nil when every member is a started voter that answers, all
+// agree on a leader among them, and none knows of an alarm. Otherwise its error
+// names each problem.
+func (c *Client) Healthy(ctx context.Context) error {
+	statuses, err := c.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if problems := problemsOf(statuses); len(problems) > 0 {
+		return errors.New("etcd is not healthy: " + strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func problemsOf(statuses []Status) []string {
+	if len(statuses) == 0 {
+		return []string{"it has no members"}
+	}
+	var problems []string
+	for _, s := range statuses {
+		if s.Err != nil {
+			problems = append(problems, fmt.Sprintf("member %s: %v", s.Member, s.Err))
+		}
+		if s.Member.Learner {
+			problems = append(problems, fmt.Sprintf("member %s: is a learner", s.Member))
+		}
+	}
+	problems = append(problems, leaderProblems(statuses)...)
+	return append(problems, alarmProblems(statuses)...)
+}
+
+func leaderProblems(statuses []Status) []string {
+	var leader *Status // the first member that has a say
+	for i, s := range statuses {
+		switch {
+		case !s.Healthy:
+		case leader == nil:
+			leader = &statuses[i]
+		case s.LeaderID != leader.LeaderID:
+			return []string{fmt.Sprintf("members disagree on the leader: %s says %x, %s says %x",
+				leader.Member, leader.LeaderID, s.Member, s.LeaderID)}
+		}
+	}
+	if leader == nil {
+		return []string{"no member knows a leader"}
+	}
+	if !slices.ContainsFunc(statuses, func(s Status) bool { return s.Member.ID == leader.LeaderID }) {
+		return []string{fmt.Sprintf("the leader %x is not a member", leader.LeaderID)}
+	}
+	return nil
+}
+
+// alarmProblems lists each alarm once: every member repeats those of all.
+func alarmProblems(statuses []Status) []string {
+	var problems []string
+	seen := map[string]bool{}
+	for _, s := range statuses {
+		for _, e := range s.Errors {
+			if !seen[e] {
+				seen[e] = true
+				problems = append(problems, fmt.Sprintf("%s (reported by %s)", e, s.Member))
+			}
+		}
+	}
+	return problems
+}

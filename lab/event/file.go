@@ -1,0 +1,51 @@
+package event
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+type file struct {
+	*jsonLines
+	f *os.File
+}
+
+// File appends JSON lines to a file that only its owner can read, and creates
+// the file and its directories when they are missing. It refuses a symbolic
+// link in the file's place, and anything else that is not a regular file.
+func File(path string) (Sink, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, fmt.Errorf("run log: %w", err)
+	}
+	// Without O_NONBLOCK, opening a planted fifo would wait for its reader.
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+	f, err := os.OpenFile(path, flags, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("run log: %w", err)
+	}
+	if err := makePrivate(f); err != nil {
+		return nil, errors.Join(fmt.Errorf("run log %s: %w", path, err), f.Close())
+	}
+	return &file{jsonLines: &jsonLines{out: newOutput(f)}, f: f}, nil
+}
+
+func makePrivate(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return errors.New("not a regular file")
+	}
+	if info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	return f.Chmod(0o600)
+}
+
+func (f *file) Close() error {
+	return errors.Join(f.jsonLines.Close(), f.f.Close())
+}

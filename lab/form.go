@@ -1,0 +1,330 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// tokenTTL is the life of a bootstrap token. Each is deleted as soon as its join has ended.
+const tokenTTL = 30 * time.Minute
+
+// forming is the making of a cluster out of booted machines.
+type forming struct {
+	lab            *Lab
+	facts          map[string]facts
+	view           *view
+	certificateKey string // "" until a control plane has to join
+	mu             sync.Mutex
+}
+
+func (c *forming) close() {
+	if c.view != nil {
+		c.view.close()
+	}
+}
+
+// initialise gets a control plane that runs the cluster: the first one that has joined, or a new cluster on the first of cluster.yaml.
+func (c *forming) initialise(ctx context.Context) error {
+	l := c.lab
+	if err := c.finishRunning(ctx); err != nil {
+		return err
+	}
+	joined := c.joinedControlPlanes()
+	if len(joined) == 0 {
+		first := l.cluster.ControlPlanes()[0]
+		if err := c.kubeadmInit(ctx, first); err != nil {
+			return err
+		}
+		joined = []config.Node{first}
+	}
+	var err error
+	if c.view, err = l.openView(ctx, joined[0], joined); err != nil {
+		return err
+	}
+	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), 100*time.Millisecond, c.view.kube.Ready)
+	if err != nil {
+		return fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
+	}
+	return l.saveKubeconfig(c.view)
+}
+
+func (c *forming) stabilize() time.Duration {
+	return time.Duration(c.lab.cluster.Tuning.CPStabilizeTimeoutSeconds) * time.Second
+}
+
+func (c *forming) joinBudget() time.Duration {
+	return time.Duration(c.lab.cluster.Tuning.JoinMaxWaitSeconds) * time.Second
+}
+
+// finishRunning waits for a kubeadm that an earlier, killed run left at work. Whether it succeeded, the node's facts then say.
+func (c *forming) finishRunning(ctx context.Context) error {
+	return together(c.lab.cluster.Members(), func(n config.Node) error {
+		if !c.fact(n).running() {
+			return nil
+		}
+		step := c.lab.events.Start(n.Name, "kubeadm of an earlier run", c.joinBudget())
+		err := c.lab.awaitKubeadm(ctx, n.Name, c.joinBudget(), step)
+		if err != nil && ctx.Err() == nil { // its failure is repaired like any other
+			step.EndWith(err.Error())
+			err = nil
+		}
+		_ = step.End(err)
+		if err != nil {
+			return err
+		}
+		f, err := readFacts(ctx, c.lab.nodes[n.Name])
+		c.setFact(n, f)
+		return err
+	})
+}
+
+func (c *forming) fact(n config.Node) facts {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.facts[n.Name]
+}
+
+func (c *forming) setFact(n config.Node, f facts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.facts[n.Name] = f
+}
+
+func (c *forming) joinedControlPlanes() []config.Node {
+	return slices.DeleteFunc(c.lab.cluster.ControlPlanes(), func(n config.Node) bool { return !c.fact(n).Joined })
+}
+
+func (c *forming) kubeadmInit(ctx context.Context, n config.Node) error {
+	l := c.lab
+	step := l.events.Start(n.Name, "kubeadm init", c.joinBudget())
+	if c.fact(n).Dirty {
+		step.Progress("cleaning up after an interrupted one")
+		if err := l.reset(ctx, n.Name); err != nil {
+			return step.End(err)
+		}
+	}
+	id, secret := kube.NewToken()
+	var err error
+	if c.certificateKey, err = newCertificateKey(); err != nil {
+		return step.End(err)
+	}
+	if err := l.runKubeadm(ctx, n.Name, "init", l.initDocuments(n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
+		return step.End(err)
+	}
+	f, err := readFacts(ctx, l.nodes[n.Name])
+	c.setFact(n, f)
+	return step.End(err)
+}
+
+// addons deploys the pod network and the probe, unless the cluster has them as they should be.
+func (c *forming) addons(ctx context.Context) error {
+	manifest, err := c.lab.manifests()
+	if err != nil {
+		return err
+	}
+	current, err := c.view.kube.UpToDate(ctx, manifest)
+	if err != nil || current {
+		return err
+	}
+	step := c.lab.events.Start("", "add-ons", time.Minute)
+	return step.End(wait.For(ctx, "the API server to take the add-ons", time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
+		return c.view.kube.Apply(ctx, manifest)
+	}))
+}
+
+// join gets every node into the cluster: control planes one after another, and the workers together beside them.
+func (c *forming) join(ctx context.Context) error {
+	nodes, err := c.view.kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	outside := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return c.isMember(n, nodes) })
+	if len(outside) == 0 {
+		return nil
+	}
+	hash, err := kube.CACertHash(c.view.config)
+	if err != nil {
+		return err
+	}
+	var controlPlanes, workers []config.Node
+	for _, n := range outside {
+		if n.Role == config.ControlPlane {
+			controlPlanes = append(controlPlanes, n)
+		} else {
+			workers = append(workers, n)
+		}
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- together(workers, func(n config.Node) error { return c.joinNode(ctx, n, hash) }) }()
+	var errs []error
+	for _, n := range controlPlanes {
+		// The next one would meet what this one left: it waits for the repair.
+		if err := c.joinNode(ctx, n, hash); err != nil {
+			errs = append(errs, err)
+			break
+		}
+	}
+	return errors.Join(append(errs, <-failed)...)
+}
+
+// isMember tells whether the node is in this cluster: kubeadm finished there, for this cluster's CA, and its Node is this machine's.
+func (c *forming) isMember(n config.Node, nodes []kube.Node) bool {
+	f, reference := c.fact(n), c.fact(c.joinedControlPlanes()[0])
+	if !f.Joined || f.CA != reference.CA {
+		return false
+	}
+	return slices.ContainsFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name && k.MachineID == f.Machine })
+}
+
+func (c *forming) joinNode(ctx context.Context, n config.Node, caHash string) error {
+	l := c.lab
+	budget := c.joinBudget()
+	step := l.events.Start(n.Name, "kubeadm join", budget)
+	if err := c.clean(ctx, n); err != nil {
+		return step.End(err)
+	}
+	key := ""
+	if n.Role == config.ControlPlane {
+		step.Progress("waiting until every etcd member is a healthy voter")
+		err := wait.For(ctx, "etcd before "+n.Name+" joins", c.stabilize(), 100*time.Millisecond, c.view.etcd.Healthy)
+		if err != nil {
+			return step.End(err)
+		}
+		if key, err = c.uploadedKey(ctx); err != nil {
+			return step.End(err)
+		}
+	}
+	token, err := c.token(ctx, n)
+	if err != nil {
+		return step.End(err)
+	}
+	err = l.runKubeadm(ctx, n.Name, "join", l.joinDocuments(n, token, caHash, key), budget, step)
+	// Deleted also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err = errors.Join(err, c.view.kube.DeleteBootstrapToken(after, token))
+	if err == nil {
+		var f facts
+		f, err = readFacts(ctx, l.nodes[n.Name])
+		c.setFact(n, f)
+	}
+	return step.End(err)
+}
+
+// clean removes what an earlier life of the node left: on the machine, in etcd, in the API, in this order, because kubeadm's reset needs
+// the Node to find the etcd member.
+func (c *forming) clean(ctx context.Context, n config.Node) error {
+	if f := c.fact(n); f.Dirty || f.Joined {
+		if err := c.lab.reset(ctx, n.Name); err != nil {
+			return err
+		}
+	}
+	if n.Role == config.ControlPlane {
+		members, err := c.view.etcd.Members(ctx)
+		if err != nil {
+			return err
+		}
+		for _, m := range members {
+			if ownsPeer(n, m) {
+				if err := c.view.etcd.Remove(ctx, m.ID); err != nil {
+					return fmt.Errorf("%s: its machine is new, but its earlier etcd member cannot be removed: %w", n.Name, err)
+				}
+			}
+		}
+	}
+	nodes, err := c.view.kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name }) {
+		return c.view.kube.DeleteNode(ctx, n.Name)
+	}
+	return nil
+}
+
+// ownsPeer tells whether the etcd member has the node's address.
+func ownsPeer(n config.Node, m etcd.Member) bool {
+	return slices.ContainsFunc(m.PeerURLs, func(u string) bool { return u == fmt.Sprintf("https://%s:2380", n.IP) })
+}
+
+// token makes a bootstrap token for one join attempt and waits until discovery can use it: kubeadm would look again only after 5 s.
+func (c *forming) token(ctx context.Context, n config.Node) (string, error) {
+	token, err := c.view.kube.CreateBootstrapToken(ctx, tokenTTL, tokenMark+"join of "+n.Name)
+	if err != nil {
+		return "", err
+	}
+	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", time.Minute, 50*time.Millisecond, func(ctx context.Context) error {
+		ok, err := c.view.kube.ClusterInfoHasJWS(ctx, token)
+		if err == nil && !ok {
+			err = errors.New("cluster-info has no signature for it yet")
+		}
+		return err
+	})
+	return token, err
+}
+
+// uploadedKey is the key of the certificates that are in the cluster for a control plane to fetch: init's own, or a new upload's.
+func (c *forming) uploadedKey(ctx context.Context) (string, error) {
+	if c.certificateKey != "" {
+		return c.certificateKey, nil
+	}
+	key, err := newCertificateKey()
+	if err != nil {
+		return "", err
+	}
+	from := c.joinedControlPlanes()[0]
+	text, err := marshalDocuments([]any{object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "certificateKey": key,
+		"localAPIEndpoint": object{"advertiseAddress": from.IP.String()}, "nodeRegistration": c.lab.registration(from),
+	}})
+	if err != nil {
+		return "", err
+	}
+	n := c.lab.nodes[from.Name]
+	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
+		return "", err
+	}
+	err = n.Run(ctx, node.Command{Argv: []string{"kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--skip-certificate-key-print", "--config", kubeadmConfig}})
+	err = errors.Join(err, n.Run(context.WithoutCancel(ctx), node.Command{Argv: []string{"rm", "-f", kubeadmConfig}}))
+	if err == nil {
+		c.certificateKey = key
+	}
+	return key, err
+}
+
+// tokenMark begins the description of the lab's own bootstrap tokens.
+const tokenMark = "labctl: "
+
+// retire deletes the lab's bootstrap tokens that are left: init's own, and those of killed runs.
+func (c *forming) retire(ctx context.Context) error {
+	ids, err := c.view.kube.BootstrapTokens(ctx, tokenMark)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		if err := c.view.kube.DeleteBootstrapToken(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// newCertificateKey is a random AES-256 key in hexadecimal.
+func newCertificateKey() (string, error) {
+	key := make([]byte, 32)
+	_, err := rand.Read(key)
+	return hex.EncodeToString(key), err
+}

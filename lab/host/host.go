@@ -1,0 +1,127 @@
+// Package host is this computer: what it can run, the packages it lacks, and the libvirt daemon that serves the lab – the computer's own
+// where one runs, else one that belongs to the lab, in a network and mount namespace of the lab's own.
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Host is a libvirt daemon that serves, and the network that its machines are in.
+type Host struct {
+	Own    bool   // the daemon belongs to the lab
+	Socket string // of the daemon for the lab's URI
+	netns  string // path of the namespace of an own daemon, "" for this process's
+	pid    int    // of the process that holds the own daemon's namespaces
+}
+
+// sockets are where a libvirt daemon listens, the modular ones first: libvirt.org/daemons.html.
+var sockets = map[string][]string{
+	"qemu:///system": {"/run/libvirt/virtqemud-sock", "/run/libvirt/libvirt-sock"},
+	"lxc:///system":  {"/run/libvirt/virtlxcd-sock", "/run/libvirt/libvirt-sock"},
+}
+
+// NetworkSocket is where the daemon answers that knows networks: its own with modular daemons, the same one else.
+func (h *Host) NetworkSocket() string {
+	modular := filepath.Join(filepath.Dir(h.Socket), "virtnetworkd-sock")
+	if filepath.Base(h.Socket) != "libvirt-sock" && answers(modular) {
+		return modular
+	}
+	return h.Socket
+}
+
+// Connect returns the daemon for the URI: the computer's if one answers, else the lab's own if it runs, else an error that wraps
+// fs.ErrNotExist. dir is the lab's directory for its own daemon.
+func Connect(uri, dir string) (*Host, error) {
+	for _, socket := range sockets[uri] {
+		if answers(socket) {
+			return &Host{Socket: socket}, nil
+		}
+	}
+	pid, err := servePID(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &Host{
+		Own: true, Socket: filepath.Join(dir, "run", "libvirt-sock"),
+		netns: fmt.Sprintf("/proc/%d/ns/net", pid), pid: pid,
+	}, nil
+}
+
+// Ensure is Connect, after starting the lab's own daemon where none serves.
+func Ensure(ctx context.Context, uri, dir string) (*Host, error) {
+	h, err := Connect(uri, dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return h, err
+	}
+	if err := start(ctx, dir); err != nil {
+		return nil, err
+	}
+	return Connect(uri, dir)
+}
+
+// answers tells whether something listens: a socket file can outlive its daemon, and systemd listens for daemons not yet started.
+func answers(socket string) bool {
+	conn, err := net.DialTimeout("unix", socket, time.Second)
+	if err != nil {
+		return false
+	}
+	return conn.Close() == nil
+}
+
+// Dial connects to an address in the machines' network.
+func (h *Host) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	dial := func() {
+		var d net.Dialer
+		conn, err = d.DialContext(ctx, network, address)
+	}
+	if h.netns == "" {
+		dial()
+		return conn, err
+	}
+	if nsErr := inNamespace(h.netns, dial); nsErr != nil {
+		return nil, nsErr
+	}
+	return conn, err
+}
+
+// inNamespace calls f on a thread in the network namespace. A socket stays in the namespace that it was made in.
+func inNamespace(path string, f func()) error {
+	ns, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("the lab's network namespace is gone: %w", err)
+	}
+	defer func() { _ = ns.Close() }()
+	done := make(chan error, 1)
+	go func() {
+		// The goroutine ends without unlocking, so the thread ends with it and no other goroutine gets to see the namespace.
+		lockThread()
+		if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+			done <- fmt.Errorf("enter the lab's network namespace: %w", err)
+			return
+		}
+		f()
+		done <- nil
+	}()
+	return <-done
+}
+
+// Enter is the argv that runs argv where the machines' network and libvirt daemon are.
+func (h *Host) Enter(argv []string) []string {
+	if !h.Own {
+		return argv
+	}
+	wd, err := os.Getwd()
+	if err != nil {
+		wd = "/"
+	}
+	return append([]string{"nsenter", "--target", fmt.Sprint(h.pid), "--mount", "--net", "--wd=" + wd, "--"}, argv...)
+}

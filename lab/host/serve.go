@@ -1,0 +1,309 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
+
+	"k8slab/lab/wait"
+)
+
+// ServeArgs are the arguments that make labctl the process that holds the lab's namespaces and runs its libvirtd: see Serve.
+var ServeArgs = []string{"host", "serve", "--dir"}
+
+const (
+	lockFile    = "serve.lock" // locked by the serving process for as long as it lives
+	stateFile   = "serve.pid"  // its process, the network namespace's number, the forwarded port
+	serveLog    = "serve.log"
+	forwardFile = "forward" // the address in the lab's network that the forwarded port leads to
+)
+
+func lockThread() { runtime.LockOSThread() }
+
+type state struct {
+	pid   int
+	netns uint64
+	port  int
+}
+
+func readState(dir string) (s state, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, stateFile))
+	if err != nil {
+		return s, err
+	}
+	if _, err := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port); err != nil {
+		return s, fmt.Errorf("%s: %w", stateFile, err)
+	}
+	return s, nil
+}
+
+// servePID is the process that holds the namespaces of the lab's own daemon; fs.ErrNotExist when none does.
+func servePID(dir string) (int, error) {
+	lock := flock.New(filepath.Join(dir, lockFile))
+	defer func() { _ = lock.Close() }()
+	if _, err := os.Stat(dir); err != nil {
+		return 0, fmt.Errorf("no libvirt daemon of the lab's own: %w", err)
+	}
+	free, err := lock.TryLock()
+	if err != nil {
+		return 0, err
+	}
+	if free {
+		return 0, fmt.Errorf("no libvirt daemon of the lab's own runs: %w", fs.ErrNotExist)
+	}
+	s, err := readState(dir)
+	if err != nil {
+		return 0, err
+	}
+	if s.pid == 0 {
+		return 0, errors.New("the lab's libvirt daemon is just starting")
+	}
+	return s.pid, nil
+}
+
+// ForwardPort is the port on this computer's loopback that leads to the address set by Forward; 0 without an own daemon.
+func ForwardPort(dir string) int {
+	s, err := readState(dir)
+	if err != nil {
+		return 0
+	}
+	return s.port
+}
+
+// Forward sets where the forwarded port leads, as host:port in the lab's network.
+func Forward(dir, address string) error {
+	return os.WriteFile(filepath.Join(dir, forwardFile), []byte(address), 0o600)
+}
+
+// start runs labctl itself as the lab's serving process, detached, and waits until its libvirtd answers.
+func start(ctx context.Context, dir string) error {
+	if os.Geteuid() != 0 {
+		return errors.New("no libvirt daemon runs on this computer and starting one needs root; run the command with sudo, or start libvirtd")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	old, err := readState(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	// Machines outlive the process that served them; then the new one serves the same network.
+	survivor := ""
+	if old.netns != 0 {
+		survivor = processIn(old.netns)
+	}
+	if survivor == "" { // nothing of an earlier run lives: what is in run/ is as stale as /run after a boot
+		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
+			return err
+		}
+	}
+	if err := os.RemoveAll(filepath.Join(dir, stateFile)); err != nil {
+		return err
+	}
+	log, err := os.OpenFile(filepath.Join(dir, serveLog), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = log.Close() }()
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: old.port})
+	if err != nil && old.port != 0 { // taken meanwhile
+		listener, err = net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }()
+	socket, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer func() { _ = socket.Close() }()
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	argv := append(append([]string{self}, ServeArgs...), dir)
+	flags := uintptr(syscall.CLONE_NEWNS)
+	if survivor == "" {
+		flags |= syscall.CLONE_NEWNET
+	} else {
+		argv = append([]string{"nsenter", "--net=" + survivor}, argv...)
+	}
+	cmd := exec.Command(argv[0], argv[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
+	cmd.ExtraFiles = []*os.File{socket}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start the lab's libvirtd: %w", err)
+	}
+	exited := make(chan struct{})
+	go func() { _ = cmd.Wait(); close(exited) }()
+	return wait.For(ctx, "the lab's own libvirtd to answer", 30*time.Second, 20*time.Millisecond, func(context.Context) error {
+		select {
+		case <-exited:
+			text, _ := os.ReadFile(log.Name())
+			return wait.Hopeless(fmt.Errorf("it exited: %s", lastLine(string(text))))
+		default:
+		}
+		if _, err := readState(dir); err != nil {
+			return err
+		}
+		if !answers(filepath.Join(dir, "run", "libvirt-sock")) {
+			return errors.New("its socket does not answer yet")
+		}
+		return nil
+	})
+}
+
+func lastLine(s string) string {
+	s = strings.TrimSpace(s)
+	return s[strings.LastIndexByte(s, '\n')+1:]
+}
+
+// processIn returns the path of the namespace file of some process in the network namespace, "" when there is none.
+func processIn(netns uint64) string {
+	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, path := range found {
+		if n, err := namespaceID(path); err == nil && n == netns {
+			return path
+		}
+	}
+	return ""
+}
+
+func namespaceID(path string) (uint64, error) {
+	var st unix.Stat_t
+	err := unix.Stat(path, &st)
+	return st.Ino, err
+}
+
+// Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
+// into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
+func Serve(dir string) error {
+	lock := flock.New(filepath.Join(dir, lockFile))
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a look at the lock holds it for a moment
+	defer cancel()
+	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
+		return fmt.Errorf("another process serves this lab: %w", err)
+	}
+	defer func() { _ = lock.Close() }() // and keeps it from being collected, which would free it
+	listener, err := net.FileListener(os.NewFile(3, "forward"))
+	if err != nil {
+		return fmt.Errorf("no listener to forward: %w", err)
+	}
+	if err := enter(dir); err != nil {
+		return err
+	}
+	netns, err := namespaceID("/proc/self/ns/net")
+	if err != nil {
+		return err
+	}
+	go forward(listener, filepath.Join(dir, forwardFile))
+	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTERM)
+	lockThread() // Pdeathsig follows the thread that started the child
+	cmd := exec.Command("libvirtd", "--config", "/etc/libvirt/libvirtd.conf")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("%d %d %d\n", os.Getpid(), netns, listener.Addr().(*net.TCPAddr).Port)
+	if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("libvirtd ended: %v", err)
+	case <-stop:
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(5 * time.Second):
+			_ = cmd.Process.Kill()
+		}
+		return nil
+	}
+}
+
+// forward connects each connection to the address that the file names at that moment.
+func forward(listener net.Listener, file string) {
+	for {
+		in, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			defer func() { _ = in.Close() }()
+			address, err := os.ReadFile(file)
+			if err != nil {
+				return
+			}
+			out, err := net.DialTimeout("tcp", string(address), 10*time.Second)
+			if err != nil {
+				return
+			}
+			defer func() { _ = out.Close() }()
+			go func() { _, _ = io.Copy(out, in); _ = out.(*net.TCPConn).CloseWrite() }()
+			_, _ = io.Copy(in, out)
+		}()
+	}
+}
+
+// Stop ends the lab's own daemon and everything that still lives in its network namespace, then removes its directory.
+func Stop(ctx context.Context, dir string) error {
+	s, err := readState(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return os.RemoveAll(dir)
+	}
+	if err != nil {
+		return err
+	}
+	signalNow := syscall.SIGTERM
+	err = wait.For(ctx, "the lab's libvirtd and network to end", 20*time.Second, 50*time.Millisecond, func(context.Context) error {
+		pids := processesIn(s.netns)
+		if len(pids) == 0 {
+			return nil
+		}
+		for _, pid := range pids {
+			_ = syscall.Kill(pid, signalNow)
+		}
+		signalNow = syscall.SIGKILL
+		return fmt.Errorf("%d processes are left in its namespace: %v", len(pids), pids)
+	})
+	if err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
+
+// processesIn lists the processes in the network namespace; never this one.
+func processesIn(netns uint64) []int {
+	var pids []int
+	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	for _, path := range found {
+		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
+		if n, err := namespaceID(path); err == nil && n == netns && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}

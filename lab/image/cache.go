@@ -1,0 +1,155 @@
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"k8slab/lab/event"
+)
+
+// cache keeps built things under the hash of everything that went into them. A thing is built in a directory beside its place and
+// renamed when whole, so what is there is complete, and a lock per thing lets a second builder wait for the first.
+type cache struct {
+	dir    string
+	events *event.Stream
+}
+
+// CacheDir is where images are kept: $XDG_CACHE_HOME/k8slab, by default ~/.cache/k8slab.
+func CacheDir() (string, error) {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no cache directory: %w; set HOME or XDG_CACHE_HOME", err)
+	}
+	return filepath.Join(dir, "k8slab"), nil
+}
+
+func hash(inputs ...string) string {
+	h := sha256.New()
+	for _, in := range inputs {
+		fmt.Fprintf(h, "%d %s\n", len(in), in) // lengths keep ("ab","c") and ("a","bc") apart
+	}
+	return hex.EncodeToString(h.Sum(nil))[:16]
+}
+
+// get returns the directory of the thing <kind>-<hash of inputs>, after build has filled it if it was not there.
+func (c cache) get(ctx context.Context, kind string, inputs []string, build func(dir string, step *event.Step) error) (string, error) {
+	path := filepath.Join(c.dir, kind+"-"+hash(inputs...))
+	if exists(path) {
+		return path, touch(path)
+	}
+	step := c.events.Start("", "image: "+kind, 0)
+	return path, step.End(c.locked(ctx, path, step, func() error {
+		if exists(path) { // built by another process meanwhile
+			return nil
+		}
+		if err := c.sweep(kind + "-" + hash(inputs...)); err != nil {
+			return err
+		}
+		tmp, err := os.MkdirTemp(c.dir, filepath.Base(path)+partial)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = os.RemoveAll(tmp) }()
+		if err := os.Chmod(tmp, 0o755); err != nil {
+			return err
+		}
+		if err := build(tmp, step); err != nil {
+			return fmt.Errorf("build %s: %w", kind, err)
+		}
+		return os.Rename(tmp, path)
+	}))
+}
+
+const (
+	partial    = ".partial-"
+	lockSuffix = ".lock"
+)
+
+// locked runs do under the thing's lock, which ends with its process.
+func (c cache) locked(ctx context.Context, path string, step *event.Step, do func() error) error {
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return err
+	}
+	lock := flock.New(path + lockSuffix)
+	defer func() { _ = lock.Close() }()
+	if ok, err := lock.TryLock(); err != nil {
+		return err
+	} else if !ok {
+		step.Progress("another process is building it")
+		if _, err := lock.TryLockContext(ctx, 200*time.Millisecond); err != nil {
+			return err
+		}
+	}
+	return do()
+}
+
+// sweep removes what an interrupted build of the thing left. The caller holds its lock.
+func (c cache) sweep(name string) error {
+	left, err := filepath.Glob(filepath.Join(c.dir, name+partial+"*"))
+	if err != nil {
+		return err
+	}
+	for _, dir := range left {
+		if err := removeTree(dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removeTree removes a directory after unmounting whatever an interrupted build left mounted in it.
+func removeTree(dir string) error {
+	mounts, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return err
+	}
+	lines := strings.Split(string(mounts), "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if f := strings.Fields(lines[i]); len(f) > 1 && strings.HasPrefix(f[1], dir+"/") {
+			if err := syscall.Unmount(f[1], syscall.MNT_DETACH); err != nil {
+				return fmt.Errorf("unmount %s: %w", f[1], err)
+			}
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// touch notes the last use, by which prune decides.
+func touch(path string) error {
+	now := time.Now()
+	return os.Chtimes(path, now, now)
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+// size is the disk space that a tree takes, in bytes.
+func size(dir string) (int64, error) {
+	var total int64
+	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			total += st.Blocks * 512
+		}
+		return nil
+	})
+	return total, err
+}

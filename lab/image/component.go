@@ -1,0 +1,112 @@
+package image
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+)
+
+// component is one set of programs built together from pinned Go modules.
+type component struct {
+	name    string
+	modules []module // the first gives the component its version
+	tools   []string // main packages
+	ldflags string   // beside -s -w
+	replace []string // go.mod replace directives that the upstream go.mod needs and a dependency does not inherit
+	cgo     bool
+	rename  map[string]string // built name → name in the image
+}
+
+type module struct{ path, version string }
+
+func (c component) version() string { return c.modules[0].version }
+
+// sums pins the content of every module of a component at one version: <name>@<version>.sum has go.sum's format. A version without
+// a file here is verified by Go's checksum database instead.
+//
+//go:embed sums
+var sums embed.FS
+
+func (c component) sum() []byte {
+	data, err := sums.ReadFile(fmt.Sprintf("sums/%s@%s.sum", c.name, c.version()))
+	if err != nil {
+		return nil
+	}
+	return data
+}
+
+const kubernetesModule = "k8s.io/kubernetes"
+
+// kubernetes is what runs the cluster, at any version that the module registry has.
+func kubernetes(version string) component {
+	c := component{name: "kubernetes", modules: []module{{kubernetesModule, version}}}
+	for _, cmd := range []string{"kubeadm", "kubelet", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+		c.tools = append(c.tools, kubernetesModule+"/cmd/"+cmd)
+	}
+	// kubeadm compares versions, so the binaries must know their own; upstream's build sets the same variables.
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		for key, value := range map[string]string{"gitVersion": version, "gitMajor": parts[0], "gitMinor": parts[1], "gitTreeState": "clean"} {
+			c.ldflags += fmt.Sprintf(" -X %s.%s=%s", pkg, key, value)
+		}
+	}
+	c.ldflags = sortedFields(c.ldflags)
+	return c
+}
+
+func etcd(version string) component {
+	return component{
+		name: "etcd",
+		modules: []module{
+			{"go.etcd.io/etcd/server/v3", version}, {"go.etcd.io/etcd/etcdctl/v3", version}, {"go.etcd.io/etcd/etcdutl/v3", version},
+		},
+		tools:  []string{"go.etcd.io/etcd/server/v3", "go.etcd.io/etcd/etcdctl/v3", "go.etcd.io/etcd/etcdutl/v3"},
+		rename: map[string]string{"server": "etcd"},
+	}
+}
+
+func coredns(version string) component {
+	return component{
+		name:    "coredns",
+		modules: []module{{"github.com/coredns/coredns", version}},
+		tools:   []string{"github.com/coredns/coredns"},
+	}
+}
+
+// fixed are the components whose version does not depend on Kubernetes'.
+func fixed() []component {
+	const (
+		containerd = "github.com/containerd/containerd/v2"
+		plugins    = "github.com/containernetworking/plugins"
+		tencent    = "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
+	)
+	cni := component{name: "cni-plugins", modules: []module{{plugins, "v1.9.1"}}}
+	for _, p := range []string{"main/bridge", "main/host-device", "main/loopback", "main/ptp", "ipam/host-local", "meta/bandwidth", "meta/firewall", "meta/portmap", "meta/tuning"} {
+		cni.tools = append(cni.tools, plugins+"/plugins/"+p)
+	}
+	return []component{
+		{
+			name:    "containerd",
+			modules: []module{{containerd, "v2.4.2"}},
+			tools:   []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
+			ldflags: "-X " + containerd + "/version.Version=v2.4.2",
+		},
+		cni,
+		{
+			name:    "cri-tools",
+			modules: []module{{"sigs.k8s.io/cri-tools", "v1.36.0"}},
+			tools:   []string{"sigs.k8s.io/cri-tools/cmd/crictl"},
+			ldflags: "-X sigs.k8s.io/cri-tools/pkg/version.Version=v1.36.0",
+		},
+		{
+			name:    "flannel",
+			modules: []module{{"github.com/flannel-io/flannel", "v0.28.4"}},
+			tools:   []string{"github.com/flannel-io/flannel"},
+			// The version of this module that flannel asks for is in no registry; nothing of it runs here.
+			replace: []string{tencent + " => " + tencent + " v1.3.78"},
+			ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v0.28.4",
+			cgo:     true, // its udp backend
+			rename:  map[string]string{"flannel": "flanneld"},
+		},
+	}
+}

@@ -1,0 +1,85 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// suite is the Debian release of the node image.
+const suite = "bookworm"
+
+// debianPackages is what a node has beside Kubernetes: an init system, a way in, what kubeadm's preflight, kubelet, kube-proxy and the
+// CNI plugins call, the virtual IP, and a kernel for virtual machines.
+var debianPackages = []string{
+	"systemd", "systemd-sysv", "systemd-timesyncd", "libpam-systemd", "dbus", "udev", "kmod", "linux-image-cloud-amd64", "initramfs-tools",
+	"openssh-server", "sudo", "ca-certificates", "curl", "netbase", "procps", "less", "tar", "gzip",
+	"iproute2", "iputils-ping", "nftables", "iptables", "ebtables", "conntrack", "ethtool", "socat", "tcpdump",
+	"mount", "util-linux", "e2fsprogs", "runc", "catatonit", "keepalived",
+}
+
+// debianInputs decide what a bootstrap gives. Which point release it is, the mirror decides.
+func debianInputs(packages []string) []string {
+	return append([]string{"debian 1", suite}, packages...)
+}
+
+// bootstrap fills dir with a Debian tree that has the packages: configured, or (variant "extract") only unpacked.
+func bootstrap(ctx context.Context, dir, variant string, packages []string, step *event.Step) error {
+	sources, err := debianSources(ctx)
+	if err != nil {
+		return err
+	}
+	argv := []string{
+		"mmdebstrap", "--mode=root", "--variant=" + variant, "--include=" + strings.Join(packages, ","),
+		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+		suite, dir,
+	}
+	var stdin io.Reader
+	if len(sources) > 0 {
+		argv = append(argv, "-")
+		stdin = strings.NewReader(strings.Join(sources, "\n") + "\n")
+	}
+	_, err = command.Command{
+		Argv: argv, Stdin: stdin,
+		Line: func(line string) { step.Progress("%s", strings.TrimPrefix(line, "I: ")) },
+	}.Run(ctx)
+	return err
+}
+
+// debianSources are sources.list lines for the image's suite from the mirrors that this computer's own apt configuration names; none
+// where it names no Debian mirror (Ubuntu): mmdebstrap then takes Debian's own.
+func debianSources(ctx context.Context) ([]string, error) {
+	out, err := command.Run(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(CODENAME) $(COMPONENT) $(SITE)", "Created-By: Packages")
+	if err != nil {
+		return nil, fmt.Errorf("read this computer's apt configuration: %w", err)
+	}
+	return parseIndexTargets(out), nil
+}
+
+func parseIndexTargets(out string) []string {
+	var sources []string
+	for _, line := range strings.Split(out, "\n") {
+		f := strings.Fields(line)
+		if len(f) != 4 || f[0] != "Debian" || f[2] != "main" {
+			continue
+		}
+		_, pocket, _ := strings.Cut(f[1], "-") // bookworm-security → security
+		target := suite
+		switch pocket {
+		case "":
+		case "security", "updates":
+			target += "-" + pocket
+		default: // backports and the like would change versions
+			continue
+		}
+		if source := fmt.Sprintf("deb %s %s main", f[3], target); !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	return sources
+}

@@ -1,0 +1,163 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"golang.org/x/mod/modfile"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// inputs are everything that decides what a build of the component gives.
+func (c component) inputs() []string {
+	in := []string{"component 1", runtime.Version(), runtime.GOARCH, c.name, c.ldflags, fmt.Sprint(c.cgo), string(c.sum())}
+	for _, m := range c.modules {
+		in = append(in, m.path+"@"+m.version)
+	}
+	in = append(in, c.tools...)
+	return append(in, c.replace...)
+}
+
+// build puts the component's programs into dir.
+func (c component) build(ctx context.Context, dir string, step *event.Step) error {
+	work, err := os.MkdirTemp(dir, "work-")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := c.writeModule(ctx, work); err != nil {
+		return err
+	}
+	_, err = c.goCommand(ctx, work, step, "build", "-o", dir+"/", "-ldflags", c.linkFlags(), "tool")
+	if err != nil {
+		return err
+	}
+	for from, to := range c.rename {
+		if err := os.Rename(filepath.Join(dir, from), filepath.Join(dir, to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c component) linkFlags() string {
+	flags := "-s -w " + c.ldflags
+	if c.cgo {
+		flags += " -extldflags=-static"
+	}
+	return flags
+}
+
+// writeModule writes the go.mod that builds the tools from their modules, and its go.sum where the version is pinned.
+func (c component) writeModule(ctx context.Context, dir string) error {
+	var mod bytes.Buffer
+	fmt.Fprintf(&mod, "module k8slab/image/%s\n\ngo %s\n", c.name, strings.TrimPrefix(runtime.Version(), "go"))
+	for _, t := range c.tools {
+		fmt.Fprintf(&mod, "tool %s\n", t)
+	}
+	for _, m := range c.modules {
+		fmt.Fprintf(&mod, "require %s %s\n", m.path, m.version)
+	}
+	for _, r := range c.replace {
+		fmt.Fprintf(&mod, "replace %s\n", r)
+	}
+	path := filepath.Join(dir, "go.mod")
+	if err := os.WriteFile(path, mod.Bytes(), 0o644); err != nil {
+		return err
+	}
+	if c.sum() == nil {
+		if out, err := c.goCommand(ctx, dir, nil, "env", "GOSUMDB"); err != nil {
+			return err
+		} else if strings.TrimSpace(out) == "off" {
+			return fmt.Errorf("%s %s has no pinned checksums here and GOSUMDB is off: its modules could not be verified; unset GOSUMDB or use the default version", c.name, c.version())
+		}
+	} else if err := os.WriteFile(filepath.Join(dir, "go.sum"), c.sum(), 0o644); err != nil {
+		return err
+	}
+	if c.modules[0].path != kubernetesModule {
+		return nil
+	}
+	staging, err := c.stagingReplaces(ctx, dir)
+	if err != nil {
+		return err
+	}
+	mod.WriteString(staging)
+	return os.WriteFile(path, mod.Bytes(), 0o644)
+}
+
+// stagingReplaces gives the published version of each module that Kubernetes' own go.mod replaces by a directory of its source tree:
+// v1.36.3 goes with v0.36.3 (kubernetes/staging/README.md).
+func (c component) stagingReplaces(ctx context.Context, dir string) (string, error) {
+	out, err := c.goCommand(ctx, dir, nil, "mod", "download", "-json", kubernetesModule+"@"+c.version())
+	if err != nil {
+		return "", fmt.Errorf("the module registry has no Kubernetes %s: %w", c.version(), err)
+	}
+	var info struct{ GoMod string }
+	if err := json.Unmarshal([]byte(out), &info); err != nil {
+		return "", fmt.Errorf("go mod download: %w", err)
+	}
+	data, err := os.ReadFile(info.GoMod)
+	if err != nil {
+		return "", err
+	}
+	return staging(data, c.version())
+}
+
+func staging(goMod []byte, version string) (string, error) {
+	file, err := modfile.Parse("go.mod", goMod, nil)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	for _, r := range file.Replace {
+		if strings.HasPrefix(r.New.Path, "./staging/") {
+			fmt.Fprintf(&out, "replace %s => %s v0%s\n", r.Old.Path, r.Old.Path, strings.TrimPrefix(version, "v1"))
+		}
+	}
+	if out.Len() == 0 {
+		return "", errors.New("kubernetes' go.mod names no staging modules: its layout has changed")
+	}
+	return out.String(), nil
+}
+
+// goCommand runs the go command in the component's module, without any flag or workspace of the user's own.
+func (c component) goCommand(ctx context.Context, dir string, step *event.Step, args ...string) (string, error) {
+	cgo := "0"
+	if c.cgo {
+		cgo = "1"
+	}
+	cmd := command.Command{
+		Argv: append([]string{"go"}, args...),
+		Dir:  dir,
+		Env:  []string{"CGO_ENABLED=" + cgo, "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local"},
+	}
+	if step != nil {
+		cmd.Line = func(line string) {
+			if strings.HasPrefix(line, "go: downloading") {
+				step.Progress("%s", strings.TrimPrefix(line, "go: "))
+			}
+		}
+	}
+	return cmd.Run(ctx)
+}
+
+func sortedFields(s string) string {
+	// "-X a=b" pairs: the map that made them has no order, and the flags are part of the content hash.
+	fields := strings.Fields(s)
+	var pairs []string
+	for i := 0; i+1 < len(fields); i += 2 {
+		pairs = append(pairs, fields[i]+" "+fields[i+1])
+	}
+	slices.Sort(pairs)
+	return strings.Join(pairs, " ")
+}

@@ -1,0 +1,237 @@
+// Package image builds the node image: Debian with containerd, Kubernetes and the container images of a cluster already in
+// containerd's store. It is named by one hash over all its inputs and kept in a cache, as a root directory for containers and, made
+// from it when first asked for, a disk with kernel and initrd for virtual machines. amd64 only; building needs root.
+package image
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// Spec says which image.
+type Spec struct {
+	KubernetesVersion string // vMAJOR.MINOR.PATCH
+	Labnode           string // path of the labnode binary, which is part of the image
+}
+
+// Image is a finished image in the cache.
+type Image struct {
+	Dir  string // absolute
+	Hash string
+}
+
+// Root is the root directory for containers. Nothing may write to it.
+func (i Image) Root() string { return filepath.Join(i.Dir, "root") }
+
+// Packages are the Debian packages that building needs on this computer.
+func Packages() []string {
+	return []string{"mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev", "e2fsprogs", "qemu-utils"}
+}
+
+// Build returns the image, after building what the cache does not have of it.
+func Build(ctx context.Context, spec Spec, events *event.Stream) (Image, error) {
+	if os.Geteuid() != 0 {
+		return Image{}, errors.New("building the node image needs root (a Debian tree with device nodes and owners); run the command with sudo")
+	}
+	dir, err := CacheDir()
+	if err != nil {
+		return Image{}, err
+	}
+	b := &builder{cache: cache{dir: dir, events: events}, dirs: map[string]string{}}
+	if err := b.parts(ctx, spec); err != nil {
+		return Image{}, err
+	}
+	return b.assemble(ctx, spec)
+}
+
+// builder collects the parts of one image. Each is cached on its own, so a change of one leaves the others.
+type builder struct {
+	cache
+	dirs     map[string]string // component → directory of its programs
+	inputs   []string          // of all the parts
+	debian   string
+	netTools string
+	images   []string // what kubeadm asks for
+}
+
+func (b *builder) bin(component, program string) string {
+	return filepath.Join(b.dirs[component], program)
+}
+
+func (b *builder) parts(ctx context.Context, spec Spec) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() (err error) { // waits for mirrors while the compiler works
+		b.debian, err = b.tree(ctx, "debian", "minbase", debianPackages)
+		if err == nil {
+			b.netTools, err = b.tree(ctx, "net-tools", "extract", []string{"nftables"})
+		}
+		return err
+	})
+	g.Go(func() error { return b.programs(ctx, spec.KubernetesVersion) })
+	return g.Wait()
+}
+
+func (b *builder) tree(ctx context.Context, kind, variant string, packages []string) (string, error) {
+	return b.get(ctx, kind, debianInputs(packages), func(dir string, step *event.Step) error {
+		return bootstrap(ctx, dir, variant, packages, step)
+	})
+}
+
+// programs builds the components one after another: each build uses all cores itself.
+func (b *builder) programs(ctx context.Context, version string) error {
+	k8s := kubernetes(version)
+	err := b.program(ctx, k8s, func(dir string) error {
+		out, err := command.Run(ctx, filepath.Join(dir, "kubeadm"), "config", "images", "list", "--kubernetes-version", version)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, "images"), []byte(out), 0o644)
+	})
+	if err != nil {
+		return err
+	}
+	list, err := os.ReadFile(b.bin(k8s.name, "images"))
+	if err != nil {
+		return err
+	}
+	b.images = strings.Fields(string(list))
+	components := fixed()
+	for _, c := range []func(string) component{etcd, coredns} { // in the versions that kubeadm asks for
+		v, err := moduleVersion(b.images, c("").name)
+		if err != nil {
+			return err
+		}
+		components = append(components, c(v))
+	}
+	for _, c := range components {
+		if err := b.program(ctx, c, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *builder) program(ctx context.Context, c component, after func(dir string) error) error {
+	dir, err := b.get(ctx, c.name+"-"+c.version(), c.inputs(), func(dir string, step *event.Step) error {
+		if err := c.build(ctx, dir, step); err != nil || after == nil {
+			return err
+		}
+		return after(dir)
+	})
+	b.dirs[c.name] = dir
+	b.inputs = append(b.inputs, filepath.Base(dir))
+	return err
+}
+
+// moduleVersion is the Go module version behind an image tag: etcd:3.6.8-0 is v3.6.8.
+func moduleVersion(images []string, program string) (string, error) {
+	for _, ref := range images {
+		path, tag, _ := strings.Cut(ref, ":")
+		if filepath.Base(path) == program {
+			v, _, _ := strings.Cut(strings.TrimPrefix(tag, "v"), "-")
+			return "v" + v, nil
+		}
+	}
+	return "", fmt.Errorf("kubeadm's image list has no %s: %s", program, strings.Join(images, " "))
+}
+
+func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
+	labnode, err := fileHash(spec.Labnode)
+	if err != nil {
+		return Image{}, fmt.Errorf("labnode, a part of the image: %w; run `make build`", err)
+	}
+	own, err := ownFilesHash()
+	if err != nil {
+		return Image{}, err
+	}
+	inputs := append([]string{"image 1", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
+	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
+		return b.root(ctx, dir, spec.Labnode, step)
+	})
+	return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")}, err
+}
+
+func fileHash(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = f.Close() }()
+	h := sha256.New()
+	_, err = io.Copy(h, f)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// Entry is one thing in the cache.
+type Entry struct {
+	Name string    `json:"name"`
+	Size int64     `json:"size"` // bytes on disk
+	Used time.Time `json:"used"`
+	path string
+}
+
+// List returns what the cache has, last used first. Unfinished builds are not listed.
+func List() ([]Entry, error) {
+	dir, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	found, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var entries []Entry
+	for _, f := range found {
+		if !f.IsDir() || strings.Contains(f.Name(), partial) {
+			continue
+		}
+		info, err := f.Info()
+		if err != nil {
+			return nil, err
+		}
+		path := filepath.Join(dir, f.Name())
+		bytes, err := size(path)
+		if err != nil {
+			return nil, err
+		}
+		entries = append(entries, Entry{Name: f.Name(), Size: bytes, Used: info.ModTime(), path: path})
+	}
+	sort.Slice(entries, func(i, j int) bool { return entries[i].Used.After(entries[j].Used) })
+	return entries, err
+}
+
+// Prune removes everything that was not used since the given time, and what interrupted builds left. A thing that is being built, or
+// that used says is in use, stays.
+func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
+	entries, err := List()
+	if err != nil {
+		return nil, err
+	}
+	var removed []Entry
+	for _, e := range entries {
+		if e.Used.After(before) || used(e.path) {
+			continue
+		}
+		if err := removeTree(e.path); err != nil {
+			return removed, err
+		}
+		_ = os.Remove(e.path + lockSuffix)
+		removed = append(removed, e)
+	}
+	return removed, nil
+}

@@ -1,0 +1,161 @@
+package image
+
+import (
+	"context"
+	"embed"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// ownFiles are the lab's own files of a node, at their place in the tree.
+//
+//go:embed all:files
+var ownFiles embed.FS
+
+const ownRoot = "files"
+
+// ownScripts is where the executable ones are: embedding keeps no modes.
+const ownScripts = "usr/lib/k8slab/"
+
+// nodePrograms are put into the node itself; the others run in containers.
+var nodePrograms = map[string]map[string][]string{
+	"usr/bin":     {"kubernetes": {"kubeadm", "kubelet", "kubectl"}, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
+	"opt/cni/bin": {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
+}
+
+var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed"}
+
+// disabledUnits would write, wait for or clean up things that a node of a lab does not have.
+var disabledUnits = []string{
+	"e2scrub_reap.service", "e2scrub_all.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer", "dpkg-db-backup.timer",
+	"getty@tty1.service", "console-getty.service", "systemd-networkd-wait-online.service",
+}
+
+// root makes the image's root tree in dir/root.
+func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Step) error {
+	root := filepath.Join(dir, "root")
+	step.Progress("copying the Debian tree")
+	if _, err := command.Run(ctx, "cp", "-a", b.debian, root); err != nil {
+		return err
+	}
+	for place, components := range nodePrograms {
+		for component, programs := range components {
+			for _, p := range programs {
+				if err := b.install(ctx, b.bin(component, p), filepath.Join(root, place, p)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := b.install(ctx, labnode, filepath.Join(root, "usr/bin/labnode")); err != nil {
+		return err
+	}
+	// labnode is the flannel delegate when it is called by that name (a CNI plugin is found by its file name).
+	if err := os.Symlink("/usr/bin/labnode", filepath.Join(root, "opt/cni/bin/flannel")); err != nil {
+		return err
+	}
+	if err := writeOwnFiles(root, b.pauseImage()); err != nil {
+		return err
+	}
+	if err := configureUnits(ctx, root); err != nil {
+		return err
+	}
+	step.Progress("building the container images")
+	images, err := containerImages(b.images, b.bin, b.netTools, labnode, filepath.Join(root, "usr/bin/catatonit"))
+	if err != nil {
+		return err
+	}
+	archive := filepath.Join(dir, "images.tar")
+	if err := writeImages(archive, images); err != nil {
+		return err
+	}
+	step.Progress("loading %d container images", len(images))
+	if err := fillStore(ctx, root, archive, b.bin, b.pauseImage()); err != nil {
+		return err
+	}
+	return os.Remove(archive)
+}
+
+func (b *builder) install(ctx context.Context, from, to string) error {
+	_, err := command.Run(ctx, "install", "-D", "-m", "0755", from, to)
+	return err
+}
+
+func (b *builder) pauseImage() string {
+	i := slices.IndexFunc(b.images, func(ref string) bool { return strings.Contains(ref, "/pause:") })
+	if i < 0 {
+		return ""
+	}
+	return b.images[i]
+}
+
+// writeOwnFiles writes the lab's files; PAUSE_IMAGE in containerd's configuration stands for the one that kubeadm names.
+func writeOwnFiles(root, pauseImage string) error {
+	return fs.WalkDir(ownFiles, ownRoot, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := ownFiles.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		rel := strings.TrimPrefix(path, ownRoot+"/")
+		mode := fs.FileMode(0o644)
+		if strings.HasPrefix(rel, ownScripts) {
+			mode = 0o755
+		}
+		target := filepath.Join(root, rel)
+		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
+			return err
+		}
+		text := strings.ReplaceAll(string(data), "PAUSE_IMAGE", pauseImage)
+		return os.WriteFile(target, []byte(text), mode)
+	})
+}
+
+func ownFilesHash() (string, error) {
+	var all []string
+	err := fs.WalkDir(ownFiles, ownRoot, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		data, err := ownFiles.ReadFile(path)
+		all = append(all, path, string(data))
+		return err
+	})
+	all = append(all, enabledUnits...)
+	return hash(append(all, disabledUnits...)...), err
+}
+
+func configureUnits(ctx context.Context, root string) error {
+	for _, argv := range [][]string{append([]string{"enable"}, enabledUnits...), append([]string{"mask"}, disabledUnits...)} {
+		if _, err := command.Run(ctx, append([]string{"chroot", root, "systemctl", "--quiet"}, argv...)...); err != nil {
+			return err
+		}
+	}
+	// Identities belong to a node, never to the image.
+	keys, err := filepath.Glob(filepath.Join(root, "etc/ssh/ssh_host_*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range append(keys, filepath.Join(root, "etc/hostname")) {
+		if err := os.RemoveAll(path); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(root, "etc/machine-id"), nil, 0o444); err != nil {
+		return err
+	}
+	for _, mountPoint := range []string{"disk", "seed"} { // of a container, see files/usr/lib/k8slab/init
+		if err := os.MkdirAll(filepath.Join(root, mountPoint), 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,76 @@
+package kube
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/url"
+
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	certutil "k8s.io/client-go/util/cert"
+)
+
+// CACertHash returns kubeadm's discovery hash of a kubeconfig's cluster CA, the
+// first one if there are several: "sha256:" and the hex digest of its public key.
+func CACertHash(kubeconfig []byte) (string, error) {
+	_, cluster, err := currentCluster(kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	if len(cluster.CertificateAuthorityData) == 0 {
+		return "", errors.New("hash ca certificate: kubeconfig carries none")
+	}
+	certs, err := certutil.ParseCertsPEM(cluster.CertificateAuthorityData)
+	if err != nil {
+		return "", fmt.Errorf("hash ca certificate: %w", err)
+	}
+	sum := sha256.Sum256(certs[0].RawSubjectPublicKeyInfo)
+	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// WithServer rewrites a kubeconfig to reach its current cluster at another URL.
+// tlsServerName is the name to expect in the server's certificate, empty for the
+// URL's host.
+func WithServer(kubeconfig []byte, server, tlsServerName string) ([]byte, error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite kubeconfig for server %q: %w", server, err)
+	}
+	if u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("rewrite kubeconfig for server %q: it is not an https URL", server)
+	}
+	cfg, cluster, err := currentCluster(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	cluster.Server, cluster.TLSServerName = server, tlsServerName
+	cluster.ProxyURL = "" // it led to the old server
+	out, err := clientcmd.Write(*cfg)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite kubeconfig for server %q: %w", server, err)
+	}
+	return out, nil
+}
+
+// currentCluster finds the cluster of the current context, or the only cluster
+// of a kubeconfig without contexts, as the public cluster-info's is.
+func currentCluster(kubeconfig []byte) (*clientcmdapi.Config, *clientcmdapi.Cluster, error) {
+	cfg, err := clientcmd.Load(kubeconfig)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	if current, ok := cfg.Contexts[cfg.CurrentContext]; ok {
+		if cluster, ok := cfg.Clusters[current.Cluster]; ok {
+			return cfg, cluster, nil
+		}
+		return nil, nil, fmt.Errorf("read kubeconfig: context %q names cluster %q, which it lacks", cfg.CurrentContext, current.Cluster)
+	}
+	if len(cfg.Contexts) == 0 && len(cfg.Clusters) == 1 {
+		for _, cluster := range cfg.Clusters {
+			return cfg, cluster, nil
+		}
+	}
+	return nil, nil, fmt.Errorf("read kubeconfig: current context %q is not in it", cfg.CurrentContext)
+}

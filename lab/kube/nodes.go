@@ -1,0 +1,136 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// The roles a Node has.
+const (
+	RoleControlPlane = "control-plane"
+	RoleWorker       = "worker"
+)
+
+const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+
+// Node is what the cluster records about one of its machines.
+type Node struct {
+	Name           string
+	Ready          bool
+	Reason         string // why it is not ready
+	IP             string // its internal address, as the kubelet reports it
+	Role           string
+	KubeletVersion string
+	MachineID      string
+	SystemUUID     string
+	BootID         string
+	UID            string
+	PodCIDR        string
+	Created        time.Time
+	Unschedulable  bool
+}
+
+// Ready reports whether the API server says it is ready, naming the checks that
+// fail if it does not.
+func (c *Client) Ready(ctx context.Context) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	body, err := c.set.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(ctx).Raw()
+	if err == nil {
+		return nil
+	}
+	if failing := failingChecks(string(body)); len(failing) > 0 {
+		return errors.New("api server is not ready: " + strings.Join(failing, ", "))
+	}
+	return fmt.Errorf("ask api server whether it is ready: %w", err)
+}
+
+// failingChecks picks "etcd failed: reason withheld" out of "[-]etcd failed: …".
+func failingChecks(verbose string) []string {
+	var failing []string
+	for line := range strings.Lines(verbose) {
+		if check, ok := strings.CutPrefix(strings.TrimSpace(line), "[-]"); ok {
+			failing = append(failing, check)
+		}
+	}
+	return failing
+}
+
+// Nodes lists the cluster's nodes.
+func (c *Client) Nodes(ctx context.Context) ([]Node, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	list, err := c.set.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", err)
+	}
+	nodes := make([]Node, 0, len(list.Items))
+	for i := range list.Items {
+		nodes = append(nodes, toNode(&list.Items[i]))
+	}
+	return nodes, nil
+}
+
+// DeleteNode deletes a node's record; one that is absent is fine.
+func (c *Client) DeleteNode(ctx context.Context, name string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	err := c.set.CoreV1().Nodes().Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete node %s: %w", name, err)
+	}
+	return nil
+}
+
+func toNode(n *corev1.Node) Node {
+	node := Node{
+		Name:           n.Name,
+		Role:           RoleWorker,
+		KubeletVersion: n.Status.NodeInfo.KubeletVersion,
+		MachineID:      n.Status.NodeInfo.MachineID,
+		SystemUUID:     n.Status.NodeInfo.SystemUUID,
+		BootID:         n.Status.NodeInfo.BootID,
+		UID:            string(n.UID),
+		PodCIDR:        n.Spec.PodCIDR,
+		Created:        n.CreationTimestamp.Time,
+		Unschedulable:  n.Spec.Unschedulable,
+		Reason:         "no Ready condition reported",
+	}
+	if _, ok := n.Labels[controlPlaneLabel]; ok {
+		node.Role = RoleControlPlane
+	}
+	for _, a := range n.Status.Addresses {
+		if a.Type == corev1.NodeInternalIP {
+			node.IP = a.Address
+			break // the first is the primary family
+		}
+	}
+	for _, cond := range n.Status.Conditions {
+		if cond.Type != corev1.NodeReady {
+			continue
+		}
+		node.Ready, node.Reason = cond.Status == corev1.ConditionTrue, ""
+		if !node.Ready {
+			node.Reason = because(cond.Reason, cond.Message)
+		}
+	}
+	return node
+}
+
+// because joins a machine-readable reason and its message; either may be empty.
+func because(reason, message string) string {
+	switch {
+	case message == "":
+		return reason
+	case reason == "":
+		return message
+	}
+	return reason + ": " + message
+}

@@ -1,0 +1,109 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Pod is what the cluster records about a pod.
+type Pod struct {
+	Namespace string
+	Name      string
+	Node      string
+	IP        string
+	Phase     string
+	Ready     bool
+	Reason    string // why it is not ready; empty for one that completed
+	Deleting  bool
+	UID       string
+}
+
+// Pods lists the pods that match a label selector; an empty namespace is every
+// namespace, an empty selector every pod.
+func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]Pod, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	list, err := c.set.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: labelSelector})
+	if err != nil {
+		return nil, fmt.Errorf("list pods %q in namespace %q: %w", labelSelector, namespace, err)
+	}
+	pods := make([]Pod, 0, len(list.Items))
+	for i := range list.Items {
+		pods = append(pods, toPod(&list.Items[i]))
+	}
+	return pods, nil
+}
+
+func toPod(p *corev1.Pod) Pod {
+	cond := condition(p, corev1.PodReady)
+	ready := cond != nil && cond.Status == corev1.ConditionTrue
+	pod := Pod{
+		Namespace: p.Namespace,
+		Name:      p.Name,
+		Node:      p.Spec.NodeName,
+		IP:        p.Status.PodIP,
+		Phase:     string(p.Status.Phase),
+		Ready:     ready,
+		Deleting:  p.DeletionTimestamp != nil,
+		UID:       string(p.UID),
+	}
+	if !ready && p.Status.Phase != corev1.PodSucceeded {
+		pod.Reason = podReason(p)
+	}
+	return pod
+}
+
+// podReason gives the most telling of the things that keep a pod from being
+// ready: a container's failure, then the pod's own, then what it waits for.
+func podReason(p *corev1.Pod) string {
+	containers := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
+	starting := ""
+	for _, s := range containers {
+		switch why, failed := containerReason(s); {
+		case failed:
+			return why
+		case starting == "":
+			starting = why
+		}
+	}
+	if why := because(p.Status.Reason, p.Status.Message); why != "" {
+		return why
+	}
+	if cond := condition(p, corev1.PodScheduled); cond != nil && cond.Status != corev1.ConditionTrue {
+		return because(cond.Reason, cond.Message)
+	}
+	if starting != "" {
+		return starting
+	}
+	if cond := condition(p, corev1.PodReady); cond != nil {
+		return because(cond.Reason, cond.Message)
+	}
+	return "no Ready condition reported"
+}
+
+// containerReason says what a container waits for or died of, and whether that
+// is a failure rather than a step of every start.
+func containerReason(s corev1.ContainerStatus) (why string, failed bool) {
+	if w := s.State.Waiting; w != nil {
+		starting := w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"
+		return "container " + s.Name + ": " + because(w.Reason, w.Message), !starting
+	}
+	if t := s.State.Terminated; t != nil && t.ExitCode != 0 {
+		what := fmt.Sprintf("container %s: exit code %d", s.Name, t.ExitCode)
+		return because(what, because(t.Reason, t.Message)), true
+	}
+	return "", false
+}
+
+func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	for i, c := range p.Status.Conditions {
+		if c.Type == kind {
+			return &p.Status.Conditions[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/host"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// kubeadm runs in a unit of its own, so that a lost connection or a killed labctl does not kill a join between adding an etcd learner and
+// promoting it (that is what leaves a stale learner). A later run finds the unit and waits for it.
+const (
+	kubeadmUnit   = "k8slab-kubeadm.service"
+	kubeadmConfig = "/run/k8slab/kubeadm.yaml"
+	kubeadmLog    = "/var/log/k8slab-kubeadm.log"
+	kubeadmScript = "/usr/lib/k8slab/kubeadm"
+	resetScript   = "/usr/lib/k8slab/reset"
+	factsScript   = "/usr/lib/k8slab/facts"
+)
+
+// facts are what a node says about itself.
+type facts struct {
+	Joined  bool   // kubeadm finished here
+	Dirty   bool   // something of an init or join is here
+	CA      string // SHA-256 of the cluster CA that it joined
+	Kubeadm string // state of kubeadm's unit
+	Machine string // machine-id
+}
+
+func readFacts(ctx context.Context, n *node.Node) (facts, error) {
+	out, err := n.Read(ctx, factsScript)
+	if err != nil {
+		return facts{}, err
+	}
+	return parseFacts(out), nil
+}
+
+func parseFacts(out string) facts {
+	f := facts{}
+	for _, line := range strings.Split(out, "\n") {
+		key, value, _ := strings.Cut(line, "=")
+		switch key {
+		case "joined":
+			f.Joined = true
+		case "dirty":
+			f.Dirty = true
+		case "ca":
+			f.CA = value
+		case "kubeadm":
+			f.Kubeadm = value
+		case "machine":
+			f.Machine = value
+		}
+	}
+	return f
+}
+
+func (f facts) running() bool { return f.Kubeadm == "active" || f.Kubeadm == "activating" }
+
+// runKubeadm runs `kubeadm init` or `join` on the node with the configuration and waits for its end. When the budget runs out kubeadm is
+// left alone: its own timeouts, all shorter, end it.
+func (l *Lab) runKubeadm(ctx context.Context, name, verb string, documents []any, budget time.Duration, step *event.Step) error {
+	n := l.nodes[name]
+	text, err := marshalDocuments(documents)
+	if err != nil {
+		return err
+	}
+	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
+		return err
+	}
+	err = n.Run(ctx, node.Command{Argv: []string{
+		"systemd-run", "--quiet", "--collect", "--no-block", "--unit", kubeadmUnit, "--service-type=oneshot",
+		"--property=RemainAfterExit=no", "--property=UMask=0077",
+		"--property=StandardOutput=truncate:" + kubeadmLog, "--property=StandardError=append:" + kubeadmLog,
+		kubeadmScript, verb,
+	}})
+	if err != nil {
+		return err
+	}
+	return l.awaitKubeadm(ctx, name, budget, step)
+}
+
+// awaitKubeadm waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
+func (l *Lab) awaitKubeadm(ctx context.Context, name string, budget time.Duration, step *event.Step) error {
+	n := l.nodes[name]
+	follow, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() {
+		_ = n.Run(follow, node.Command{Argv: []string{"tail", "-n", "+1", "-F", kubeadmLog}, Stdout: phases{step}, Stderr: io.Discard, ReadOnly: true})
+	}()
+	err := wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
+		f, err := readFacts(ctx, n)
+		if err != nil {
+			return err
+		}
+		if f.running() {
+			return errors.New("it is still running")
+		}
+		if !f.Joined {
+			return wait.Hopeless(l.kubeadmFailure(ctx, name))
+		}
+		return nil
+	})
+	return err
+}
+
+// kubeadmFailure is what kubeadm said at its end.
+func (l *Lab) kubeadmFailure(ctx context.Context, name string) error {
+	out, err := l.nodes[name].Read(ctx, "tail", "-n", "25", kubeadmLog)
+	if err != nil {
+		return fmt.Errorf("%s: kubeadm failed and its log cannot be read: %w", name, err)
+	}
+	return fmt.Errorf("%s: kubeadm failed: %s\nnext: labctl ssh %s -- cat %s; labctl logs %s --unit kubelet",
+		name, event.Redact(cause(out)), name, kubeadmLog, name)
+}
+
+// cause is the part of kubeadm's output that says why: from its first error line on.
+func cause(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "error") || strings.Contains(line, "[ERROR") || strings.Contains(line, "error execution phase") {
+			return strings.Join(lines[i:], "\n")
+		}
+	}
+	return strings.Join(lines[max(0, len(lines)-5):], "\n")
+}
+
+// phases shows kubeadm's "[phase] text" lines as progress.
+type phases struct{ step *event.Step }
+
+func (p phases) Write(b []byte) (int, error) {
+	for _, line := range strings.Split(string(b), "\n") {
+		if strings.HasPrefix(line, "[") {
+			p.step.Progress("%s", line)
+		}
+	}
+	return len(b), nil
+}
+
+// reset undoes whatever kubeadm did on the node.
+func (l *Lab) reset(ctx context.Context, name string) error {
+	return l.nodes[name].Run(ctx, node.Command{Argv: []string{resetScript}})
+}
+
+type object = map[string]any
+
+const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+
+// initDocuments configure `kubeadm init` on the node.
+func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
+	c := l.cluster
+	return []any{
+		object{
+			"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
+			"bootstrapTokens": []any{object{
+				"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
+				"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+			}},
+			"certificateKey":   certificateKey,
+			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
+			"nodeRegistration": l.registration(n),
+			"timeouts":         l.timeouts(),
+		},
+		object{
+			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
+			"clusterName":          c.Name,
+			"kubernetesVersion":    c.Kubernetes.Version,
+			"controlPlaneEndpoint": l.endpoint(),
+			"networking":           object{"podSubnet": c.Network.PodSubnet.String(), "serviceSubnet": c.Network.ServiceSubnet.String()},
+		},
+		object{
+			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+			"cgroupDriver": "systemd",
+			"failCgroupV1": false, // containers share this computer's hierarchy; kubelet 1.35 and newer refuse v1 by default
+		},
+		object{
+			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+			"mode":      "nftables",
+			"conntrack": object{"maxPerCore": 0}, // a container may not change the computer's connection tracking
+		},
+	}
+}
+
+// joinDocuments configure `kubeadm join` on the node.
+func (l *Lab) joinDocuments(n config.Node, token, caHash, certificateKey string) []any {
+	join := object{
+		"apiVersion": kubeadmAPI, "kind": "JoinConfiguration",
+		"discovery": object{"bootstrapToken": object{
+			"apiServerEndpoint": l.endpoint(), "token": token, "caCertHashes": []string{caHash},
+		}},
+		"nodeRegistration": l.registration(n),
+		"timeouts":         l.timeouts(),
+	}
+	if n.Role == config.ControlPlane {
+		join["controlPlane"] = object{
+			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
+			"certificateKey":   certificateKey,
+		}
+	}
+	return []any{join}
+}
+
+func (l *Lab) endpoint() string { return l.cluster.Network.VirtualIP.String() + ":6443" }
+
+func (l *Lab) registration(n config.Node) object {
+	r := object{
+		"name":             n.Name,
+		"criSocket":        "unix:///run/containerd/containerd.sock",
+		"imagePullPolicy":  "IfNotPresent",
+		"kubeletExtraArgs": []any{object{"name": "node-ip", "value": n.IP.String()}},
+	}
+	if l.uri == host.Containers {
+		// A container has this computer's kernel configuration, memory and processors, which these checks read.
+		r["ignorePreflightErrors"] = []string{"SystemVerification", "Mem", "NumCPU"}
+	}
+	return r
+}
+
+// timeouts are set explicitly so that the budget around kubeadm is known to be longer than their sum.
+func (l *Lab) timeouts() object {
+	return object{
+		"discovery":                        "1m0s",
+		"kubernetesAPICall":                "1m0s",
+		"etcdAPICall":                      "2m0s",
+		"tlsBootstrap":                     (time.Duration(l.cluster.Tuning.WorkerJoinTimeoutSeconds) * time.Second).String(),
+		"kubeletHealthCheck":               "2m0s",
+		"controlPlaneComponentHealthCheck": "4m0s",
+	}
+}
+
+func marshalDocuments(documents []any) (string, error) {
+	var out strings.Builder
+	for _, d := range documents {
+		text, err := yaml.Marshal(d)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString("---\n")
+		out.Write(text)
+	}
+	return out.String(), nil
+}

@@ -1,0 +1,264 @@
+// Package lab is the harness: it plans, brings up, checks and takes down the cluster that cluster.yaml describes. Every step first looks
+// at the real state, so running it again is how an interrupted run is resumed.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/host"
+	"k8slab/lab/machine"
+	"k8slab/lab/node"
+)
+
+// Options of a lab.
+type Options struct {
+	Events  *event.Stream
+	Labnode string // path of the labnode binary, needed to build an image
+}
+
+// Lab is one lab: what cluster.yaml says, and what of it exists.
+type Lab struct {
+	cluster *config.Cluster
+	opts    Options
+	events  *event.Stream
+	state   state
+	id      string
+	uri     string // resolved from cluster.yaml's
+
+	host     *host.Host
+	machines *machine.Lab
+	nodes    map[string]*node.Node
+
+	mutations atomic.Int64
+	mu        sync.Mutex
+	changes   []string
+}
+
+// New returns the lab that the cluster describes. It touches nothing.
+func New(cluster *config.Cluster, opts Options) (*Lab, error) {
+	s, err := openState(cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	l := &Lab{cluster: cluster, opts: opts, events: opts.Events, state: s, nodes: map[string]*node.Node{}}
+	if l.events == nil {
+		l.events = event.NewStream()
+	}
+	return l, nil
+}
+
+// ErrNotUp is returned for a lab that has no machines yet.
+var ErrNotUp = errors.New("the lab is not up: run `labctl up`")
+
+// open connects to the lab that exists, changing nothing. It returns ErrNotUp when there is none.
+func (l *Lab) open() error {
+	if !l.state.exists() {
+		return ErrNotUp
+	}
+	uri, err := l.resolveURI()
+	if err != nil {
+		return err
+	}
+	h, err := host.Connect(uri, l.state.path("libvirt"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrNotUp
+	}
+	if err != nil {
+		return err
+	}
+	return l.attach(h)
+}
+
+// resolveURI settles `auto` once for the lab's life: machines of the other kind would be strangers.
+func (l *Lab) resolveURI() (string, error) {
+	l.uri = l.cluster.Libvirt.URI
+	if l.uri != "auto" {
+		return l.uri, nil
+	}
+	data, err := os.ReadFile(l.state.path("uri"))
+	if err == nil {
+		l.uri = string(data)
+		return l.uri, nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	l.uri, _ = host.Probe().Choose()
+	return l.uri, nil
+}
+
+// attach makes the clients for the host's daemon and the lab's nodes. Nothing connects yet.
+func (l *Lab) attach(h *host.Host) (err error) {
+	if l.id, err = l.state.id(); err != nil {
+		return err
+	}
+	l.host = h
+	l.machines = machine.Open(machine.Config{
+		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), Lab: l.cluster.Name, ID: l.id,
+		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.Probe().KVM.OK, Mutated: l.mutated,
+	})
+	key, _, err := l.state.keyPair("ssh/id_ed25519")
+	if err != nil {
+		return err
+	}
+	for _, n := range l.cluster.Members() {
+		_, hostKey, err := l.state.keyPair(hostKeyName(n.Name))
+		if err != nil {
+			return err
+		}
+		l.nodes[n.Name], err = node.New(node.Config{
+			Name: n.Name, Address: net.JoinHostPort(n.IP.String(), "22"), User: "root",
+			Key: key, HostKey: hostKey, Dial: h.Dial, Mutated: l.mutated,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// partition is the cgroup partition of containers of an own daemon; a computer's own daemon keeps its default.
+func (l *Lab) partition() string {
+	if l.host.Own && l.uri == host.Containers {
+		return "k8slab-" + l.cluster.Name
+	}
+	return ""
+}
+
+// Close closes every connection.
+func (l *Lab) Close() {
+	for _, n := range l.nodes {
+		_ = n.Close()
+	}
+	if l.machines != nil {
+		l.machines.Close()
+	}
+}
+
+// mutated counts each change that a client of ours is about to make, at the border where it leaves.
+func (l *Lab) mutated(what string) {
+	l.mutations.Add(1)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.changes = append(l.changes, what)
+}
+
+// Changes lists what this process has changed so far: libvirt calls, commands on nodes, Kubernetes and etcd writes.
+func (l *Lab) Changes() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return append([]string(nil), l.changes...)
+}
+
+// Node gives the node's connection, for a user's own commands.
+func (l *Lab) Node(name string) (*node.Node, error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	n, ok := l.nodes[name]
+	if !ok {
+		return nil, fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+	}
+	return n, nil
+}
+
+func (l *Lab) nodeNames() string {
+	var names string
+	for i, n := range l.cluster.Members() {
+		if i > 0 {
+			names += ", "
+		}
+		names += n.Name
+	}
+	return names
+}
+
+// Host returns the lab's libvirt host.
+func (l *Lab) Host() (*host.Host, error) {
+	if err := l.open(); err != nil {
+		return nil, err
+	}
+	return l.host, nil
+}
+
+// Kubeconfig is the path of the administrator's kubeconfig for use on this computer.
+func (l *Lab) Kubeconfig() (string, error) {
+	path := l.state.path("kubeconfig")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no kubeconfig yet: %w", ErrNotUp)
+	}
+	return path, nil
+}
+
+// Kubectl is the kubectl of the lab's image.
+func (l *Lab) Kubectl() (string, error) {
+	root, err := os.ReadFile(l.state.path("image"))
+	if err != nil {
+		return "", ErrNotUp
+	}
+	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
+}
+
+// RunLog makes the file that a run's events go to, and removes the oldest of the lab's logs.
+func RunLog(lab, verb string) (string, error) {
+	root, err := StateDir()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(root, "logs", lab)
+	const kept = 50
+	old, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // in order of time, by their names
+	for len(old) >= kept {
+		_ = os.Remove(old[0])
+		old = old[1:]
+	}
+	return filepath.Join(dir, fmt.Sprintf("%s-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405"), verb, os.Getpid())), nil
+}
+
+// together runs f for each node at once, waits for all and returns all errors.
+func together(nodes []config.Node, f func(config.Node) error) error {
+	errs := make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { errs[i] = f(n) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// dialCluster connects to an address in the cluster through a control plane: its own if the address is a node's, else the first that
+// can reach it (the virtual IP).
+func (l *Lab) dialCluster(ctx context.Context, network, address string) (net.Conn, error) {
+	ip, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range l.cluster.Members() {
+		if n.IP.String() == ip {
+			return l.nodes[n.Name].Dial(ctx, network, address)
+		}
+	}
+	var errs []error
+	for _, n := range l.cluster.ControlPlanes() {
+		conn, err := l.nodes[n.Name].Dial(ctx, network, address)
+		if err == nil {
+			return conn, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}

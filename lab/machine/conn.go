@@ -1,0 +1,86 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"sync"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/digitalocean/go-libvirt/socket/dialers"
+)
+
+// conn is one connection to one daemon. go-libvirt's calls take no context and wait for ever for a daemon that hangs; closing the
+// socket below them is what ends them. The next call then connects anew.
+type conn struct {
+	socket, uri string
+
+	mu      sync.Mutex
+	libvirt *libvirt.Libvirt
+	raw     net.Conn
+}
+
+// call runs do with a live connection; it returns when ctx ends, whatever the daemon does.
+func (c *conn) call(ctx context.Context, what string, do func(*libvirt.Libvirt) error) error {
+	l, raw, err := c.open(ctx)
+	if err == nil {
+		stop := context.AfterFunc(ctx, func() { c.drop(raw) })
+		err = do(l)
+		stop()
+	}
+	if ctx.Err() != nil {
+		return fmt.Errorf("libvirt (%s): %s: %w; the daemon at %s did not answer in time, see its log", c.uri, what, context.Cause(ctx), c.socket)
+	}
+	if err != nil {
+		return fmt.Errorf("libvirt (%s): %s: %w", c.uri, what, err)
+	}
+	return nil
+}
+
+func (c *conn) open(ctx context.Context) (*libvirt.Libvirt, net.Conn, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.libvirt != nil && c.libvirt.IsConnected() {
+		return c.libvirt, c.raw, nil
+	}
+	var d net.Dialer
+	raw, err := d.DialContext(ctx, "unix", c.socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	l := libvirt.NewWithDialer(dialers.NewAlreadyConnected(raw))
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
+	defer stop()
+	if err := l.ConnectToURI(libvirt.ConnectURI(c.uri)); err != nil {
+		_ = raw.Close()
+		return nil, nil, err
+	}
+	c.libvirt, c.raw = l, raw
+	return l, raw, nil
+}
+
+// drop closes a connection that a context gave up on; a newer one stays.
+func (c *conn) drop(raw net.Conn) {
+	_ = raw.Close()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.raw == raw {
+		c.libvirt, c.raw = nil, nil
+	}
+}
+
+func (c *conn) close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.raw != nil {
+		_ = c.raw.Close()
+		c.libvirt, c.raw = nil, nil
+	}
+}
+
+// is tells whether libvirt answered with exactly this code. (libvirt.IsNotFound knows domains only.)
+func is(err error, code libvirt.ErrorNumber) bool {
+	var e libvirt.Error
+	return errors.As(err, &e) && e.Code == uint32(code)
+}

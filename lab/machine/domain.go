@@ -1,0 +1,127 @@
+package machine
+
+import (
+	"encoding/xml"
+	"fmt"
+	"path/filepath"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// domainXML describes the node's machine to libvirt.
+func (l *Lab) domainXML(spec Spec) (string, error) {
+	note, err := xml.Marshal(mark{Lab: l.cfg.Lab, ID: l.cfg.ID, Node: spec.Node})
+	if err != nil {
+		return "", err
+	}
+	dom := &libvirtxml.Domain{
+		Name:     l.domainName(spec.Node),
+		Metadata: &libvirtxml.DomainMetadata{XML: string(note)},
+		Memory:   &libvirtxml.DomainMemory{Value: uint(spec.Memory), Unit: "MiB"},
+		VCPU:     &libvirtxml.DomainVCPU{Value: uint(spec.CPUs)},
+		OnCrash:  "preserve",
+		Devices: &libvirtxml.DomainDeviceList{
+			Interfaces: []libvirtxml.DomainInterface{{
+				MAC:    &libvirtxml.DomainInterfaceMAC{Address: MAC(l.cfg.ID, spec.Node)},
+				Source: &libvirtxml.DomainInterfaceSource{Network: &libvirtxml.DomainInterfaceSourceNetwork{Network: l.cfg.Lab}},
+			}},
+		},
+	}
+	if l.container() {
+		l.containerDomain(dom, spec)
+	} else {
+		l.virtualDomain(dom, spec)
+	}
+	text, err := dom.Marshal()
+	if err != nil {
+		return "", fmt.Errorf("%s: domain XML: %w", spec.Node, err)
+	}
+	return text, nil
+}
+
+// initPath becomes systemd after preparing the container: lab/image/files.
+const initPath = "/usr/lib/k8slab/init"
+
+func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
+	dom.Type = "lxc"
+	dom.OnCrash = "" // not known to its driver
+	dom.OS = &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Type: "exe"}, Init: initPath}
+	dom.Features = &libvirtxml.DomainFeatureList{
+		PrivNet:      &libvirtxml.DomainFeature{},
+		Capabilities: &libvirtxml.DomainFeatureCapabilities{Policy: "allow"},
+	}
+	// containerd, kubelet and systemd-udevd use more than a share of one processor in bursts, so the quota is the whole machine's.
+	dom.CPUTune = &libvirtxml.DomainCPUTune{
+		Period: &libvirtxml.DomainCPUTunePeriod{Value: 100000},
+		Quota:  &libvirtxml.DomainCPUTuneQuota{Value: int64(spec.CPUs) * 100000},
+	}
+	if l.cfg.Partition != "" {
+		dom.Resource = &libvirtxml.DomainResource{Partition: "/" + l.cfg.Partition}
+	}
+	bind := func(source, target string) libvirtxml.DomainFilesystem {
+		return libvirtxml.DomainFilesystem{
+			AccessMode: "passthrough",
+			Source:     &libvirtxml.DomainFilesystemSource{Mount: &libvirtxml.DomainFilesystemSourceMount{Dir: source}},
+			Target:     &libvirtxml.DomainFilesystemTarget{Dir: target},
+		}
+	}
+	disk := libvirtxml.DomainFilesystem{
+		AccessMode: "passthrough",
+		Driver:     &libvirtxml.DomainFilesystemDriver{Type: "loop", Format: "raw"},
+		Source:     &libvirtxml.DomainFilesystemSource{File: &libvirtxml.DomainFilesystemSourceFile{File: l.diskPath(spec.Node)}},
+		Target:     &libvirtxml.DomainFilesystemTarget{Dir: "/disk"},
+	}
+	dom.Devices.Filesystems = []libvirtxml.DomainFilesystem{bind(spec.Boot.Root, "/"), bind(spec.Seed, "/seed"), disk}
+	dom.Devices.Hostdevs = []libvirtxml.DomainHostdev{{ // kubelet watches it for out-of-memory kills
+		CapsMisc: &libvirtxml.DomainHostdevCapsMisc{Source: &libvirtxml.DomainHostdevCapsMiscSource{Char: "/dev/kmsg"}},
+	}}
+	dom.Devices.Consoles = []libvirtxml.DomainConsole{{Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}}}}
+}
+
+func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
+	dom.Type = "qemu"
+	dom.CPU = &libvirtxml.DomainCPU{Mode: "maximum"}
+	if l.cfg.KVM {
+		dom.Type = "kvm"
+		dom.CPU.Mode = "host-passthrough"
+	}
+	dom.OS = &libvirtxml.DomainOS{
+		Type:    &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"},
+		Kernel:  spec.Boot.Kernel,
+		Initrd:  spec.Boot.Initrd,
+		Cmdline: fmt.Sprintf("%s systemd.hostname=%s", spec.Boot.Cmdline, spec.Node),
+	}
+	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
+	disk := func(path, format, dev, serial string) libvirtxml.DomainDisk {
+		return libvirtxml.DomainDisk{
+			Device: "disk",
+			Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: format},
+			Source: &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: path}},
+			Target: &libvirtxml.DomainDiskTarget{Dev: dev, Bus: "virtio"},
+			Serial: serial,
+		}
+	}
+	seed := disk(l.seedPath(spec.Node), "raw", "vdb", "seed")
+	seed.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	dom.Devices.Disks = []libvirtxml.DomainDisk{disk(l.diskPath(spec.Node), "qcow2", "vda", ""), seed}
+	dom.Devices.Interfaces[0].Model = &libvirtxml.DomainInterfaceModel{Type: "virtio"}
+	dom.Devices.RNGs = []libvirtxml.DomainRNG{{
+		Model:   "virtio",
+		Backend: &libvirtxml.DomainRNGBackend{Random: &libvirtxml.DomainRNGBackendRandom{Device: "/dev/urandom"}},
+	}}
+	dom.Devices.Serials = []libvirtxml.DomainSerial{{
+		Source: &libvirtxml.DomainChardevSource{File: &libvirtxml.DomainChardevSourceFile{Path: l.ConsolePath(spec.Node), Append: "on"}},
+	}}
+}
+
+// ConsolePath is where a virtual machine's console is logged.
+func (l *Lab) ConsolePath(node string) string { return filepath.Join(l.dir(node), "console.log") }
+
+func (l *Lab) diskPath(node string) string {
+	if l.container() {
+		return filepath.Join(l.dir(node), "disk.img")
+	}
+	return filepath.Join(l.dir(node), "disk.qcow2")
+}
+
+func (l *Lab) seedPath(node string) string { return filepath.Join(l.dir(node), "seed.tar") }

@@ -1,0 +1,346 @@
+// Package machine makes, runs and removes the lab's libvirt domains and their network: system containers (lxc) or virtual machines
+// (qemu), told apart only here. Every object carries the lab's identity, and objects that do not are never touched.
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"github.com/gofrs/flock"
+)
+
+// State is what a domain does.
+type State string
+
+const (
+	Absent  State = "absent"
+	Running State = "running"
+	Paused  State = "paused"
+	Off     State = "off"
+	Crashed State = "crashed"
+)
+
+// Config opens the machines of one lab.
+type Config struct {
+	URI           string // qemu:///system or lxc:///system
+	Socket        string // of the daemon
+	NetworkSocket string // of the daemon that knows networks; the same one but for modular daemons
+	Lab           string // name
+	ID            string // UUID of this lab: what its objects are known by
+	Dir           string // where the machines' disks are, a directory per node
+	Partition     string // cgroup partition of containers, "" for the daemon's default
+	KVM           bool   // hardware virtualization works
+	Mutated       func(what string)
+}
+
+// Lab is the machines of one lab.
+type Lab struct {
+	cfg     Config
+	domains *conn
+	nets    *conn
+}
+
+// Open returns the lab's machines. It connects when first used.
+func Open(cfg Config) *Lab {
+	l := &Lab{cfg: cfg, domains: &conn{socket: cfg.Socket, uri: cfg.URI}}
+	l.nets = l.domains
+	if cfg.NetworkSocket != cfg.Socket {
+		l.nets = &conn{socket: cfg.NetworkSocket, uri: "network:///system"}
+	}
+	if l.cfg.Mutated == nil {
+		l.cfg.Mutated = func(string) {}
+	}
+	return l
+}
+
+// Close closes the connections.
+func (l *Lab) Close() {
+	l.domains.close()
+	l.nets.close()
+}
+
+// Spec is one machine.
+type Spec struct {
+	Node   string
+	IP     string
+	CPUs   int
+	Memory int // MiB
+	Disk   int // GiB
+	Seed   string
+	Boot   Boot
+}
+
+// Boot is what a machine starts from: Root for a container, the rest for a virtual machine.
+type Boot struct {
+	Root                          string
+	Base, Kernel, Initrd, Cmdline string
+}
+
+// Machine is one domain of the lab.
+type Machine struct {
+	Node  string
+	State State
+	ID    string // UUID of the domain
+}
+
+func (l *Lab) domainName(node string) string { return l.cfg.Lab + "-" + node }
+
+func (l *Lab) dir(node string) string { return filepath.Join(l.cfg.Dir, node) }
+
+// MAC is the fixed hardware address of a node of a lab, in QEMU's range for locally made devices.
+func MAC(labID, node string) string {
+	h := sha256.Sum256([]byte(labID + "/" + node))
+	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", h[0], h[1], h[2])
+}
+
+// Ensure makes the machine if it is absent, starts it if it is off and resumes it if it is paused. A machine that exists keeps the size
+// and image that it was made with.
+func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
+	dom, state, err := l.lookup(ctx, spec.Node)
+	if err != nil {
+		return err
+	}
+	switch state {
+	case Running:
+		return nil
+	case Paused:
+		return l.Resume(ctx, spec.Node)
+	case Absent:
+		if err := l.makeDisk(ctx, spec); err != nil {
+			return fmt.Errorf("%s: disk: %w", spec.Node, err)
+		}
+		text, err := l.domainXML(spec)
+		if err != nil {
+			return err
+		}
+		err = l.change(ctx, "define "+l.domainName(spec.Node), func(v *libvirt.Libvirt) (err error) {
+			dom, err = v.DomainDefineXMLFlags(text, libvirt.DomainDefineValidate)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return l.start(ctx, dom)
+}
+
+// startLock is taken for each start of a container on this computer: libvirt asks the kernel for a free loop device and then attaches the
+// disk to it, and of two that do so at once one fails ("Device or resource busy").
+const startLock = "/run/lock/k8slab-start.lock"
+
+func (l *Lab) start(ctx context.Context, dom libvirt.Domain) error {
+	if l.container() {
+		lock := flock.New(startLock)
+		if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+			return fmt.Errorf("start %s: %s: %w", dom.Name, startLock, err)
+		}
+		defer func() { _ = lock.Close() }()
+	}
+	return l.change(ctx, "start "+dom.Name, func(v *libvirt.Libvirt) error {
+		_, err := v.DomainCreateWithFlags(dom, 0)
+		return err
+	})
+}
+
+// change is a call that changes something.
+func (l *Lab) change(ctx context.Context, what string, do func(*libvirt.Libvirt) error) error {
+	l.cfg.Mutated("libvirt " + what)
+	return l.domains.call(ctx, what, do)
+}
+
+// State returns what the node's machine does.
+func (l *Lab) State(ctx context.Context, node string) (State, error) {
+	_, state, err := l.lookup(ctx, node)
+	return state, err
+}
+
+// PowerOff ends the machine at once, like pulling the plug.
+func (l *Lab) PowerOff(ctx context.Context, node string) error {
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil || state == Absent || state == Off {
+		return err
+	}
+	err = l.change(ctx, "power off "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainDestroyFlags(dom, 0) })
+	if is(err, libvirt.ErrOperationInvalid) { // it ended by itself meanwhile
+		return nil
+	}
+	return err
+}
+
+// Suspend stops the machine's processors; its memory and devices stay.
+func (l *Lab) Suspend(ctx context.Context, node string) error {
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil || state == Paused {
+		return err
+	}
+	return l.change(ctx, "suspend "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainSuspend(dom) })
+}
+
+// Resume undoes Suspend.
+func (l *Lab) Resume(ctx context.Context, node string) error {
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil || state == Running {
+		return err
+	}
+	return l.change(ctx, "resume "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainResume(dom) })
+}
+
+// Delete removes the machine and its disk. An absent machine's disk is removed too.
+func (l *Lab) Delete(ctx context.Context, node string) error {
+	if err := l.PowerOff(ctx, node); err != nil {
+		return err
+	}
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil {
+		return err
+	}
+	if state != Absent {
+		err := l.change(ctx, "undefine "+dom.Name, func(v *libvirt.Libvirt) error {
+			return v.DomainUndefineFlags(dom, l.undefineFlags())
+		})
+		if err != nil && !is(err, libvirt.ErrNoDomain) {
+			return err
+		}
+	}
+	return os.RemoveAll(l.dir(node))
+}
+
+func (l *Lab) undefineFlags() libvirt.DomainUndefineFlagsValues {
+	if l.container() {
+		return 0 // its driver knows no flags
+	}
+	return libvirt.DomainUndefineManagedSave | libvirt.DomainUndefineSnapshotsMetadata | libvirt.DomainUndefineNvram
+}
+
+func (l *Lab) container() bool { return strings.HasPrefix(l.cfg.URI, "lxc:") }
+
+// List returns the lab's machines, those too that cluster.yaml no longer names.
+func (l *Lab) List(ctx context.Context) ([]Machine, error) {
+	var doms []libvirt.Domain
+	err := l.domains.call(ctx, "list domains", func(v *libvirt.Libvirt) (err error) {
+		doms, _, err = v.ConnectListAllDomains(1, 0)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var machines []Machine
+	for _, dom := range doms {
+		mark, err := l.mark(ctx, dom)
+		if err != nil {
+			return nil, err
+		}
+		if mark.ID != l.cfg.ID {
+			continue
+		}
+		state, err := l.state(ctx, dom)
+		if err != nil {
+			return nil, err
+		}
+		machines = append(machines, Machine{Node: mark.Node, State: state, ID: uuidString(dom.UUID)})
+	}
+	return machines, nil
+}
+
+// lookup finds the node's domain. A domain of its name that is not this lab's is an error.
+func (l *Lab) lookup(ctx context.Context, node string) (dom libvirt.Domain, state State, err error) {
+	name := l.domainName(node)
+	err = l.domains.call(ctx, "look up "+name, func(v *libvirt.Libvirt) (err error) {
+		dom, err = v.DomainLookupByName(name)
+		return err
+	})
+	if is(err, libvirt.ErrNoDomain) {
+		return dom, Absent, nil
+	}
+	if err != nil {
+		return dom, "", err
+	}
+	mark, err := l.mark(ctx, dom)
+	if err != nil {
+		return dom, "", err
+	}
+	if mark.ID != l.cfg.ID {
+		return dom, "", &ForeignError{Kind: "domain", Name: name, Owner: mark.Lab}
+	}
+	state, err = l.state(ctx, dom)
+	return dom, state, err
+}
+
+func (l *Lab) state(ctx context.Context, dom libvirt.Domain) (State, error) {
+	var code int32
+	err := l.domains.call(ctx, "state of "+dom.Name, func(v *libvirt.Libvirt) (err error) {
+		code, _, err = v.DomainGetState(dom, 0)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	switch libvirt.DomainState(code) {
+	case libvirt.DomainRunning, libvirt.DomainBlocked, libvirt.DomainShutdown:
+		return Running, nil
+	case libvirt.DomainPaused, libvirt.DomainPmsuspended:
+		return Paused, nil
+	case libvirt.DomainCrashed:
+		return Crashed, nil
+	default:
+		return Off, nil
+	}
+}
+
+// ForeignError is an object of the lab's name that the lab did not make.
+type ForeignError struct{ Kind, Name, Owner string }
+
+func (e *ForeignError) Error() string {
+	owner := "it carries no mark of a lab"
+	if e.Owner != "" {
+		owner = fmt.Sprintf("it belongs to another lab called %q", e.Owner)
+	}
+	return fmt.Sprintf("libvirt has a %s %q that this lab did not make (%s): nothing was changed; choose another `name` in cluster.yaml, or remove the %s yourself",
+		e.Kind, e.Name, owner, e.Kind)
+}
+
+// mark is the lab's note in a domain's metadata.
+type mark struct {
+	XMLName xml.Name `xml:"https://k8slab/ machine"`
+	Lab     string   `xml:"lab,attr"`
+	ID      string   `xml:"id,attr"`
+	Node    string   `xml:"node,attr"`
+}
+
+const markNamespace = "https://k8slab/"
+
+func (l *Lab) mark(ctx context.Context, dom libvirt.Domain) (m mark, err error) {
+	var text string
+	err = l.domains.call(ctx, "metadata of "+dom.Name, func(v *libvirt.Libvirt) (err error) {
+		text, err = v.DomainGetMetadata(dom, int32(libvirt.DomainMetadataElement), libvirt.OptString{markNamespace}, 0)
+		return err
+	})
+	if is(err, libvirt.ErrNoDomainMetadata) || is(err, libvirt.ErrNoDomain) {
+		return mark{}, nil
+	}
+	if err != nil {
+		return mark{}, err
+	}
+	// libvirt returns the element without the namespace that it was stored under.
+	var bare struct {
+		Lab  string `xml:"lab,attr"`
+		ID   string `xml:"id,attr"`
+		Node string `xml:"node,attr"`
+	}
+	if err := xml.Unmarshal([]byte(text), &bare); err != nil {
+		return mark{}, errors.Join(fmt.Errorf("metadata of %s", dom.Name), err)
+	}
+	return mark{Lab: bare.Lab, ID: bare.ID, Node: bare.Node}, nil
+}
+
+func uuidString(u libvirt.UUID) string {
+	return fmt.Sprintf("%x-%x-%x-%x-%x", u[0:4], u[4:6], u[6:8], u[8:10], u[10:16])
+}

@@ -1,0 +1,119 @@
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"net"
+	"net/netip"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// Network is the lab's network: a bridge without an uplink, a name and a fixed address per node.
+type Network struct {
+	CIDR    netip.Prefix
+	Gateway netip.Addr
+	Hosts   []Host
+}
+
+// Host is a node's reservation.
+type Host struct {
+	Name string
+	IP   netip.Addr
+}
+
+// BridgeName is the bridge of the lab: a hash, because Linux allows 15 characters.
+func (l *Lab) BridgeName() string {
+	h := sha256.Sum256([]byte(l.cfg.ID))
+	return "k8slab" + hex.EncodeToString(h[:4])
+}
+
+// EnsureNetwork makes the network if it is absent and starts it if it is not active.
+func (l *Lab) EnsureNetwork(ctx context.Context, n Network) error {
+	active, err := l.NetworkActive(ctx)
+	if err != nil || active {
+		return err
+	}
+	text, err := l.networkXML(n)
+	if err != nil {
+		return err
+	}
+	l.cfg.Mutated("libvirt start network " + l.cfg.Lab)
+	return l.nets.call(ctx, "start network "+l.cfg.Lab, func(v *libvirt.Libvirt) error {
+		net, err := v.NetworkDefineXML(text) // ours by its UUID, so defining again renews it
+		if err != nil {
+			return err
+		}
+		return v.NetworkCreate(net)
+	})
+}
+
+// NetworkActive tells whether the network runs. A network of its name that is not this lab's is an error.
+func (l *Lab) NetworkActive(ctx context.Context) (active bool, err error) {
+	err = l.nets.call(ctx, "look up network "+l.cfg.Lab, func(v *libvirt.Libvirt) error {
+		net, err := v.NetworkLookupByName(l.cfg.Lab)
+		if err != nil {
+			return err
+		}
+		// This version of libvirt keeps no metadata for networks; the UUID says whose it is.
+		if uuidString(net.UUID) != l.cfg.ID {
+			return &ForeignError{Kind: "network", Name: l.cfg.Lab}
+		}
+		n, err := v.NetworkIsActive(net)
+		active = n == 1
+		return err
+	})
+	if is(err, libvirt.ErrNoNetwork) {
+		return false, nil
+	}
+	return active, err
+}
+
+// DeleteNetwork removes the network.
+func (l *Lab) DeleteNetwork(ctx context.Context) error {
+	active, err := l.NetworkActive(ctx)
+	if err != nil {
+		return err
+	}
+	l.cfg.Mutated("libvirt delete network " + l.cfg.Lab)
+	err = l.nets.call(ctx, "delete network "+l.cfg.Lab, func(v *libvirt.Libvirt) error {
+		net, err := v.NetworkLookupByName(l.cfg.Lab)
+		if err != nil {
+			return err
+		}
+		if active {
+			if err := v.NetworkDestroy(net); err != nil {
+				return err
+			}
+		}
+		return v.NetworkUndefine(net)
+	})
+	if is(err, libvirt.ErrNoNetwork) {
+		return nil
+	}
+	return err
+}
+
+func (l *Lab) networkXML(n Network) (string, error) {
+	mask := net.CIDRMask(n.CIDR.Bits(), 32)
+	dns := &libvirtxml.NetworkDNS{}
+	dhcp := &libvirtxml.NetworkDHCP{}
+	for _, h := range n.Hosts {
+		dns.Host = append(dns.Host, libvirtxml.NetworkDNSHost{IP: h.IP.String(), Hostnames: []libvirtxml.NetworkDNSHostHostname{{Hostname: h.Name}}})
+		dhcp.Hosts = append(dhcp.Hosts, libvirtxml.NetworkDHCPHost{MAC: MAC(l.cfg.ID, h.Name), Name: h.Name, IP: h.IP.String()})
+	}
+	text, err := (&libvirtxml.Network{
+		Name:   l.cfg.Lab,
+		UUID:   l.cfg.ID,
+		Bridge: &libvirtxml.NetworkBridge{Name: l.BridgeName(), STP: "off", Delay: "0"},
+		DNS:    dns,
+		IPs:    []libvirtxml.NetworkIP{{Address: n.Gateway.String(), Netmask: net.IP(mask).String(), DHCP: dhcp}},
+	}).Marshal()
+	if err != nil {
+		return "", fmt.Errorf("network XML: %w", err)
+	}
+	return text, nil
+}

@@ -1,0 +1,112 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+// errCutOff marks an end without exit status, to be explained by outcome.
+var errCutOff = errors.New("no exit status")
+
+// session is an open SSH session that occupies one of the node's slots.
+type session struct {
+	*ssh.Session
+	link    *link
+	slots   chan struct{}
+	started chan struct{} // closed when starting has succeeded or failed
+}
+
+// abandon gives the session back.
+func (s *session) abandon() {
+	s.Close()
+	<-s.slots
+}
+
+// open waits for a slot and opens a session; nothing has started yet when it fails.
+func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
+	select {
+	case n.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, n.commandError(argv, fmt.Errorf("wait for a free session: %w", context.Cause(ctx)))
+	}
+	opened, l, err := n.openPatiently(ctx)
+	if err == nil {
+		return &session{opened, l, n.slots, make(chan struct{})}, nil
+	}
+	<-n.slots
+	var unreachable *ConnectError
+	if errors.As(err, &unreachable) {
+		return nil, err
+	}
+	return nil, n.commandError(argv, fmt.Errorf("open session: %w", err))
+}
+
+// openPatiently retries a refusal for a while: sessions of cancelled commands count towards
+// sshd's limit until those commands have ended.
+func (n *Node) openPatiently(ctx context.Context) (*ssh.Session, *link, error) {
+	for tries := 1; ; tries++ {
+		opened, l, err := through(ctx, n, (*ssh.Client).NewSession, func(s *ssh.Session) { s.Close() })
+		var refused *ssh.OpenChannelError
+		if !errors.As(err, &refused) || tries == 20 {
+			return opened, l, err
+		}
+		select {
+		case <-time.After(grace):
+		case <-ctx.Done():
+			return nil, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// perform starts the job and waits for its end.
+func (s *session) perform(j job, stdin *input) error {
+	pipe, err := s.start(j)
+	close(s.started)
+	switch {
+	case errors.Is(err, io.EOF) || err != nil && s.link.raw.broken.Load():
+		return errCutOff // the request was sent, so it may have started
+	case err != nil:
+		return errors.New("sshd refused to start it") // the library's text repeats the whole line
+	}
+	if pipe != nil {
+		go feed(pipe, stdin)
+	}
+	return s.Wait()
+}
+
+func (s *session) start(j job) (pipe io.WriteCloser, err error) {
+	if j.stdin != nil {
+		if pipe, err = s.StdinPipe(); err != nil {
+			return nil, err
+		}
+	}
+	if j.prepare != nil {
+		if err := j.prepare(s.Session); err != nil {
+			return nil, err
+		}
+	}
+	if j.line == "" {
+		return pipe, s.Shell()
+	}
+	return pipe, s.Start(j.line)
+}
+
+// feed is not waited for: a command may end without having read everything. After a failed
+// read no end of input is sent, so that the command cannot take a part for the whole.
+func feed(pipe io.WriteCloser, stdin *input) {
+	if _, err := io.Copy(pipe, stdin); err == nil {
+		pipe.Close()
+	}
+}
+
+// terminate may block on a dead machine. A signal ahead of the start would be ignored.
+func (s *session) terminate() {
+	<-s.started
+	_ = s.Signal(ssh.SIGTERM)
+	s.Close()
+}

@@ -1,0 +1,187 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/kube"
+	"k8slab/lab/wait"
+)
+
+// proofBudget bounds the time from the last join to a proven cluster. Emulated virtual machines pull everything through one kernel thread.
+const proofBudget = 6 * time.Minute
+
+// probe is the DaemonSet and Service of the pods that prove the pod network.
+const (
+	probeNamespace = "k8slab"
+	probePort      = "8080"
+	probeService   = "probe.k8slab.svc.cluster.local:" + probePort
+)
+
+// condition is one thing that holds in a healthy cluster.
+type condition struct {
+	name  string
+	check func(context.Context) error
+}
+
+// conditions are what healthy means, in the order in which they depend on each other. A later one is not judged before the earlier hold.
+func (l *Lab) conditions(v *view) []condition {
+	return []condition{
+		{"API server ready", v.kube.Ready},
+		{"every etcd member a started, healthy voter", func(ctx context.Context) error { return l.etcdComplete(ctx, v) }},
+		{"every node Ready", func(ctx context.Context) error { return l.nodesReady(ctx, v) }},
+		{"pod network and probe deployed", func(ctx context.Context) error {
+			return errors.Join(daemonSetReady(ctx, v, "kube-flannel", "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
+		}},
+		{"CoreDNS running", func(ctx context.Context) error { return coreDNSReady(ctx, v) }},
+		{"pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return l.podsReach(ctx, v) }},
+	}
+}
+
+// prove waits until every condition holds.
+func (l *Lab) prove(ctx context.Context, v *view) error {
+	step := l.events.Start("", "proof", proofBudget)
+	return step.End(l.await(ctx, v, step))
+}
+
+func (l *Lab) await(ctx context.Context, v *view, step *event.Step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, proofBudget, fmt.Errorf("the proof's %s budget ran out", proofBudget))
+	defer cancel()
+	for _, c := range l.conditions(v) {
+		step.Progress("%s", c.name)
+		if err := wait.For(ctx, c.name, proofBudget, 200*time.Millisecond, c.check); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Healthy checks every condition once, at the same time, and returns all that do not hold.
+func (l *Lab) healthy(ctx context.Context, v *view) []error {
+	conditions := l.conditions(v)
+	errs := make([]error, len(conditions))
+	var wg sync.WaitGroup
+	for i, c := range conditions {
+		wg.Go(func() {
+			if err := c.check(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", c.name, err)
+			}
+		})
+	}
+	wg.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+func (l *Lab) etcdComplete(ctx context.Context, v *view) error {
+	if err := v.etcd.Healthy(ctx); err != nil {
+		return err
+	}
+	members, err := v.etcd.Members(ctx)
+	if err != nil {
+		return err
+	}
+	if want := len(l.cluster.ControlPlanes()); len(members) != want {
+		return fmt.Errorf("etcd has %d members, cluster.yaml has %d control planes", len(members), want)
+	}
+	return nil
+}
+
+func (l *Lab) nodesReady(ctx context.Context, v *view) error {
+	nodes, err := v.kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range l.cluster.Members() {
+		i := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name })
+		switch {
+		case i < 0:
+			errs = append(errs, fmt.Errorf("%s: no such Node", n.Name))
+		case !nodes[i].Ready:
+			errs = append(errs, fmt.Errorf("%s: not Ready: %s", n.Name, nodes[i].Reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func daemonSetReady(ctx context.Context, v *view, namespace, name string) error {
+	ready, want, err := v.kube.DaemonSet(ctx, namespace, name)
+	if err == nil && (want == 0 || ready < want) {
+		err = fmt.Errorf("daemonset %s/%s: %d of %d pods ready", namespace, name, ready, want)
+	}
+	return err
+}
+
+func coreDNSReady(ctx context.Context, v *view) error {
+	ready, want, err := v.kube.Deployment(ctx, "kube-system", "coredns")
+	if err == nil && (want == 0 || ready < want) {
+		err = fmt.Errorf("coredns: %d of %d pods ready", ready, want)
+	}
+	return err
+}
+
+// podsReach has the probe of each node reach every other node's and the Service by its DNS name, all at once.
+func (l *Lab) podsReach(ctx context.Context, v *view) error {
+	pods, err := v.kube.Pods(ctx, probeNamespace, "app=probe")
+	if err != nil {
+		return err
+	}
+	byNode := map[string]string{} // node → pod address
+	owner := map[string]string{}
+	for _, p := range pods {
+		if p.Deleting || p.IP == "" {
+			continue
+		}
+		if other := owner[p.IP]; other != "" {
+			return fmt.Errorf("pods on %s and %s have the same address %s", other, p.Node, p.IP)
+		}
+		owner[p.IP], byNode[p.Node] = p.Node, p.IP
+	}
+	members := l.cluster.Members()
+	targets := []string{probeService}
+	for _, n := range members {
+		if byNode[n.Name] == "" {
+			return fmt.Errorf("%s: its probe has no address yet", n.Name)
+		}
+		targets = append(targets, net.JoinHostPort(byNode[n.Name], probePort))
+	}
+	return together(members, func(n config.Node) error {
+		failures, err := l.askProbe(ctx, n.Name, byNode[n.Name], targets)
+		if err == nil && len(failures) > 0 {
+			err = fmt.Errorf("%s: its pod cannot reach: %s", n.Name, strings.Join(failures, "; "))
+		}
+		return err
+	})
+}
+
+// askProbe asks the probe at the address, through its node, which of the targets it cannot reach.
+func (l *Lab) askProbe(ctx context.Context, node, ip string, targets []string) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.nodes[node].Dial}}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: url.Values{"target": targets}.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: ask its probe: %w", node, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var failures []string
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&failures)
+	return failures, err
+}

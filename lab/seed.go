@@ -1,0 +1,157 @@
+package lab
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	"k8slab/config"
+)
+
+// seedFiles are a node's own files, laid over the image: who it is, how to reach it, and the virtual IP of a control plane.
+func (l *Lab) seedFiles(n config.Node) (map[string]seedFile, error) {
+	_, authorized, err := l.state.keyPair("ssh/id_ed25519")
+	if err != nil {
+		return nil, err
+	}
+	hostKey, hostPublic, err := l.state.keyPair(hostKeyName(n.Name))
+	if err != nil {
+		return nil, err
+	}
+	gateway := l.cluster.Network.Gateway()
+	files := map[string]seedFile{
+		"etc/hostname":    {0o644, n.Name + "\n"},
+		"etc/hosts":       {0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", n.IP, n.Name)},
+		"etc/machine-id":  {0o444, machineID(l.id, n.Name) + "\n"},
+		"etc/resolv.conf": {0o644, fmt.Sprintf("nameserver %s\n", gateway)},
+		// The address is fixed here and not leased, so that it outlives the daemon that would renew it.
+		"etc/systemd/network/10-lab.network": {0o644, fmt.Sprintf("[Match]\nName=eth0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nDNS=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
+			n.IP, l.cluster.Network.CIDR.Bits(), gateway, gateway)},
+		"etc/ssh/ssh_host_ed25519_key":     {0o600, string(hostKey)},
+		"etc/ssh/ssh_host_ed25519_key.pub": {0o644, string(hostPublic) + "\n"},
+		"root/.ssh/authorized_keys":        {0o600, string(authorized) + "\n"},
+	}
+	if n.Role == config.ControlPlane {
+		text, err := l.keepalived(n)
+		if err != nil {
+			return nil, err
+		}
+		files["etc/keepalived/keepalived.conf"] = seedFile{0o600, text}
+	}
+	return files, nil
+}
+
+type seedFile struct {
+	mode fs.FileMode
+	text string
+}
+
+func hostKeyName(node string) string { return filepath.Join("ssh", "host_"+node) }
+
+// writeSeed writes the node's own files into its seed directory and returns it.
+func (l *Lab) writeSeed(n config.Node) (string, error) {
+	files, err := l.seedFiles(n)
+	if err != nil {
+		return "", err
+	}
+	dir := l.state.path("seeds", n.Name)
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil { // keeps others from the key inside
+		return "", err
+	}
+	for name, f := range files {
+		path := filepath.Join(dir, name)
+		if err := makeDirs(dir, filepath.Dir(name)); err != nil {
+			return "", err
+		}
+		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
+			return "", err
+		}
+		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {
+			return "", err
+		}
+		if err := os.Chmod(path, f.mode); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// makeDirs makes directories with the modes that they have in the node, where theirs take effect.
+func makeDirs(root, rel string) error {
+	modes := map[string]fs.FileMode{"root": 0o700, "root/.ssh": 0o700}
+	for dir := rel; ; dir = filepath.Dir(dir) {
+		mode := fs.FileMode(0o755)
+		if m, ok := modes[dir]; ok {
+			mode = m
+		}
+		path := filepath.Join(root, dir)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
+		if dir == "." {
+			return nil
+		}
+	}
+}
+
+// keepalivedConf gives the virtual IP to a control plane whose own API server is alive: a live one (+50) always beats a dead one, and
+// before any is up the first in cluster.yaml, which initialises the cluster, has it.
+var keepalivedConf = template.Must(template.New("keepalived").Parse(`global_defs {
+    router_id {{.Name}}
+    vrrp_version 3
+    script_user root
+    enable_script_security
+}
+vrrp_script apiserver {
+    script "/usr/bin/curl -sfk --max-time 2 https://127.0.0.1:6443/livez"
+    interval 1
+    fall 2
+    rise 1
+    weight 50
+}
+vrrp_instance api {
+    state BACKUP
+    interface eth0
+    virtual_router_id 51
+    priority {{.Priority}}
+    advert_int 0.3
+    unicast_src_ip {{.IP}}
+{{- if .Peers}}
+    unicast_peer {
+{{- range .Peers}}
+        {{.}}
+{{- end}}
+    }
+{{- end}}
+    virtual_ipaddress {
+        {{.VirtualIP}}/{{.Bits}} dev eth0
+    }
+    track_script {
+        apiserver
+    }
+}
+`))
+
+func (l *Lab) keepalived(n config.Node) (string, error) {
+	data := struct {
+		Name, IP, VirtualIP string
+		Priority, Bits      int
+		Peers               []string
+	}{Name: n.Name, IP: n.IP.String(), VirtualIP: l.cluster.Network.VirtualIP.String(), Bits: l.cluster.Network.CIDR.Bits()}
+	for i, cp := range l.cluster.ControlPlanes() {
+		if cp.Name == n.Name {
+			data.Priority = 150 - i
+		} else {
+			data.Peers = append(data.Peers, cp.IP.String())
+		}
+	}
+	var out bytes.Buffer
+	err := keepalivedConf.Execute(&out, data)
+	return out.String(), err
+}

@@ -1,0 +1,167 @@
+package lab
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+
+	"k8slab/lab/node"
+)
+
+// StateDir is where labs are kept: $XDG_STATE_HOME/k8slab, by default ~/.local/state/k8slab.
+func StateDir() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "k8slab"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the lab's state: %w; set HOME or XDG_STATE_HOME", err)
+	}
+	return filepath.Join(home, ".local", "state", "k8slab"), nil
+}
+
+// state is a lab's directory: its identity, its keys and what belongs to its machines. Everything in it is the user's alone.
+type state struct{ dir string }
+
+func openState(name string) (state, error) {
+	root, err := StateDir()
+	return state{dir: filepath.Join(root, name)}, err
+}
+
+func (s state) path(elem ...string) string { return filepath.Join(append([]string{s.dir}, elem...)...) }
+
+func (s state) exists() bool {
+	_, err := os.Stat(s.path("id"))
+	return err == nil
+}
+
+// id is the lab's UUID, by which its libvirt objects are known; made when first asked for.
+func (s state) id() (string, error) {
+	data, err := s.once("id", func() ([]byte, error) {
+		var u [16]byte
+		if _, err := rand.Read(u[:]); err != nil {
+			return nil, err
+		}
+		u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80 // RFC 9562, version 4
+		return fmt.Appendf(nil, "%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+	})
+	return string(data), err
+}
+
+// machineID is the systemd machine-id of a node: it stays when the machine is built anew, because kubelet reports it and containers share
+// the computer's own DMI identity.
+func machineID(labID, node string) string {
+	h := sha256.Sum256([]byte("machine-id " + labID + "/" + node))
+	return hex.EncodeToString(h[:16])
+}
+
+// once returns the content of a file of the state, after making it if it is not there.
+func (s state) once(name string, make func() ([]byte, error)) ([]byte, error) {
+	path := s.path(name)
+	data, err := os.ReadFile(path)
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return data, err
+	}
+	if data, err = make(); err != nil {
+		return nil, err
+	}
+	return data, s.write(name, data)
+}
+
+// write replaces a file of the state as a whole, readable by the user alone.
+func (s state) write(name string, data []byte) error {
+	path := s.path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }()
+	_, err = tmp.Write(data)
+	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+// keyPair returns a key of the state: the private part and the public one.
+func (s state) keyPair(name string) (private, public []byte, err error) {
+	private, err = s.once(name, func() ([]byte, error) {
+		private, public, err := node.GenerateKey()
+		if err != nil {
+			return nil, err
+		}
+		return private, s.write(name+".pub", public)
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	public, err = os.ReadFile(s.path(name + ".pub"))
+	return private, bytes.TrimSpace(public), err
+}
+
+// LockedError is another labctl at work on the lab.
+type LockedError struct{ Lab, Holder string }
+
+func (e *LockedError) Error() string {
+	return fmt.Sprintf("lab %s is in use by %s; wait for it, or end it and run this again", e.Lab, e.Holder)
+}
+
+// lock takes the lab for this process, which frees it by ending, however it ends.
+func lock(name, purpose string) (release func(), err error) {
+	root, err := StateDir()
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return nil, err
+	}
+	path := filepath.Join(root, name+".lock")
+	l := flock.New(path, flock.SetPermissions(0o600))
+	ok, err := l.TryLock()
+	if err != nil {
+		return nil, fmt.Errorf("lock lab %s: %w", name, err)
+	}
+	if !ok {
+		holder, _ := os.ReadFile(path)
+		return nil, &LockedError{Lab: name, Holder: strings.TrimSpace(string(holder))}
+	}
+	text := fmt.Sprintf("%s (process %d, since %s)\n", purpose, os.Getpid(), time.Now().Format(time.TimeOnly))
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	return func() { _ = l.Close() }, nil
+}
+
+// ImagesInUse lists the image directories that labs of this user boot from.
+func ImagesInUse() ([]string, error) {
+	root, err := StateDir()
+	if err != nil {
+		return nil, err
+	}
+	files, err := filepath.Glob(filepath.Join(root, "*", "image"))
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, f := range files {
+		dir, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		dirs = append(dirs, string(dir))
+	}
+	return dirs, nil
+}

@@ -1,0 +1,115 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
+	"k8slab/lab/machine"
+)
+
+// statusBudget bounds a look at a lab, however broken it is.
+const statusBudget = 15 * time.Second
+
+// Status is what a lab looks like now.
+type Status struct {
+	Name     string       `json:"name"`
+	Healthy  bool         `json:"healthy"`
+	Nodes    []NodeStatus `json:"nodes"`
+	Problems []string     `json:"problems,omitempty"`
+}
+
+// NodeStatus is one node's part of it.
+type NodeStatus struct {
+	Name    string        `json:"name"`
+	Role    config.Role   `json:"role"`
+	IP      string        `json:"ip"`
+	Machine machine.State `json:"machine"`
+	Ready   bool          `json:"ready"`
+	Etcd    string        `json:"etcd"`    // voter, learner or none
+	Started bool          `json:"started"` // its etcd member has started
+	Note    string        `json:"note,omitempty"`
+}
+
+// Status looks at the lab; it changes nothing and does not wait for another labctl.
+func (l *Lab) Status(ctx context.Context) (Status, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, statusBudget, errors.New("no answer within 15s"))
+	defer cancel()
+	s := Status{Name: l.cluster.Name}
+	for _, n := range l.cluster.Nodes {
+		st := NodeStatus{Name: n.Name, Role: n.Role, IP: n.IP.String(), Machine: machine.Absent, Etcd: "none"}
+		if n.Onboard {
+			st.Note = "to be onboarded later"
+		}
+		s.Nodes = append(s.Nodes, st)
+	}
+	if err := l.open(); errors.Is(err, ErrNotUp) {
+		s.Problems = []string{err.Error()}
+		return s, nil
+	} else if err != nil {
+		return s, err
+	}
+	for i, n := range s.Nodes {
+		state, err := l.machines.State(ctx, n.Name)
+		if err != nil {
+			return s, err
+		}
+		s.Nodes[i].Machine = state
+	}
+	v, err := l.anyView(ctx)
+	if err != nil {
+		s.Problems = append(s.Problems, err.Error())
+		return s, nil
+	}
+	defer v.close()
+	l.fill(ctx, v, &s)
+	for _, err := range l.healthy(ctx, v) {
+		s.Problems = append(s.Problems, err.Error())
+	}
+	s.Healthy = len(s.Problems) == 0
+	return s, nil
+}
+
+// fill adds what the API server and etcd say of each node. What does not answer is a problem that healthy reports.
+func (l *Lab) fill(ctx context.Context, v *view, s *Status) {
+	var nodes []kube.Node
+	var members []etcd.Member
+	var wg sync.WaitGroup
+	wg.Go(func() { nodes, _ = v.kube.Nodes(ctx) })
+	wg.Go(func() { members, _ = v.etcd.Members(ctx) })
+	wg.Wait()
+	for i := range s.Nodes {
+		st := &s.Nodes[i]
+		n, _ := l.cluster.Node(st.Name)
+		if k := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == st.Name }); k >= 0 {
+			st.Ready = nodes[k].Ready
+		}
+		if m := slices.IndexFunc(members, func(m etcd.Member) bool { return ownsPeer(n, m) }); m >= 0 {
+			st.Etcd, st.Started = "voter", members[m].Started
+			if members[m].Learner {
+				st.Etcd = "learner"
+			}
+		}
+	}
+}
+
+// anyView opens the cluster through the first control plane that answers and has joined.
+func (l *Lab) anyView(ctx context.Context) (*view, error) {
+	var errs []error
+	cps := l.cluster.ControlPlanes()
+	for _, n := range cps {
+		one, cancel := context.WithTimeoutCause(ctx, 4*time.Second, errors.New("no answer within 4s"))
+		v, err := l.openView(one, n, cps)
+		cancel()
+		if err == nil {
+			return v, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}

@@ -1,0 +1,212 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/host"
+	"k8slab/lab/image"
+	"k8slab/lab/machine"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// machineBudget bounds boot to SSH. An emulated virtual machine was measured at 13 s alone; several share two processors.
+const machineBudget = 4 * time.Minute
+
+// Up brings the lab from whatever state it is in to a proven healthy cluster, or to the end of the given stage.
+func (l *Lab) Up(ctx context.Context, until Stage) error {
+	release, err := lock(l.cluster.Name, "labctl up")
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := l.connectHost(ctx); err != nil {
+		return err
+	}
+	missing, err := l.absentMachines(ctx)
+	if err != nil {
+		return err
+	}
+	// A machine keeps the image that it was made from; only new machines need one.
+	var boot machine.Boot
+	if len(missing) > 0 {
+		if boot, err = l.image(ctx); err != nil {
+			return err
+		}
+	}
+	if until == StageImage {
+		return nil
+	}
+	if err := l.network(ctx); err != nil || until == StageNetwork {
+		return err
+	}
+	if err := l.boot(ctx, l.cluster.Members(), boot); err != nil || until == StageMachines {
+		return err
+	}
+	return l.form(ctx, until)
+}
+
+// connectHost installs what this computer lacks, and gets a libvirt daemon.
+func (l *Lab) connectHost(ctx context.Context) error {
+	uri, err := l.resolveURI()
+	if err != nil {
+		return err
+	}
+	if l.cluster.Libvirt.URI == "auto" && !l.state.exists() {
+		_, why := host.Probe().Choose()
+		step := l.events.Start("", "host", 0)
+		step.EndWith(why)
+	}
+	if err := host.Install(ctx, uri, image.Packages(), l.events); err != nil {
+		return err
+	}
+	if err := l.state.write("uri", []byte(uri)); err != nil {
+		return err
+	}
+	h, err := host.Connect(uri, l.state.path("libvirt"))
+	if errors.Is(err, os.ErrNotExist) {
+		step := l.events.Start("", "libvirt", 0)
+		l.mutated("start libvirtd")
+		h, err = host.Ensure(ctx, uri, l.state.path("libvirt"))
+		_ = step.End(err)
+	}
+	if err != nil {
+		return err
+	}
+	return l.attach(h)
+}
+
+func (l *Lab) absentMachines(ctx context.Context) ([]config.Node, error) {
+	var absent []config.Node
+	for _, n := range l.cluster.Members() {
+		ctx, cancel := context.WithTimeoutCause(ctx, daemonBudget, errDaemonSilent)
+		state, err := l.machines.State(ctx, n.Name)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		if state == machine.Absent {
+			absent = append(absent, n)
+		}
+	}
+	return absent, nil
+}
+
+// daemonBudget bounds a call that libvirt answers from memory.
+const daemonBudget = 10 * time.Second
+
+var errDaemonSilent = fmt.Errorf("no answer for %s", daemonBudget)
+
+// image returns what machines boot from.
+func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
+	img, err := image.Build(ctx, image.Spec{KubernetesVersion: l.cluster.Kubernetes.Version, Labnode: l.opts.Labnode}, l.events)
+	if err != nil {
+		return machine.Boot{}, err
+	}
+	if err := l.state.write("image", []byte(img.Dir)); err != nil {
+		return machine.Boot{}, err
+	}
+	if l.uri == host.Containers {
+		return machine.Boot{Root: img.Root()}, nil
+	}
+	disk, err := img.BuildDisk(ctx, l.events)
+	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline}, err
+}
+
+func (l *Lab) network(ctx context.Context) error {
+	if p := l.partition(); p != "" {
+		if err := machine.EnsurePartition(p); err != nil {
+			return err
+		}
+	}
+	hosts := []machine.Host{}
+	for _, n := range l.cluster.Nodes {
+		hosts = append(hosts, machine.Host{Name: n.Name, IP: n.IP})
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("no answer for 30s"))
+	defer cancel()
+	active, err := l.machines.NetworkActive(ctx)
+	if err != nil || active {
+		return err
+	}
+	step := l.events.Start("", "network", 0)
+	return step.End(l.machines.EnsureNetwork(ctx, machine.Network{
+		CIDR: l.cluster.Network.CIDR, Gateway: l.cluster.Network.Gateway(), Hosts: hosts,
+	}))
+}
+
+// boot gets the machines running and answering over SSH, all at once.
+func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
+	return together(nodes, func(n config.Node) error {
+		step := l.events.Start(n.Name, "machine", machineBudget)
+		seed, err := l.writeSeed(n)
+		if err != nil {
+			return step.End(err)
+		}
+		r := l.cluster.Resource(n.Role)
+		err = l.machines.Ensure(ctx, machine.Spec{
+			Node: n.Name, IP: n.IP.String(), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Seed: seed, Boot: boot,
+		})
+		if err != nil {
+			return step.End(err)
+		}
+		step.Progress("waiting for SSH")
+		return step.End(l.awaitSSH(ctx, n))
+	})
+}
+
+func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
+	return wait.For(ctx, n.Name+" to answer over SSH", machineBudget, 100*time.Millisecond, func(ctx context.Context) error {
+		_, err := l.nodes[n.Name].Read(ctx, "true")
+		var connect *node.ConnectError
+		if errors.As(err, &connect) && connect.Permanent {
+			return wait.Hopeless(err)
+		}
+		return err
+	})
+}
+
+// form makes a healthy cluster of the machines.
+func (l *Lab) form(ctx context.Context, until Stage) error {
+	facts, err := l.facts(ctx)
+	if err != nil {
+		return err
+	}
+	c := &forming{lab: l, facts: facts}
+	defer c.close()
+	if err := c.initialise(ctx); err != nil || until == StageInit {
+		return err
+	}
+	if err := c.addons(ctx); err != nil || until == StageAddons {
+		return err
+	}
+	if err := c.join(ctx); err != nil || until == StageJoin {
+		return err
+	}
+	if err := l.prove(ctx, c.view); err != nil {
+		return err
+	}
+	return c.retire(ctx)
+}
+
+// facts reads what every node is. All must answer: to make a cluster while one is silent could make a second.
+func (l *Lab) facts(ctx context.Context) (map[string]facts, error) {
+	members := l.cluster.Members()
+	all := make([]facts, len(members))
+	err := together(members, func(n config.Node) (err error) {
+		i := slices.IndexFunc(members, func(m config.Node) bool { return m.Name == n.Name })
+		all[i], err = readFacts(ctx, l.nodes[n.Name])
+		return err
+	})
+	byName := map[string]facts{}
+	for i, n := range members {
+		byName[n.Name] = all[i]
+	}
+	return byName, err
+}
