@@ -176,6 +176,8 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"clusterName":          c.Name,
 			"kubernetesVersion":    c.Kubernetes.Version,
 			"controlPlaneEndpoint": l.endpoint(),
+			"controllerManager":    object{"extraArgs": quickStart("kube-api-qps=100", "kube-api-burst=200")},
+			"scheduler":            object{"extraArgs": quickStart()},
 			"networking":           object{"podSubnet": c.Network.PodSubnet.String(), "serviceSubnet": c.Network.ServiceSubnet.String()},
 		},
 		object{
@@ -208,6 +210,17 @@ func (l *Lab) joinDocuments(n config.Node, token, caHash, certificateKey string)
 		}
 	}
 	return []any{join}
+}
+
+// quickStart is what lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a
+// first attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled.
+func quickStart(more ...string) []any {
+	var args []any
+	for _, arg := range append([]string{"leader-elect-retry-period=500ms"}, more...) {
+		name, value, _ := strings.Cut(arg, "=")
+		args = append(args, object{"name": name, "value": value})
+	}
+	return args
 }
 
 func (l *Lab) endpoint() string { return l.cluster.Network.VirtualIP.String() + ":6443" }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,10 @@ func bridgeConf(conf flannelConf, env map[string]string) ([]byte, error) {
 	if _, err := fmt.Sscan(env["FLANNEL_MTU"], &mtu); err != nil {
 		return nil, fmt.Errorf("%s: FLANNEL_MTU: %w", subnetFile, err)
 	}
+	subnet, err := netip.ParsePrefix(env["FLANNEL_SUBNET"]) // flanneld writes the gateway's address in it
+	if err != nil {
+		return nil, fmt.Errorf("%s: FLANNEL_SUBNET: %w", subnetFile, err)
+	}
 	delegate := map[string]any{
 		"cniVersion": conf.CNIVersion,
 		"name":       conf.Name,
@@ -113,7 +118,7 @@ func bridgeConf(conf flannelConf, env map[string]string) ([]byte, error) {
 		"isGateway":  true,
 		"ipam": map[string]any{
 			"type":   "host-local",
-			"ranges": [][]map[string]string{{{"subnet": env["FLANNEL_SUBNET"]}}},
+			"ranges": [][]map[string]string{{{"subnet": subnet.Masked().String()}}},
 			"routes": []map[string]string{{"dst": env["FLANNEL_NETWORK"]}},
 		},
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +23,22 @@ var debianPackages = []string{
 	"openssh-server", "sudo", "ca-certificates", "curl", "netbase", "procps", "less", "tar", "gzip",
 	"iproute2", "iputils-ping", "nftables", "iptables", "ebtables", "conntrack", "ethtool", "socat", "tcpdump",
 	"mount", "util-linux", "e2fsprogs", "runc", "catatonit", "keepalived",
+}
+
+// netToolsPackages are what kube-proxy and flannel call in their container images.
+var netToolsPackages = []string{"iptables", "nftables"}
+
+// bootstrapNetTools unpacks them, with the links that configuring iptables would make.
+func bootstrapNetTools(ctx context.Context, dir string, step *event.Step) error {
+	if err := bootstrap(ctx, dir, "extract", netToolsPackages, step); err != nil {
+		return err
+	}
+	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
+		if err := os.Symlink("xtables-nft-multi", filepath.Join(dir, "usr/sbin", name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // debianInputs decide what a bootstrap gives. Which point release it is, the mirror decides.

@@ -76,20 +76,18 @@ func (b *builder) bin(component, program string) string {
 func (b *builder) parts(ctx context.Context, spec Spec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { // waits for mirrors while the compiler works
-		b.debian, err = b.tree(ctx, "debian", "minbase", debianPackages)
+		b.debian, err = b.get(ctx, "debian", debianInputs(debianPackages), func(dir string, step *event.Step) error {
+			return bootstrap(ctx, dir, "minbase", debianPackages, step)
+		})
 		if err == nil {
-			b.netTools, err = b.tree(ctx, "net-tools", "extract", []string{"nftables"})
+			b.netTools, err = b.get(ctx, "net-tools", debianInputs(netToolsPackages), func(dir string, step *event.Step) error {
+				return bootstrapNetTools(ctx, dir, step)
+			})
 		}
 		return err
 	})
 	g.Go(func() error { return b.programs(ctx, spec.KubernetesVersion) })
 	return g.Wait()
-}
-
-func (b *builder) tree(ctx context.Context, kind, variant string, packages []string) (string, error) {
-	return b.get(ctx, kind, debianInputs(packages), func(dir string, step *event.Step) error {
-		return bootstrap(ctx, dir, variant, packages, step)
-	})
 }
 
 // programs builds the components one after another: each build uses all cores itself.
