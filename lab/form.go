@@ -211,7 +211,11 @@ func (c *forming) joinNode(ctx context.Context, n config.Node, caHash string) er
 	if err != nil {
 		return step.End(err)
 	}
-	err = l.runKubeadm(ctx, n.Name, "join", l.joinDocuments(n, token, caHash, key), budget, step)
+	verb := "join"
+	if n.Role == config.ControlPlane {
+		verb = "join-control-plane"
+	}
+	err = l.runKubeadm(ctx, n.Name, verb, l.joinDocuments(n, token, caHash, key), budget, step)
 	// Deleted also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()

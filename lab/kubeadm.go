@@ -67,7 +67,7 @@ func parseFacts(out string) facts {
 
 func (f facts) running() bool { return f.Kubeadm == "active" || f.Kubeadm == "activating" }
 
-// runKubeadm runs `kubeadm init` or `join` on the node with the configuration and waits for its end. When the budget runs out kubeadm is
+// runKubeadm runs `kubeadm init` or `join` on the node (the verbs of kubeadmScript) with the configuration and waits for its end. When the budget runs out kubeadm is
 // left alone: its own timeouts, all shorter, end it.
 func (l *Lab) runKubeadm(ctx context.Context, name, verb string, documents []any, budget time.Duration, step *event.Step) error {
 	n := l.nodes[name]

@@ -29,7 +29,7 @@ var nodePrograms = map[string]map[string][]string{
 	"opt/cni/bin": {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
 }
 
-var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed"}
+var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed", "k8slab-cgroups"}
 
 // disabledUnits would write, wait for or clean up things that a node of a lab does not have.
 var disabledUnits = []string{
