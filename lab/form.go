@@ -151,6 +151,9 @@ func (c *forming) join(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if nodes, err = c.reregister(ctx, nodes); err != nil {
+		return err
+	}
 	outside := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return c.isMember(n, nodes) })
 	if len(outside) == 0 {
 		return nil
@@ -180,13 +183,52 @@ func (c *forming) join(ctx context.Context) error {
 	return errors.Join(append(errs, <-failed)...)
 }
 
-// isMember tells whether the node is in this cluster: kubeadm finished there, for this cluster's CA, and its Node is this machine's.
-func (c *forming) isMember(n config.Node, nodes []kube.Node) bool {
-	f, reference := c.fact(n), c.fact(c.joinedControlPlanes()[0])
-	if !f.Joined || f.CA != reference.CA {
-		return false
+// reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes
+// it again.
+func (c *forming) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, error) {
+	lost := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return !c.hasJoined(n) || findNode(nodes, n.Name) != nil })
+	if len(lost) == 0 {
+		return nodes, nil
 	}
-	return slices.ContainsFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name && k.MachineID == f.Machine })
+	err := together(lost, func(n config.Node) error {
+		step := c.lab.events.Start(n.Name, "register again", time.Minute)
+		err := c.lab.nodes[n.Name].Run(ctx, node.Command{Argv: []string{"systemctl", "restart", "kubelet"}})
+		if err != nil {
+			return step.End(err)
+		}
+		return step.End(wait.For(ctx, n.Name+" to register", time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
+			nodes, err := c.view.kube.Nodes(ctx)
+			if err == nil && findNode(nodes, n.Name) == nil {
+				err = errors.New("no such Node yet")
+			}
+			return err
+		}))
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.view.kube.Nodes(ctx)
+}
+
+func findNode(nodes []kube.Node, name string) *kube.Node {
+	for i := range nodes {
+		if nodes[i].Name == name {
+			return &nodes[i]
+		}
+	}
+	return nil
+}
+
+// hasJoined tells whether kubeadm finished on the node, for this cluster's CA.
+func (c *forming) hasJoined(n config.Node) bool {
+	f, reference := c.fact(n), c.fact(c.joinedControlPlanes()[0])
+	return f.Joined && f.CA == reference.CA
+}
+
+// isMember tells whether the node is in this cluster: it has joined, and its Node is this machine's.
+func (c *forming) isMember(n config.Node, nodes []kube.Node) bool {
+	k := findNode(nodes, n.Name)
+	return c.hasJoined(n) && k != nil && k.MachineID == c.fact(n).Machine
 }
 
 func (c *forming) joinNode(ctx context.Context, n config.Node, caHash string) error {
@@ -231,6 +273,9 @@ func (c *forming) joinNode(ctx context.Context, n config.Node, caHash string) er
 // clean removes what an earlier life of the node left: on the machine, in etcd, in the API, in this order, because kubeadm's reset needs
 // the Node to find the etcd member.
 func (c *forming) clean(ctx context.Context, n config.Node) error {
+	if joined := c.joinedControlPlanes(); len(joined) == 1 && joined[0].Name == n.Name {
+		return fmt.Errorf("%s: it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster", n.Name)
+	}
 	if f := c.fact(n); f.Dirty || f.Joined {
 		if err := c.lab.reset(ctx, n.Name); err != nil {
 			return err
@@ -253,10 +298,10 @@ func (c *forming) clean(ctx context.Context, n config.Node) error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name }) {
-		return c.view.kube.DeleteNode(ctx, n.Name)
+	if findNode(nodes, n.Name) == nil {
+		return nil
 	}
-	return nil
+	return c.view.kube.DeleteNode(ctx, n.Name)
 }
 
 // ownsPeer tells whether the etcd member has the node's address.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
@@ -24,6 +23,7 @@ const (
 	kubeadmConfig = "/run/k8slab/kubeadm.yaml"
 	kubeadmLog    = "/var/log/k8slab-kubeadm.log"
 	kubeadmScript = "/usr/lib/k8slab/kubeadm"
+	followScript  = "/usr/lib/k8slab/follow"
 	resetScript   = "/usr/lib/k8slab/reset"
 	factsScript   = "/usr/lib/k8slab/facts"
 )
@@ -93,12 +93,12 @@ func (l *Lab) runKubeadm(ctx context.Context, name, verb string, documents []any
 // awaitKubeadm waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
 func (l *Lab) awaitKubeadm(ctx context.Context, name string, budget time.Duration, step *event.Step) error {
 	n := l.nodes[name]
-	follow, stop := context.WithCancel(ctx)
-	defer stop()
-	go func() {
-		_ = n.Run(follow, node.Command{Argv: []string{"tail", "-n", "+1", "-F", kubeadmLog}, Stdout: phases{step}, Stderr: io.Discard, ReadOnly: true})
-	}()
-	err := wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
+	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
+		// Ends with the unit; a connection lost meanwhile is made anew by the next round.
+		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases{step}, ReadOnly: true})
+		if err != nil {
+			return err
+		}
 		f, err := readFacts(ctx, n)
 		if err != nil {
 			return err
@@ -111,7 +111,6 @@ func (l *Lab) awaitKubeadm(ctx context.Context, name string, budget time.Duratio
 		}
 		return nil
 	})
-	return err
 }
 
 // kubeadmFailure is what kubeadm said at its end.
@@ -243,7 +242,7 @@ func (l *Lab) registration(n config.Node) object {
 func (l *Lab) timeouts() object {
 	return object{
 		"discovery":                        "1m0s",
-		"kubernetesAPICall":                "1m0s",
+		"kubernetesAPICall":                "3m0s", // an emulated API server needs over a minute to its first write
 		"etcdAPICall":                      "2m0s",
 		"tlsBootstrap":                     (time.Duration(l.cluster.Tuning.WorkerJoinTimeoutSeconds) * time.Second).String(),
 		"kubeletHealthCheck":               "2m0s",

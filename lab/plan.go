@@ -60,7 +60,7 @@ func NewPlan(c *config.Cluster) []Step {
 	steps = append(steps, Step{StageProof, "", "nodes Ready, etcd voters healthy, CoreDNS up, pods reach pods and a Service by name across all nodes", "all joins"})
 	for _, n := range c.Nodes {
 		if n.Onboard {
-			steps = append(steps, Step{"onboard", n.Name, fmt.Sprintf("stays out of up; `labctl onboard %s` takes it in later", n.Name), ""})
+			steps = append(steps, Step{"onboard", n.Name, "stays out of up: to be onboarded later", ""})
 		}
 	}
 	return steps

@@ -151,7 +151,7 @@ func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) 
 		}
 		r := l.cluster.Resource(n.Role)
 		err = l.machines.Ensure(ctx, machine.Spec{
-			Node: n.Name, IP: n.IP.String(), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Seed: seed, Boot: boot,
+			Node: n.Name, MachineID: machineID(l.id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Seed: seed, Boot: boot,
 		})
 		if err != nil {
 			return step.End(err)

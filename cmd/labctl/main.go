@@ -104,6 +104,8 @@ func (a *app) rootCommand() *cobra.Command {
 Run "labctl up" to get a cluster, and again to verify it or to go on after an interruption.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.NoArgs, // an unknown command is an argument too many
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if a.output != "text" && a.output != "json" {
 				return usageError{fmt.Errorf("--output %q: use text or json", a.output)}
@@ -121,9 +123,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.sshCommand(), a.logsCommand(),
 		a.kubectlCommand(), a.kubeconfigCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)
-	for _, cmd := range root.Commands() {
-		usageArgs(cmd)
-	}
+	usageArgs(root)
 	return root
 }
 

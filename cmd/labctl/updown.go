@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -37,11 +38,11 @@ What is there already is verified, not made again: after an interruption, run it
 			return nil
 		},
 	}
-	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan")
 	var stages []string
 	for _, s := range lab.Stages {
 		stages = append(stages, string(s))
 	}
+	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan: "+strings.Join(stages, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().Bool("keep", true, "leave a lab that failed as it is; --keep=false removes it")
 	run := cmd.RunE

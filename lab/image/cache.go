@@ -107,6 +107,33 @@ func (c cache) sweep(name string) error {
 	return nil
 }
 
+// sweepAll removes what interrupted builds left, but for things that are being built now.
+func sweepAll() error {
+	dir, err := CacheDir()
+	if err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"+partial+"*"))
+	if err != nil {
+		return err
+	}
+	c := cache{dir: dir}
+	for _, path := range left {
+		name, _, _ := strings.Cut(filepath.Base(path), partial)
+		lock := flock.New(filepath.Join(dir, name) + lockSuffix)
+		if ok, err := lock.TryLock(); err != nil {
+			return err
+		} else if ok {
+			err = c.sweep(name)
+			_ = lock.Close()
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 // removeTree removes a directory after unmounting whatever an interrupted build left mounted in it.
 func removeTree(dir string) error {
 	mounts, err := os.ReadFile("/proc/self/mounts")

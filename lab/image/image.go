@@ -220,6 +220,9 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := sweepAll(); err != nil {
+		return nil, err
+	}
 	var removed []Entry
 	for _, e := range entries {
 		if e.Used.After(before) || used(e.path) {

@@ -35,6 +35,7 @@ var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", 
 var disabledUnits = []string{
 	"e2scrub_reap.service", "e2scrub_all.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer", "dpkg-db-backup.timer",
 	"getty@tty1.service", "console-getty.service", "systemd-networkd-wait-online.service",
+	"systemd-timesyncd.service", // a lab's network has no time server, and its machines get this computer's clock
 }
 
 // root makes the image's root tree in dir/root.

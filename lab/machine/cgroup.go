@@ -18,14 +18,25 @@ const cgroupRoot = "/sys/fs/cgroup"
 // partitionSuffix is what libvirt adds to a partition's name in the cgroup tree.
 const partitionSuffix = ".partition"
 
-// EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every v1 hierarchy.
+// hierarchies are the roots of the cgroup trees: one on cgroup v2, one per controller on v1.
+func hierarchies() ([]string, error) {
+	if _, err := os.Stat(filepath.Join(cgroupRoot, "cgroup.controllers")); err == nil {
+		return []string{cgroupRoot}, nil
+	}
+	found, err := filepath.Glob(filepath.Join(cgroupRoot, "*", "cgroup.procs"))
+	for i := range found {
+		found[i] = filepath.Dir(found[i])
+	}
+	return found, err
+}
+
+// EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy.
 func EnsurePartition(name string) error {
-	hierarchies, err := filepath.Glob(cgroupRoot + "/*/cgroup.procs")
+	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
-	for _, h := range hierarchies {
-		root := filepath.Dir(h)
+	for _, root := range roots {
 		dir := filepath.Join(root, name+partitionSuffix)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("cgroup partition: %w", err)
@@ -50,13 +61,17 @@ func EnsurePartition(name string) error {
 // RemovePartition removes the partition and what machines left in it. Their processes must have ended.
 func RemovePartition(ctx context.Context, name string) error {
 	return wait.For(ctx, "the lab's cgroups to empty", 10*time.Second, 50*time.Millisecond, func(context.Context) error {
-		partitions, err := filepath.Glob(filepath.Join(cgroupRoot, "*", name+partitionSuffix))
+		roots, err := hierarchies()
 		if err != nil {
 			return err
 		}
 		var errs []error
-		for _, p := range partitions {
-			errs = append(errs, removeCgroup(p))
+		for _, root := range roots {
+			dir := filepath.Join(root, name+partitionSuffix)
+			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+				continue
+			}
+			errs = append(errs, removeCgroup(dir))
 		}
 		return errors.Join(errs...)
 	})

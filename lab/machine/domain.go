@@ -89,7 +89,7 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 		Type:    &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"},
 		Kernel:  spec.Boot.Kernel,
 		Initrd:  spec.Boot.Initrd,
-		Cmdline: fmt.Sprintf("%s systemd.hostname=%s", spec.Boot.Cmdline, spec.Node),
+		Cmdline: fmt.Sprintf("%s systemd.hostname=%s systemd.machine_id=%s", spec.Boot.Cmdline, spec.Node, spec.MachineID),
 	}
 	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
 	disk := func(path, format, dev, serial string) libvirtxml.DomainDisk {

@@ -69,13 +69,13 @@ func (l *Lab) Close() {
 
 // Spec is one machine.
 type Spec struct {
-	Node   string
-	IP     string
-	CPUs   int
-	Memory int // MiB
-	Disk   int // GiB
-	Seed   string
-	Boot   Boot
+	Node      string
+	MachineID string // systemd's
+	CPUs      int
+	Memory    int    // MiB
+	Disk      int    // GiB
+	Seed      string // directory of the node's own files
+	Boot      Boot
 }
 
 // Boot is what a machine starts from: Root for a container, the rest for a virtual machine.
