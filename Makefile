@@ -1,11 +1,22 @@
 SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 export CGO_ENABLED := 0
 
 LABCTL := bin/labctl
 GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w'
 
-.PHONY: help build up down status plan test e2e lint
+# What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run.
+LABELS ?= ci
+E2E_TIMEOUT ?= 35m
+RESULTS := e2e/results
+
+# The linter is built once from source, outside go.mod, whose dependencies are the product's.
+GOLANGCI_VERSION := v2.7.1
+TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
+GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
+
+.PHONY: help build up down status plan deps test e2e nightly lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,3 +35,34 @@ status: build ## show machines, nodes and etcd members
 
 plan: build ## print what up would do
 	$(LABCTL) plan
+
+deps: build ## install the Debian packages that labs and their tests need (as root)
+	@if [ "$$(id -u)" = 0 ]; then \
+		$(LABCTL) host install; \
+		command -v gcc >/dev/null || { apt-get update; DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends gcc libc6-dev; }; \
+	fi
+
+test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
+	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./...
+
+e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real machines
+	mkdir -p $(RESULTS)
+	rm -f $(RESULTS)/e2e.json $(RESULTS)/e2e.xml
+	go run github.com/onsi/ginkgo/v2/ginkgo --tags e2e --label-filter '$(LABELS)' --timeout $(E2E_TIMEOUT) \
+		--fail-on-empty --fail-on-pending --no-color --poll-progress-after 3m --poll-progress-interval 1m \
+		--output-dir $(RESULTS) --json-report e2e.json --junit-report e2e.xml ./e2e
+
+nightly: ## run all end-to-end specs, the long ones too
+	$(MAKE) e2e LABELS='ci || nightly' E2E_TIMEOUT=90m
+
+lint: $(GOLANGCI) ## check format, vet, golangci-lint and go.mod
+	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
+		[ -z "$$unformatted" ] || { echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	go vet -tags e2e ./...
+	go mod tidy -diff
+	go mod verify
+	$(GOLANGCI) run ./...
+
+$(GOLANGCI):
+	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

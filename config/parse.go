@@ -107,7 +107,7 @@ func (d *document) root(data []byte) *yaml.Node {
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
 	err := decoder.Decode(&first)
-	if err == io.EOF || err == nil && isNull(first.Content[0]) {
+	if errors.Is(err, io.EOF) || err == nil && isNull(first.Content[0]) {
 		d.reportAt(0, "", "the file is empty; it needs at least nodes with one control plane")
 		return nil
 	}
@@ -117,7 +117,7 @@ func (d *document) root(data []byte) *yaml.Node {
 	switch {
 	case err == nil:
 		d.reportAt(second.Line, "", "a second document starts here; keep one cluster per file")
-	case err != io.EOF:
+	case !errors.Is(err, io.EOF):
 		d.reportSyntax(err)
 	default:
 		return first.Content[0]

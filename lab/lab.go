@@ -216,7 +216,7 @@ func RunLog(lab, verb string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	dir := filepath.Join(root, "logs", lab)
+	dir := filepath.Join(root, ".logs", lab) // no lab has such a name
 	const kept = 50
 	old, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // in order of time, by their names
 	for len(old) >= kept {

@@ -10,6 +10,7 @@ import (
 // Stage is a part of the plan, in order. `up --until` ends after one.
 type Stage string
 
+// The stages of a plan.
 const (
 	StageImage    Stage = "image"    // the node image is in the cache
 	StageNetwork  Stage = "network"  // a libvirt daemon serves and the lab's network runs

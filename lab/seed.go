@@ -58,15 +58,15 @@ func (l *Lab) writeSeed(n config.Node) (string, error) {
 		return "", err
 	}
 	dir := l.state.path("seeds", n.Name)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
 	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil { // keeps others from the key inside
 		return "", err
 	}
 	for name, f := range files {
 		path := filepath.Join(dir, name)
 		if err := makeDirs(dir, filepath.Dir(name)); err != nil {
-			return "", err
-		}
-		if err := os.Remove(path); err != nil && !os.IsNotExist(err) {
 			return "", err
 		}
 		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {

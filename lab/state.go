@@ -151,17 +151,19 @@ func ImagesInUse() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	files, err := filepath.Glob(filepath.Join(root, "*", "image"))
-	if err != nil {
-		return nil, err
-	}
 	var dirs []string
-	for _, f := range files {
-		dir, err := os.ReadFile(f)
+	for _, name := range []string{"image", "disk"} {
+		files, err := filepath.Glob(filepath.Join(root, "[^.]*", name))
 		if err != nil {
 			return nil, err
 		}
-		dirs = append(dirs, string(dir))
+		for _, f := range files {
+			dir, err := os.ReadFile(f)
+			if err != nil {
+				return nil, err
+			}
+			dirs = append(dirs, string(dir))
+		}
 	}
 	return dirs, nil
 }

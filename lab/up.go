@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -116,6 +117,9 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 		return machine.Boot{Root: img.Root()}, nil
 	}
 	disk, err := img.BuildDisk(ctx, l.events)
+	if err == nil {
+		err = l.state.write("disk", []byte(filepath.Dir(disk.Base)))
+	}
 	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline}, err
 }
 
@@ -145,7 +149,7 @@ func (l *Lab) network(ctx context.Context) error {
 func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
 	return together(nodes, func(n config.Node) error {
 		step := l.events.Start(n.Name, "machine", machineBudget)
-		seed, err := l.writeSeed(n)
+		seed, err := l.seedOf(ctx, n)
 		if err != nil {
 			return step.End(err)
 		}
@@ -159,6 +163,15 @@ func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) 
 		step.Progress("waiting for SSH")
 		return step.End(l.awaitSSH(ctx, n))
 	})
+}
+
+// seedOf is the directory of the node's own files, written anew for a machine that is about to start.
+func (l *Lab) seedOf(ctx context.Context, n config.Node) (string, error) {
+	state, err := l.machines.State(ctx, n.Name)
+	if err != nil || state == machine.Running {
+		return "", err
+	}
+	return l.writeSeed(n)
 }
 
 func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {

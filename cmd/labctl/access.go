@@ -19,7 +19,7 @@ func (a *app) sshCommand() *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.nodeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}
@@ -43,7 +43,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.nodeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}
@@ -73,7 +73,7 @@ func (a *app) kubectlCommand() *cobra.Command {
 		Short: "Run kubectl, of the lab's version, as the cluster's administrator",
 		Args:  cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (a *app) kubeconfigCommand() *cobra.Command {
   export KUBECONFIG=$(labctl kubeconfig --path)`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}

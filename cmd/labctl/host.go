@@ -32,7 +32,7 @@ func (a *app) hostCommand() *cobra.Command {
   labctl host exec -- virsh -c lxc:///system list`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}

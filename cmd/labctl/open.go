@@ -25,13 +25,12 @@ func (a *app) cluster() (*config.Cluster, error) {
 }
 
 // lab opens the lab for a command that changes nothing or only looks.
-func (a *app) lab() (*lab.Lab, *config.Cluster, error) {
+func (a *app) lab() (*lab.Lab, error) {
 	c, err := a.cluster()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	l, err := lab.New(c, lab.Options{})
-	return l, c, err
+	return lab.New(c, lab.Options{})
 }
 
 // watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages.

@@ -14,6 +14,7 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var until string
+	var keep bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the lab from whatever state it is in to a proven healthy cluster",
@@ -32,7 +33,7 @@ What is there already is verified, not made again: after an interruption, run it
 			defer l.Close()
 			err = l.Up(cmd.Context(), stage)
 			if err := errors.Join(err, finish()); err != nil {
-				return fmt.Errorf("%w\nThe lab is left as it is. Log: %s. Try `labctl status`, or `labctl up` again; `labctl down` removes it", err, log)
+				return a.afterFailure(cmd, err, log, keep)
 			}
 			a.reportChanges(l)
 			return nil
@@ -44,20 +45,23 @@ What is there already is verified, not made again: after an interruption, run it
 	}
 	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan: "+strings.Join(stages, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
-	cmd.Flags().Bool("keep", true, "leave a lab that failed as it is; --keep=false removes it")
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		err := run(cmd, args)
-		if keep, _ := cmd.Flags().GetBool("keep"); err == nil || keep || cmd.Context().Err() != nil {
-			return err
-		}
-		var usage usageError
-		if errors.As(err, &usage) {
-			return err
-		}
-		return errors.Join(err, a.down(cmd))
-	}
+	cmd.Flags().BoolVar(&keep, "keep", true, "leave a lab that failed as it is; --keep=false removes it")
 	return cmd
+}
+
+// afterFailure leaves or removes the lab that up could not bring up, and says which. Another labctl's lab always stays.
+func (a *app) afterFailure(cmd *cobra.Command, err error, log string, keep bool) error {
+	var locked *lab.LockedError
+	switch {
+	case errors.As(err, &locked):
+		return err
+	case keep || cmd.Context().Err() != nil:
+		return fmt.Errorf("%w\nThe lab is left as it is. Log: %s. Try `labctl status`, or `labctl up` again; `labctl down` removes it", err, log)
+	}
+	if downErr := a.down(cmd); downErr != nil {
+		return errors.Join(err, downErr)
+	}
+	return fmt.Errorf("%w\nThe lab was removed (--keep=false). Log: %s", err, log)
 }
 
 // reportChanges says what up did to a lab that was there: nothing, or how much.
@@ -129,7 +133,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show the lab's machines, nodes and etcd members; exit 1 unless it is healthy",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, _, err := a.lab()
+			l, err := a.lab()
 			if err != nil {
 				return err
 			}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -74,6 +75,7 @@ func (c Command) Run(ctx context.Context) (string, error) {
 
 // tail keeps the last part of what is written to it.
 type tail struct {
+	mu   sync.Mutex // stdout and stderr are read at the same time
 	buf  []byte
 	line func(string)
 	part []byte
@@ -82,6 +84,8 @@ type tail struct {
 const tailSize = 16 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	t.buf = append(t.buf, p...)
 	if over := len(t.buf) - tailSize; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"k8slab/lab/wait"
 )
 
 // Host is a libvirt daemon that serves, and the network that its machines are in.
@@ -59,6 +61,15 @@ func Connect(uri, dir string) (*Host, error) {
 // Ensure is Connect, after starting the lab's own daemon where none serves.
 func Ensure(ctx context.Context, uri, dir string) (*Host, error) {
 	h, err := Connect(uri, dir)
+	if errors.Is(err, errStarting) { // by a run that was killed meanwhile
+		err = wait.For(ctx, "the lab's own libvirtd to start", 10*time.Second, 50*time.Millisecond, func(context.Context) (err error) {
+			h, err = Connect(uri, dir)
+			if err != nil && !errors.Is(err, errStarting) {
+				err = wait.Hopeless(err)
+			}
+			return err
+		})
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
 		return h, err
 	}

@@ -39,6 +39,12 @@ type state struct {
 	pid   int
 	netns uint64
 	port  int
+	boot  string // of the computer: a namespace's number means another one after the next boot
+}
+
+func bootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
 }
 
 func readState(dir string) (s state, err error) {
@@ -46,11 +52,17 @@ func readState(dir string) (s state, err error) {
 	if err != nil {
 		return s, err
 	}
-	if _, err := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port); err != nil {
+	if _, err := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port, &s.boot); err != nil {
 		return s, fmt.Errorf("%s: %w", stateFile, err)
+	}
+	if s.boot != bootID() {
+		s.pid, s.netns = 0, 0
 	}
 	return s, nil
 }
+
+// errStarting is a serving process that has not come so far yet.
+var errStarting = errors.New("the lab's libvirt daemon is just starting")
 
 // servePID is the process that holds the namespaces of the lab's own daemon; fs.ErrNotExist when none does.
 func servePID(dir string) (int, error) {
@@ -67,13 +79,10 @@ func servePID(dir string) (int, error) {
 		return 0, fmt.Errorf("no libvirt daemon of the lab's own runs: %w", fs.ErrNotExist)
 	}
 	s, err := readState(dir)
-	if err != nil {
-		return 0, err
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, errStarting
 	}
-	if s.pid == 0 {
-		return 0, errors.New("the lab's libvirt daemon is just starting")
-	}
-	return s.pid, nil
+	return s.pid, err
 }
 
 // ForwardPort is the port on this computer's loopback that leads to the address set by Forward; 0 without an own daemon.
@@ -224,7 +233,7 @@ func Serve(dir string) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("%d %d %d\n", os.Getpid(), netns, listener.Addr().(*net.TCPAddr).Port)
+	text := fmt.Sprintf("%d %d %d %s\n", os.Getpid(), netns, listener.Addr().(*net.TCPAddr).Port, bootID())
 	if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -232,7 +241,7 @@ func Serve(dir string) error {
 	go func() { ended <- cmd.Wait() }()
 	select {
 	case err := <-ended:
-		return fmt.Errorf("libvirtd ended: %v", err)
+		return fmt.Errorf("libvirtd ended: %w", err)
 	case <-stop:
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		select {

@@ -36,7 +36,7 @@ func CacheDir() (string, error) {
 func hash(inputs ...string) string {
 	h := sha256.New()
 	for _, in := range inputs {
-		fmt.Fprintf(h, "%d %s\n", len(in), in) // lengths keep ("ab","c") and ("a","bc") apart
+		_, _ = fmt.Fprintf(h, "%d %s\n", len(in), in) // lengths keep ("ab","c") and ("a","bc") apart
 	}
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }

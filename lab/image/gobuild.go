@@ -20,7 +20,7 @@ import (
 
 // inputs are everything that decides what a build of the component gives.
 func (c component) inputs() []string {
-	in := []string{"component 1", runtime.Version(), runtime.GOARCH, c.name, c.ldflags, fmt.Sprint(c.cgo), string(c.sum())}
+	in := []string{"component 1", runtime.Version(), runtime.GOARCH, c.name, c.ldflags, fmt.Sprint(c.cgo), fmt.Sprint(c.rename), string(c.sum())}
 	for _, m := range c.modules {
 		in = append(in, m.path+"@"+m.version)
 	}

@@ -191,9 +191,9 @@ func List() ([]Entry, error) {
 	}
 	found, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return []Entry{}, nil
 	}
-	var entries []Entry
+	entries := []Entry{}
 	for _, f := range found {
 		if !f.IsDir() || strings.Contains(f.Name(), partial) {
 			continue
@@ -223,7 +223,7 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	if err := sweepAll(); err != nil {
 		return nil, err
 	}
-	var removed []Entry
+	removed := []Entry{}
 	for _, e := range entries {
 		if e.Used.After(before) || used(e.path) {
 			continue

@@ -16,9 +16,14 @@ import (
 type conn struct {
 	socket, uri string
 
-	mu      sync.Mutex
-	libvirt *libvirt.Libvirt
-	raw     net.Conn
+	connecting chan struct{} // held by the one call that connects; the others wait no longer than they want to
+	mu         sync.Mutex
+	libvirt    *libvirt.Libvirt
+	raw        net.Conn
+}
+
+func newConn(socket, uri string) *conn {
+	return &conn{socket: socket, uri: uri, connecting: make(chan struct{}, 1)}
 }
 
 // call runs do with a live connection; it returns when ctx ends, whatever the daemon does.
@@ -39,10 +44,14 @@ func (c *conn) call(ctx context.Context, what string, do func(*libvirt.Libvirt) 
 }
 
 func (c *conn) open(ctx context.Context) (*libvirt.Libvirt, net.Conn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.libvirt != nil && c.libvirt.IsConnected() {
-		return c.libvirt, c.raw, nil
+	select {
+	case c.connecting <- struct{}{}:
+		defer func() { <-c.connecting }()
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	if l, raw := c.current(); l != nil {
+		return l, raw, nil
 	}
 	var d net.Dialer
 	raw, err := d.DialContext(ctx, "unix", c.socket)
@@ -56,8 +65,19 @@ func (c *conn) open(ctx context.Context) (*libvirt.Libvirt, net.Conn, error) {
 		_ = raw.Close()
 		return nil, nil, err
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.libvirt, c.raw = l, raw
 	return l, raw, nil
+}
+
+func (c *conn) current() (*libvirt.Libvirt, net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.libvirt == nil || !c.libvirt.IsConnected() {
+		return nil, nil
+	}
+	return c.libvirt, c.raw
 }
 
 // drop closes a connection that a context gave up on; a newer one stays.

@@ -20,6 +20,7 @@ import (
 // State is what a domain does.
 type State string
 
+// The states of a domain.
 const (
 	Absent  State = "absent"
 	Running State = "running"
@@ -50,10 +51,10 @@ type Lab struct {
 
 // Open returns the lab's machines. It connects when first used.
 func Open(cfg Config) *Lab {
-	l := &Lab{cfg: cfg, domains: &conn{socket: cfg.Socket, uri: cfg.URI}}
+	l := &Lab{cfg: cfg, domains: newConn(cfg.Socket, cfg.URI)}
 	l.nets = l.domains
 	if cfg.NetworkSocket != cfg.Socket {
-		l.nets = &conn{socket: cfg.NetworkSocket, uri: "network:///system"}
+		l.nets = newConn(cfg.NetworkSocket, "network:///system")
 	}
 	if l.cfg.Mutated == nil {
 		l.cfg.Mutated = func(string) {}
@@ -113,6 +114,10 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 		return nil
 	case Paused:
 		return l.Resume(ctx, spec.Node)
+	case Crashed: // kept for a look at it, and still active to libvirt
+		if err := l.PowerOff(ctx, spec.Node); err != nil {
+			return err
+		}
 	case Absent:
 		if err := l.makeDisk(ctx, spec); err != nil {
 			return fmt.Errorf("%s: disk: %w", spec.Node, err)
@@ -235,6 +240,9 @@ func (l *Lab) List(ctx context.Context) ([]Machine, error) {
 	var machines []Machine
 	for _, dom := range doms {
 		mark, err := l.mark(ctx, dom)
+		if is(err, libvirt.ErrNoDomain) { // gone since it was listed
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -264,6 +272,9 @@ func (l *Lab) lookup(ctx context.Context, node string) (dom libvirt.Domain, stat
 		return dom, "", err
 	}
 	mark, err := l.mark(ctx, dom)
+	if is(err, libvirt.ErrNoDomain) { // gone since it was found
+		return dom, Absent, nil
+	}
 	if err != nil {
 		return dom, "", err
 	}
@@ -323,7 +334,7 @@ func (l *Lab) mark(ctx context.Context, dom libvirt.Domain) (m mark, err error) 
 		text, err = v.DomainGetMetadata(dom, int32(libvirt.DomainMetadataElement), libvirt.OptString{markNamespace}, 0)
 		return err
 	})
-	if is(err, libvirt.ErrNoDomainMetadata) || is(err, libvirt.ErrNoDomain) {
+	if is(err, libvirt.ErrNoDomainMetadata) {
 		return mark{}, nil
 	}
 	if err != nil {

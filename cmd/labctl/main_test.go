@@ -1,0 +1,245 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8slab/config"
+	"k8slab/lab"
+	"k8slab/lab/host"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got != string(want) {
+		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
+	}
+}
+
+const (
+	three  = "../../cluster.yaml"
+	small  = "../../config/testdata/small.yaml"
+	later  = "../../config/testdata/onboard.yaml"
+	broken = "../../config/testdata/broken.yaml"
+)
+
+// alone gives the test a home of its own.
+func alone(t *testing.T) {
+	t.Helper()
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
+		t.Setenv(name, t.TempDir())
+	}
+}
+
+func labctl(t *testing.T, args ...string) (status int, stdout, stderr string) {
+	t.Helper()
+	var out, err bytes.Buffer
+	status = run(args, nil, &out, &err)
+	return status, out.String(), err.String()
+}
+
+func TestUsage(t *testing.T) {
+	alone(t)
+	t.Chdir(t.TempDir())
+	tests := []struct {
+		name string
+		args []string
+		want string // in the message
+	}{
+		{"unknown flag", []string{"plan", "--no-such-flag"}, "no-such-flag"},
+		{"unknown flag of labctl", []string{"--no-such-flag"}, "no-such-flag"},
+		{"unknown output", []string{"plan", "-o", "yaml"}, `"yaml"`},
+		{"unknown output below", []string{"image", "list", "-o", "wide"}, `"wide"`},
+		{"unknown command", []string{"explode"}, "explode"},
+		{"unknown command below", []string{"image", "explode"}, "explode"},
+		{"too many arguments", []string{"plan", "x"}, "x"},
+		{"too few", []string{"logs"}, "accepts 1 arg"},
+		{"no command for a node", []string{"ssh"}, "at least 1 arg"},
+		{"unknown step", []string{"up", "--until", "explode"}, "image, network"},
+		{"no duration", []string{"image", "prune", "--unused-for", "long"}, "long"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, stdout, stderr := labctl(t, tt.args...)
+			if status != exitUsage || stdout != "" || !strings.Contains(stderr, tt.want) || !strings.HasPrefix(stderr, "labctl: ") {
+				t.Errorf("status %d, stdout %q, stderr %q, want %d and %q", status, stdout, stderr, exitUsage, tt.want)
+			}
+		})
+	}
+}
+
+func TestBrokenConfiguration(t *testing.T) {
+	alone(t)
+	for _, args := range [][]string{{"plan"}, {"status"}, {"plan", "-o", "json"}, {"kubeconfig"}, {"ssh", "cp1"}, {"image", "build"}, {"up"}, {"up", "--keep=false"}, {"down"}} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, stdout, stderr := labctl(t, append([]string{"-c", broken}, args...)...)
+			lines := strings.Count(stderr, broken+":")
+			if status != exitUsage || stdout != "" || lines != 10 {
+				t.Errorf("status %d, %d problems, stdout %q, stderr:\n%s", status, lines, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestMissingConfiguration(t *testing.T) {
+	alone(t)
+	t.Chdir(t.TempDir())
+	status, _, stderr := labctl(t, "plan")
+	if status == 0 || !strings.Contains(stderr, "cluster.yaml") {
+		t.Errorf("status %d, stderr %q", status, stderr)
+	}
+}
+
+func TestPlan(t *testing.T) {
+	alone(t)
+	for name, file := range map[string]string{"plan-three.txt": three, "plan-small.txt": small, "plan-onboard.txt": later} {
+		status, stdout, stderr := labctl(t, "plan", "-c", file)
+		if status != 0 || stderr != "" {
+			t.Errorf("%s: status %d, stderr %q", file, status, stderr)
+		}
+		golden(t, name, stdout)
+	}
+	status, stdout, _ := labctl(t, "plan", "-c", three, "-o", "json")
+	var steps []lab.Step
+	if err := json.Unmarshal([]byte(stdout), &steps); err != nil || status != 0 {
+		t.Fatalf("status %d, %v", status, err)
+	}
+	c, _, err := config.Load(three)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := lab.NewPlan(c); fmt.Sprint(steps) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", steps, want)
+	}
+}
+
+func TestStatusNotUp(t *testing.T) {
+	alone(t)
+	status, stdout, stderr := labctl(t, "status", "-c", small, "-o", "json")
+	var got lab.Status
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	if status != exitFailed || stderr != "" || !strings.Contains(stdout, `"healthy": false`) || got.Name != "small" || len(got.Nodes) != 2 {
+		t.Errorf("status %d, stderr %q, stdout %s", status, stderr, stdout)
+	}
+	if status, stdout, stderr = labctl(t, "status", "-c", later); status != exitFailed || stderr != "" {
+		t.Errorf("status %d, stderr %q", status, stderr)
+	}
+	golden(t, "status-not-up.txt", stdout)
+	left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "*"))
+	if len(left) > 0 {
+		t.Errorf("looking left %q", left)
+	}
+}
+
+func TestNotUp(t *testing.T) {
+	alone(t)
+	for _, args := range [][]string{
+		{"ssh", "cp1", "--", "true"}, {"logs", "cp1"}, {"kubectl", "--", "get", "nodes"}, {"kubeconfig"}, {"kubeconfig", "--path"}, {"host", "exec", "--", "true"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			status, stdout, stderr := labctl(t, append([]string{"-c", small}, args...)...)
+			if status != exitFailed || stdout != "" || !strings.Contains(stderr, "run `labctl up`") {
+				t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+			}
+		})
+	}
+}
+
+func TestKubeconfig(t *testing.T) {
+	alone(t)
+	path := filepath.Join(os.Getenv("XDG_STATE_HOME"), "k8slab", "small", "kubeconfig")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("apiVersion: v1\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, stdout, stderr := labctl(t, "kubeconfig", "-c", small); status != 0 || stdout != "apiVersion: v1\n" || stderr != "" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	if status, stdout, _ := labctl(t, "kubeconfig", "-c", small, "--path"); status != 0 || stdout != path+"\n" {
+		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if status, stdout, _ := labctl(t, "version"); status != 0 || stdout != version+"\n" {
+		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+	if status, stdout, _ := labctl(t, "version", "-o", "json"); status != 0 || stdout != "{\n  \"version\": \""+version+"\"\n}\n" {
+		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+}
+
+func TestHost(t *testing.T) {
+	status, stdout, _ := labctl(t, "host", "-o", "json")
+	var got host.Abilities
+	if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 || got.Cgroups == "" || got.KVM.Why == "" {
+		t.Errorf("status %d, %v: %s", status, err, stdout)
+	}
+	if status, stdout, _ := labctl(t, "host"); status != 0 || !strings.Contains(stdout, "auto takes") {
+		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+}
+
+func TestImageListAndPrune(t *testing.T) {
+	alone(t)
+	for _, args := range [][]string{{"image", "list"}, {"image", "prune"}} {
+		if status, stdout, stderr := labctl(t, args...); status != 0 || stdout != "" || stderr != "" {
+			t.Errorf("%q: status %d, stdout %q, stderr %q", args, status, stdout, stderr)
+		}
+		status, stdout, _ := labctl(t, append(args, "-o", "json")...)
+		var got []any
+		if err := json.Unmarshal([]byte(stdout), &got); err != nil || status != 0 || got == nil {
+			t.Errorf("%q: status %d, %v, %q is no list", args, status, err, stdout)
+		}
+	}
+}
+
+func TestCompletion(t *testing.T) {
+	alone(t)
+	tests := []struct {
+		name string
+		args []string
+		want string
+	}{
+		{"nodes", []string{"-c", small, "ssh", ""}, "cp1\nw1\n"},
+		{"nodes for logs", []string{"-c", small, "logs", ""}, "cp1\nw1\n"},
+		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\naddons\njoin\nproof\n"},
+		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
+		{"a broken configuration", []string{"-c", broken, "ssh", ""}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			status, stdout, _ := labctl(t, append([]string{"__complete"}, tt.args...)...)
+			if got, _, ok := strings.Cut(stdout, ":"); status != 0 || !ok || got != tt.want {
+				t.Errorf("status %d, got %q, want %q", status, got, tt.want)
+			}
+		})
+	}
+	for _, shell := range []string{"bash", "zsh", "fish"} {
+		if status, stdout, _ := labctl(t, "completion", shell); status != 0 || !strings.Contains(stdout, "labctl") {
+			t.Errorf("%s: status %d", shell, status)
+		}
+	}
+}

@@ -1,0 +1,57 @@
+package lab
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPlan(t *testing.T) {
+	tests := []struct{ name, file, golden string }{
+		{"three control planes", three, "plan-three.json"},
+		{"one control plane", small, "plan-small.json"},
+		{"nodes that join later", onboard, "plan-onboard.json"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			steps := NewPlan(cluster(t, tt.file))
+			text, err := json.MarshalIndent(steps, "", "  ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.golden, string(text)+"\n")
+			// In the order of the stages, so that --until cuts off an end of it.
+			last := 0
+			for _, s := range steps {
+				i := slices.Index(Stages, s.Stage)
+				if i < 0 && s.Stage == "onboard" {
+					continue
+				}
+				if i < last {
+					t.Errorf("%s comes after %s", s.Stage, Stages[last])
+				}
+				last = i
+			}
+			if last != len(Stages)-1 {
+				t.Errorf("the last stage is %s", Stages[last])
+			}
+		})
+	}
+}
+
+func TestParseStage(t *testing.T) {
+	for _, s := range Stages {
+		if got, err := ParseStage(string(s)); err != nil || got != s {
+			t.Errorf("%s: got %s, %v", s, got, err)
+		}
+	}
+	if got, err := ParseStage(""); err != nil || got != StageProof {
+		t.Errorf("none: got %s, %v", got, err)
+	}
+	for _, s := range []string{"onboard", "Image", " image", "joined"} {
+		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, addons, join, proof") {
+			t.Errorf("%q: got %q, %v, want an error that lists the steps", s, got, err)
+		}
+	}
+}

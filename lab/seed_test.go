@@ -1,0 +1,157 @@
+package lab
+
+import (
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestKeepalived(t *testing.T) {
+	tests := []struct{ name, file, node, golden string }{
+		{"first of three", three, "cp1", "keepalived-cp1.conf"},
+		{"last of three", three, "cp3", "keepalived-cp3.conf"},
+		{"single", small, "cp1", "keepalived-single.conf"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLab(t, tt.file)
+			text, err := l.keepalived(nodeOf(t, l, tt.node))
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden(t, tt.golden, text)
+		})
+	}
+}
+
+func TestSeedFiles(t *testing.T) {
+	l := newLab(t, three)
+	common := []string{
+		"etc/hostname", "etc/hosts", "etc/machine-id", "etc/resolv.conf", "etc/ssh/ssh_host_ed25519_key", "etc/ssh/ssh_host_ed25519_key.pub",
+		"etc/systemd/network/10-lab.network", "root/.ssh/authorized_keys",
+	}
+	tests := []struct {
+		node string
+		want []string
+	}{
+		{"w1", common},
+		{"cp1", append([]string{"etc/keepalived/keepalived.conf"}, common...)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.node, func(t *testing.T) {
+			files, err := l.seedFiles(nodeOf(t, l, tt.node))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := slices.Sorted(maps.Keys(files)); !slices.Equal(got, slices.Sorted(slices.Values(tt.want))) {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+	files, err := l.seedFiles(nodeOf(t, l, "w1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"etc/hostname":    "w1\n",
+		"etc/hosts":       "127.0.0.1 localhost\n10.30.0.21 w1\n",
+		"etc/machine-id":  machineID(l.id, "w1") + "\n",
+		"etc/resolv.conf": "nameserver 10.30.0.1\n",
+		"etc/systemd/network/10-lab.network": "[Match]\nName=eth0\n\n[Network]\nAddress=10.30.0.21/24\nGateway=10.30.0.1\nDNS=10.30.0.1\n" +
+			"LinkLocalAddressing=no\nIPv6AcceptRA=no\n",
+	} {
+		if got := files[name].text; got != want {
+			t.Errorf("%s:\ngot  %q\nwant %q", name, got, want)
+		}
+	}
+	// sshd refuses a key that its public part does not match, and labctl a host that shows another one.
+	signer, err := ssh.ParsePrivateKey([]byte(files["etc/ssh/ssh_host_ed25519_key"].text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := files["etc/ssh/ssh_host_ed25519_key.pub"].text; got != string(ssh.MarshalAuthorizedKey(signer.PublicKey())) {
+		t.Errorf("public host key %q", got)
+	}
+	user, _, err := l.state.keyPair("ssh/id_ed25519")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, f := range files {
+		if strings.Contains(f.text, string(user)) {
+			t.Errorf("%s has the lab's own private key", name)
+		}
+	}
+}
+
+func TestWriteSeed(t *testing.T) {
+	l := newLab(t, three)
+	n := nodeOf(t, l, "cp1")
+	dir, err := l.writeSeed(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Written again over what is there, as every later up does, also over a mode that somebody changed.
+	if err := os.Chmod(filepath.Join(dir, "root"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "etc/hostname"), []byte("wrong"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := l.writeSeed(n); err != nil || again != dir {
+		t.Fatalf("again: %s, %v", again, err)
+	}
+	want := map[string]fs.FileMode{
+		".": 0o755, "etc": 0o755, "etc/hostname": 0o644, "etc/hosts": 0o644, "etc/machine-id": 0o444, "etc/resolv.conf": 0o644,
+		"etc/keepalived": 0o755, "etc/keepalived/keepalived.conf": 0o600, "etc/ssh": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600,
+		"etc/ssh/ssh_host_ed25519_key.pub": 0o644, "etc/systemd": 0o755, "etc/systemd/network": 0o755,
+		"etc/systemd/network/10-lab.network": 0o644, "root": 0o700, "root/.ssh": 0o700, "root/.ssh/authorized_keys": 0o600,
+	}
+	got := map[string]fs.FileMode{}
+	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		rel, _ := filepath.Rel(dir, path)
+		got[rel] = info.Mode().Perm()
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("got  %v\nwant %v", got, want)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "etc/hostname")); err != nil || string(text) != "cp1\n" {
+		t.Errorf("hostname %q, %v", text, err)
+	}
+	// The tree has the node's modes; what keeps others of this computer out are the directories above.
+	for _, above := range []string{l.state.path("seeds"), l.state.path()} {
+		if info, err := os.Stat(above); err != nil || info.Mode().Perm()&0o077 != 0 {
+			t.Errorf("%s: %v, %v", above, info, err)
+		}
+	}
+}
+
+// A node that is no control plane any more must not compete for the virtual IP.
+func TestWriteSeedRemovesWhatIsOver(t *testing.T) {
+	l := newLab(t, three)
+	n := nodeOf(t, l, "cp1")
+	dir, err := l.writeSeed(n)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n.Role = nodeOf(t, l, "w1").Role
+	if _, err := l.writeSeed(n); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "etc/keepalived/keepalived.conf")); err == nil {
+		t.Error("keepalived.conf is left in the seed of a worker")
+	}
+}

@@ -1,0 +1,277 @@
+package lab
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+)
+
+func TestStateDir(t *testing.T) {
+	tests := []struct{ name, xdg, home, want string }{
+		{"default", "", "/home/u", "/home/u/.local/state/k8slab"},
+		{"xdg", "/x", "/home/u", "/x/k8slab"},
+		{"a relative one is to be ignored", "x", "/home/u", "/home/u/.local/state/k8slab"},
+		{"nowhere", "", "", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Setenv("XDG_STATE_HOME", tt.xdg)
+			t.Setenv("HOME", tt.home)
+			got, err := StateDir()
+			if got != tt.want || (err != nil) != (tt.want == "") {
+				t.Errorf("got %q, %v, want %q", got, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestID(t *testing.T) {
+	s := newLab(t, small).state
+	if s.exists() {
+		t.Error("a lab without an id exists")
+	}
+	id, err := s.id()
+	if err != nil || !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(id) {
+		t.Fatalf("got %q, %v, want a version 4 UUID", id, err)
+	}
+	if again, err := s.id(); err != nil || again != id {
+		t.Errorf("then %q, %v", again, err)
+	}
+	if !s.exists() {
+		t.Error("it does not exist")
+	}
+	if other, err := (state{dir: t.TempDir()}).id(); err != nil || other == id {
+		t.Errorf("another lab has %q, %v", other, err)
+	}
+}
+
+func TestMachineID(t *testing.T) {
+	seen := map[string]bool{}
+	for _, lab := range []string{"a", "b"} {
+		for _, node := range []string{"cp1", "cp2", "w1"} {
+			id := machineID(lab, node)
+			if id != machineID(lab, node) || !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(id) || seen[id] {
+				t.Errorf("%s/%s: %s", lab, node, id)
+			}
+			seen[id] = true
+		}
+	}
+}
+
+func TestOnce(t *testing.T) {
+	s := state{dir: filepath.Join(t.TempDir(), "lab")}
+	why := errors.New("no randomness")
+	if _, err := s.once("x", func() ([]byte, error) { return nil, why }); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+	made := 0
+	for range 3 {
+		got, err := s.once("x", func() ([]byte, error) { made++; return []byte("text"), nil })
+		if err != nil || string(got) != "text" {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	if made != 1 {
+		t.Errorf("made %d times", made)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	s := state{dir: filepath.Join(t.TempDir(), "lab")}
+	for _, text := range []string{"first", "second, and longer"} {
+		if err := s.write("ssh/key", []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(s.path("ssh", "key")); err != nil || string(got) != text {
+			t.Errorf("got %q, %v", got, err)
+		}
+	}
+	modes := map[string]fs.FileMode{".": 0o700, "ssh": 0o700, "ssh/key": 0o600}
+	for name, want := range modes {
+		if info, err := os.Stat(s.path(name)); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v, want %v", name, info, err, want)
+		}
+	}
+	// Replaced as a whole: whoever has the old one open keeps the old one, and a write that fails leaves it.
+	old, err := os.Open(s.path("ssh", "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = old.Close() }()
+	if err := s.write("ssh/key", []byte("third")); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := io.ReadAll(old); err != nil || string(text) != "second, and longer" {
+		t.Errorf("the open file has %q, %v", text, err)
+	}
+	if err := s.write("ssh", []byte("over a directory")); err == nil {
+		t.Error("a directory was replaced")
+	}
+	left, _ := filepath.Glob(s.path("*", ".new-*"))
+	more, _ := filepath.Glob(s.path(".new-*"))
+	if left = append(left, more...); len(left) > 0 {
+		t.Errorf("left %q", left)
+	}
+}
+
+func TestKeyPair(t *testing.T) {
+	s := newLab(t, small).state
+	private, public, err := s.keyPair(hostKeyName("cp1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.ParsePrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.TrimSpace(string(ssh.MarshalAuthorizedKey(signer.PublicKey()))); got != string(public) {
+		t.Errorf("the public part is %q, want %q", public, got)
+	}
+	again, _, err := s.keyPair(hostKeyName("cp1"))
+	if err != nil || string(again) != string(private) {
+		t.Errorf("another key the second time: %v", err)
+	}
+	if other, _, err := s.keyPair(hostKeyName("cp2")); err != nil || string(other) == string(private) {
+		t.Errorf("two nodes have one key: %v", err)
+	}
+}
+
+func TestLock(t *testing.T) {
+	newLab(t, small)
+	release, err := lock("small", "labctl up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var locked *LockedError
+	if _, err := lock("small", "labctl down"); !errors.As(err, &locked) {
+		t.Fatalf("got %v, want a LockedError", err)
+	}
+	if locked.Lab != "small" || !strings.HasPrefix(locked.Holder, "labctl up (process ") {
+		t.Errorf("got %+v, want the holder", *locked)
+	}
+	other, err := lock("other", "labctl up")
+	if err != nil {
+		t.Fatalf("another lab: %v", err)
+	}
+	other()
+	release()
+	release, err = lock("small", "labctl down")
+	if err != nil {
+		t.Fatalf("after its release: %v", err)
+	}
+	release()
+}
+
+// The lock of a process that is killed is free at once.
+func TestLockOfAnotherProcess(t *testing.T) {
+	newLab(t, small)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "K8SLAB_TEST_LOCK=small")
+	if _, err := cmd.StdinPipe(); err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill() }()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "locked\n" {
+		t.Fatalf("got %q, %v", line, err)
+	}
+	var locked *LockedError
+	if _, err := lock("small", "labctl up"); !errors.As(err, &locked) || !strings.Contains(locked.Error(), "lab small is in use by labctl up (process ") {
+		t.Fatalf("got %v, want a LockedError", err)
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	release, err := lock("small", "labctl up")
+	if err != nil {
+		t.Fatalf("after its end: %v", err)
+	}
+	release()
+}
+
+func TestImagesInUse(t *testing.T) {
+	l := newLab(t, small)
+	if got, err := ImagesInUse(); err != nil || len(got) != 0 {
+		t.Errorf("no lab: %q, %v", got, err)
+	}
+	if err := l.state.write("image", []byte("/cache/node-1")); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ImagesInUse(); err != nil || !slices.Equal(got, []string{"/cache/node-1"}) {
+		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+// "image" and "logs" are names that a lab may have.
+func TestLabsWithUnluckyNames(t *testing.T) {
+	l := newLab(t, small)
+	path, err := RunLog("image", "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := ImagesInUse(); err != nil {
+		t.Errorf("the logs of a lab called image: %q, %v", got, err)
+	}
+	logs, err := openState("logs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.HasPrefix(path, logs.dir+"/") {
+		t.Errorf("removing a lab called logs, %s, removes every lab's logs, such as %s", logs.dir, path)
+	}
+	_ = l
+}
+
+func TestRunLog(t *testing.T) {
+	newLab(t, small)
+	first, err := RunLog("small", "up")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Dir(first)
+	if !regexp.MustCompile(`/\.logs/small/\d{8}T\d{6}-up-\d+\.jsonl$`).MatchString(first) {
+		t.Errorf("got %s", first)
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	begin := time.Date(2001, 1, 1, 0, 0, 0, 0, time.UTC)
+	for i := range 60 {
+		name := begin.Add(time.Duration(i)*time.Hour).Format("20060102T150405") + "-up-1.jsonl"
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := RunLog("small", "up"); err != nil {
+		t.Fatal(err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, "*"))
+	if err != nil || len(left) != 49 || filepath.Base(left[0]) != "20010101T110000-up-1.jsonl" {
+		t.Errorf("%d logs are left, the oldest %s, %v; want 49 and the new one", len(left), left[0], err)
+	}
+}
