@@ -50,7 +50,7 @@ func (l *Lab) removeObjects(ctx context.Context, dir string) error {
 		return err
 	}
 	h, err := host.Connect(uri, dir)
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		return nil // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
 	}
 	if err != nil {

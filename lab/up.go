@@ -71,7 +71,7 @@ func (l *Lab) connectHost(ctx context.Context) error {
 		return err
 	}
 	h, err := host.Connect(uri, l.state.path("libvirt"))
-	if errors.Is(err, os.ErrNotExist) {
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := l.events.Start("", "libvirt", 0)
 		l.mutated("start libvirtd")
 		h, err = host.Ensure(ctx, uri, l.state.path("libvirt"))

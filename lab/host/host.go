@@ -52,19 +52,23 @@ func Connect(uri, dir string) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Host{
+	h := &Host{
 		Own: true, Socket: filepath.Join(dir, "run", "libvirt-sock"),
 		netns: fmt.Sprintf("/proc/%d/ns/net", pid), pid: pid,
-	}, nil
+	}
+	if !answers(h.Socket) {
+		return nil, ErrStarting
+	}
+	return h, nil
 }
 
 // Ensure is Connect, after starting the lab's own daemon where none serves.
 func Ensure(ctx context.Context, uri, dir string) (*Host, error) {
 	h, err := Connect(uri, dir)
-	if errors.Is(err, errStarting) { // by a run that was killed meanwhile
+	if errors.Is(err, ErrStarting) { // by a run that was killed meanwhile
 		err = wait.For(ctx, "the lab's own libvirtd to start", 10*time.Second, 50*time.Millisecond, func(context.Context) (err error) {
 			h, err = Connect(uri, dir)
-			if err != nil && !errors.Is(err, errStarting) {
+			if err != nil && !errors.Is(err, ErrStarting) {
 				err = wait.Hopeless(err)
 			}
 			return err

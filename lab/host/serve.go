@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,9 +38,9 @@ func lockThread() { runtime.LockOSThread() }
 
 type state struct {
 	pid   int
-	netns uint64
+	netns uint64 // the network namespace's cookie: unlike its inode, never given to another one until the next boot
 	port  int
-	boot  string // of the computer: a namespace's number means another one after the next boot
+	boot  string // of the computer
 }
 
 func bootID() string {
@@ -61,8 +62,8 @@ func readState(dir string) (s state, err error) {
 	return s, nil
 }
 
-// errStarting is a serving process that has not come so far yet.
-var errStarting = errors.New("the lab's libvirt daemon is just starting")
+// ErrStarting is a daemon of the lab's own that does not answer yet.
+var ErrStarting = errors.New("the lab's libvirt daemon is just starting")
 
 // servePID is the process that holds the namespaces of the lab's own daemon; fs.ErrNotExist when none does.
 func servePID(dir string) (int, error) {
@@ -80,7 +81,7 @@ func servePID(dir string) (int, error) {
 	}
 	s, err := readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, errStarting
+		return 0, ErrStarting
 	}
 	return s.pid, err
 }
@@ -186,19 +187,37 @@ func lastLine(s string) string {
 
 // processIn returns the path of the namespace file of some process in the network namespace, "" when there is none.
 func processIn(netns uint64) string {
-	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
-	for _, path := range found {
-		if n, err := namespaceID(path); err == nil && n == netns {
-			return path
-		}
+	if paths := namespaceFiles(netns); len(paths) > 0 {
+		return paths[0]
 	}
 	return ""
 }
 
-func namespaceID(path string) (uint64, error) {
-	var st unix.Stat_t
-	err := unix.Stat(path, &st)
-	return st.Ino, err
+// namespaceFiles are the namespace files of all processes in the network namespace.
+func namespaceFiles(netns uint64) []string {
+	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	cookies := map[uint64]uint64{} // by inode, so that each namespace is entered once
+	return slices.DeleteFunc(found, func(path string) bool {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil {
+			return true
+		}
+		if _, known := cookies[st.Ino]; !known {
+			cookies[st.Ino], _ = namespaceCookie(path)
+		}
+		return netns == 0 || cookies[st.Ino] != netns
+	})
+}
+
+func namespaceCookie(path string) (cookie uint64, err error) {
+	nsErr := inNamespace(path, func() {
+		var fd int
+		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
+			cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+			_ = unix.Close(fd)
+		}
+	})
+	return cookie, errors.Join(nsErr, err)
 }
 
 // Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
@@ -218,7 +237,7 @@ func Serve(dir string) error {
 	if err := enter(dir); err != nil {
 		return err
 	}
-	netns, err := namespaceID("/proc/self/ns/net")
+	netns, err := namespaceCookie("/proc/self/ns/net")
 	if err != nil {
 		return err
 	}
@@ -227,7 +246,7 @@ func Serve(dir string) error {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, syscall.SIGTERM)
 	lockThread() // Pdeathsig follows the thread that started the child
-	cmd := exec.Command("libvirtd", "--config", "/etc/libvirt/libvirtd.conf")
+	cmd := exec.Command("libvirtd", "--config", "/etc/libvirt/libvirtd.conf", "--pid-file", "/run/libvirt/libvirtd.pid")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
@@ -307,10 +326,8 @@ func Stop(ctx context.Context, dir string) error {
 // processesIn lists the processes in the network namespace; never this one.
 func processesIn(netns uint64) []int {
 	var pids []int
-	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
-	for _, path := range found {
-		pid, _ := strconv.Atoi(strings.Split(path, "/")[2])
-		if n, err := namespaceID(path); err == nil && n == netns && pid != os.Getpid() {
+	for _, path := range namespaceFiles(netns) {
+		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil && pid != os.Getpid() {
 			pids = append(pids, pid)
 		}
 	}
