@@ -61,6 +61,17 @@ func TestConnectWithoutDaemon(t *testing.T) {
 
 func TestConnectToOwnDaemon(t *testing.T) {
 	dir := served(t, "4711 4026532000 33333 "+bootID()+"\n")
+	if _, err := Connect(nowhere, dir); !errors.Is(err, ErrStarting) {
+		t.Errorf("before its socket answers: %v", err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	listener, err := net.Listen("unix", filepath.Join(dir, "run", "libvirt-sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
 	h, err := Connect(nowhere, dir)
 	if err != nil {
 		t.Fatal(err)
@@ -197,7 +208,7 @@ func TestStopWithoutDaemon(t *testing.T) {
 }
 
 func TestProcessesIn(t *testing.T) {
-	own, err := namespaceID("/proc/self/ns/net")
+	own, err := namespaceCookie("/proc/self/ns/net")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +218,7 @@ func TestProcessesIn(t *testing.T) {
 	if path := processIn(own); path == "" {
 		t.Error("no process found in this one's own namespace")
 	}
-	if got := processesIn(1); len(got) != 0 || processIn(1) != "" {
+	if got := processesIn(1 << 60); len(got) != 0 || processIn(1<<60) != "" {
 		t.Errorf("found %v in a namespace that does not exist", got)
 	}
 }

@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"k8slab/lab/wait"
@@ -58,7 +61,8 @@ func EnsurePartition(name string) error {
 	return nil
 }
 
-// RemovePartition removes the partition and what machines left in it. Their processes must have ended.
+// RemovePartition removes the partition, after ending what still runs in it: a container outlives the daemon that started it, and is in
+// a network namespace of its own.
 func RemovePartition(ctx context.Context, name string) error {
 	return wait.For(ctx, "the lab's cgroups to empty", 10*time.Second, 50*time.Millisecond, func(context.Context) error {
 		roots, err := hierarchies()
@@ -71,20 +75,50 @@ func RemovePartition(ctx context.Context, name string) error {
 			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}
+			if err := killCgroup(dir); err != nil {
+				return err
+			}
 			errs = append(errs, removeCgroup(dir))
 		}
 		return errors.Join(errs...)
 	})
 }
 
-func removeCgroup(root string) error {
-	var dirs []string
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+// cgroups are the cgroup and all below it, parents first.
+func cgroups(root string) (dirs []string, err error) {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // its last process has just ended
+			return nil
+		}
 		if err == nil && d.IsDir() {
 			dirs = append(dirs, path)
 		}
 		return err
 	})
+	return dirs, err
+}
+
+func killCgroup(root string) error {
+	dirs, err := cgroups(root)
+	if err != nil {
+		return err
+	}
+	for _, dir := range dirs {
+		procs, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, text := range strings.Fields(string(procs)) {
+			if pid, err := strconv.Atoi(text); err == nil && pid > 0 { // 0: of another pid namespace
+				_ = syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+	return nil
+}
+
+func removeCgroup(root string) error {
+	dirs, err := cgroups(root)
 	if err != nil {
 		return err
 	}
