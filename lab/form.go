@@ -309,13 +309,17 @@ func ownsPeer(n config.Node, m etcd.Member) bool {
 	return slices.ContainsFunc(m.PeerURLs, func(u string) bool { return u == fmt.Sprintf("https://%s:2380", n.IP) })
 }
 
+// signBudget bounds the wait for kube-controller-manager to sign a token: it starts its controllers one by one, in an emulated machine for
+// over a minute.
+const signBudget = 4 * time.Minute
+
 // token makes a bootstrap token for one join attempt and waits until discovery can use it: kubeadm would look again only after 5 s.
 func (c *forming) token(ctx context.Context, n config.Node) (string, error) {
 	token, err := c.view.kube.CreateBootstrapToken(ctx, tokenTTL, tokenMark+"join of "+n.Name)
 	if err != nil {
 		return "", err
 	}
-	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", time.Minute, 50*time.Millisecond, func(ctx context.Context) error {
+	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, 50*time.Millisecond, func(ctx context.Context) error {
 		ok, err := c.view.kube.ClusterInfoHasJWS(ctx, token)
 		if err == nil && !ok {
 			err = errors.New("cluster-info has no signature for it yet")

@@ -80,10 +80,11 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 
 func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Type = "qemu"
-	dom.CPU = &libvirtxml.DomainCPU{Mode: "maximum"}
+	// The plainest model: what more it had, an emulator would have to compute.
+	dom.CPU = &libvirtxml.DomainCPU{Mode: "custom", Match: "exact", Model: &libvirtxml.DomainCPUModel{Fallback: "allow", Value: "qemu64"}}
 	if l.cfg.KVM {
 		dom.Type = "kvm"
-		dom.CPU.Mode = "host-passthrough"
+		dom.CPU = &libvirtxml.DomainCPU{Mode: "host-passthrough"}
 	}
 	dom.OS = &libvirtxml.DomainOS{
 		Type:    &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"},

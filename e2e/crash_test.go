@@ -1,0 +1,89 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// stages are the plan's, each with the phases that its work is shown under.
+var stages = []struct {
+	name   string
+	phases []string
+}{
+	{"image", []string{"libvirt"}},
+	{"network", []string{"network"}},
+	{"machines", []string{"machine"}},
+	{"init", []string{"kubeadm init", "kubeadm of an earlier run"}},
+	{"addons", []string{"add-ons"}},
+	{"join", []string{"kubeadm join"}},
+	{"proof", []string{"proof"}},
+}
+
+var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, func() {
+	It("goes on from after every stage of the plan", Label("ci"), func(ctx SpecContext) {
+		l := useLab("e2e-stages", 42, 1, 1)
+		for i, stage := range stages[:len(stages)-1] {
+			l.must(ctx, "up", "--until", stage.name)
+			next := stages[i+1]
+			Expect(l.upKilledIn(ctx, next.phases)).To(BeTrue(), "up was killed as %s began", next.name)
+		}
+		l.must(ctx, "up")
+		l.expectHealthy(ctx)
+	}, SpecTimeout(5*time.Minute))
+
+	DescribeTable("goes on from random moments, and down too", func(ctx SpecContext, name string, second, controlPlanes, workers, kills int, bringUp time.Duration) {
+		moments := random()
+		before := takeTraces()
+		l := useLab(name, second, controlPlanes, workers)
+		for range kills {
+			l.killed(ctx, moment(moments, bringUp), "up", "-o", "json")
+		}
+		l.must(ctx, "up")
+		l.expectHealthy(ctx)
+		l.killed(ctx, moment(moments, 2*time.Second), "down", "-o", "json")
+		l.down(ctx)
+		expectNoNewTraces(ctx, before)
+	},
+		Entry("2 times, one control plane", Label("ci"), SpecTimeout(5*time.Minute), "e2e-random", 43, 1, 1, 2, 20*time.Second),
+		Entry("10 times, one control plane", Label("nightly"), SpecTimeout(15*time.Minute), "e2e-random10", 43, 1, 1, 10, 20*time.Second),
+		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 70*time.Second),
+	)
+})
+
+// upKilledIn runs up and kills it with all that it started at the first event of one of the phases. It tells whether it came to that.
+func (l *lab) upKilledIn(ctx context.Context, phases []string) bool {
+	GinkgoHelper()
+	r := l.start(ctx, func(r *running, line string) {
+		if e := parseEvent(line); e.Phase != "" && slices.Contains(phases, e.Phase) {
+			r.kill()
+		}
+	}, "up", "-o", "json").wait()
+	if r.code >= 0 {
+		Expect(r.code).To(BeZero(), "up: %s", r)
+	}
+	return r.code < 0
+}
+
+func moment(r *rand.Rand, most time.Duration) time.Duration {
+	return time.Duration(r.Int64N(int64(most)))
+}
+
+// killed runs labctl and kills it with all that it started after that time. If it has ended before, it must have succeeded.
+func (l *lab) killed(ctx context.Context, after time.Duration, args ...string) {
+	GinkgoHelper()
+	r := l.start(ctx, nil, args...)
+	timer := time.AfterFunc(after, r.kill)
+	res := r.wait()
+	timer.Stop()
+	AddReportEntry("killed "+args[0], after.Round(time.Millisecond).String(), ReportEntryVisibilityFailureOrVerbose)
+	if res.code >= 0 {
+		Expect(res.code).To(BeZero(), "labctl %v: %s", args, res)
+	}
+}

@@ -1,0 +1,271 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// lab is one lab, seen from outside: a cluster.yaml and what labctl says.
+type lab struct {
+	name, config string
+	nodes        []string
+
+	mu         sync.Mutex
+	transcript []byte // every command and its output
+}
+
+// newLab describes a lab on 10.<second>.0.0/24: each spec has a network of its own. It creates nothing but the file.
+func newLab(name string, second, controlPlanes, workers int) *lab {
+	GinkgoHelper()
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\nnetwork: {cidr: 10.%d.0.0/24}\nnodes:\n", name, second)
+	l := &lab{name: name, config: filepath.Join(suite.home, "e2e", name+".yaml")}
+	add := func(node, role string, host int) {
+		l.nodes = append(l.nodes, node)
+		fmt.Fprintf(&b, "  - {name: %s, role: %s, ip: 10.%d.0.%d}\n", node, role, second, host)
+	}
+	for i := range controlPlanes {
+		add(fmt.Sprintf("cp%d", i+1), "control-plane", 11+i)
+	}
+	for i := range workers {
+		add(fmt.Sprintf("w%d", i+1), "worker", 21+i)
+	}
+	Expect(os.MkdirAll(filepath.Dir(l.config), 0o700)).To(Succeed())
+	Expect(os.WriteFile(l.config, []byte(b.String()), 0o600)).To(Succeed())
+	return l
+}
+
+// useLab is newLab for one spec: taken down at its end, with evidence saved first if it failed.
+func useLab(name string, second, controlPlanes, workers int) *lab {
+	GinkgoHelper()
+	l := newLab(name, second, controlPlanes, workers)
+	DeferCleanup(l.down, NodeTimeout(2*time.Minute))
+	DeferCleanup(l.saveEvidence, NodeTimeout(2*time.Minute))
+	return l
+}
+
+func (l *lab) dir(elem ...string) string {
+	return filepath.Join(append([]string{suite.home, "k8slab", l.name}, elem...)...)
+}
+
+// result is how a command ended.
+type result struct {
+	code           int
+	stdout, stderr string
+	took           time.Duration
+}
+
+func (r result) String() string {
+	return fmt.Sprintf("exit status %d after %s\n%s\n%s", r.code, r.took.Round(time.Millisecond), tail(r.stdout), tail(r.stderr))
+}
+
+func tail(s string) string {
+	const most = 4000
+	return s[max(0, len(s)-most):]
+}
+
+// run runs labctl for the lab to its end.
+func (l *lab) run(ctx context.Context, args ...string) result {
+	GinkgoHelper()
+	return l.start(ctx, nil, args...).wait()
+}
+
+// must is run for a command that has to succeed; it returns its standard output.
+func (l *lab) must(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	r := l.run(ctx, args...)
+	Expect(r.code).To(BeZero(), "labctl %s: %s", strings.Join(args, " "), r)
+	return r.stdout
+}
+
+// running is a labctl at work, in a process group of its own.
+type running struct {
+	lab    *lab
+	args   []string
+	cmd    *exec.Cmd
+	begun  time.Time
+	stdout lines
+	stderr bytes.Buffer
+}
+
+// start starts labctl; onLine sees each line of its standard output as it comes.
+func (l *lab) start(ctx context.Context, onLine func(r *running, line string), args ...string) *running {
+	GinkgoHelper()
+	r := &running{lab: l, args: args, begun: time.Now()}
+	r.cmd = exec.CommandContext(ctx, suite.labctl, append([]string{"-c", l.config}, args...)...)
+	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+suite.home)
+	// A suite that is killed takes its labctl with it.
+	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	r.cmd.Cancel = func() error { r.kill(); return nil }
+	r.cmd.WaitDelay = 5 * time.Second
+	if onLine != nil {
+		r.stdout.on = func(line string) { onLine(r, line) }
+	}
+	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	Expect(r.cmd.Start()).To(Succeed())
+	return r
+}
+
+func (r *running) kill() { r.signal(syscall.SIGKILL) }
+
+func (r *running) signal(s syscall.Signal) { _ = syscall.Kill(-r.cmd.Process.Pid, s) }
+
+func (r *running) wait() result {
+	_ = r.cmd.Wait() // the exit code says it; -1 for a signal
+	res := result{code: r.cmd.ProcessState.ExitCode(), stdout: r.stdout.String(), stderr: r.stderr.String(), took: time.Since(r.begun)}
+	entry := fmt.Sprintf("$ labctl %s\n%s\n", strings.Join(r.args, " "), res)
+	GinkgoWriter.Print(entry)
+	r.lab.mu.Lock()
+	defer r.lab.mu.Unlock()
+	r.lab.transcript = append(r.lab.transcript, entry...)
+	return res
+}
+
+// lines keeps what was written and passes on whole lines.
+type lines struct {
+	mu   sync.Mutex
+	all  bytes.Buffer
+	rest string
+	on   func(string)
+}
+
+func (w *lines) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.all.Write(b)
+	if w.on == nil {
+		return len(b), nil
+	}
+	w.rest += string(b)
+	for {
+		line, rest, found := strings.Cut(w.rest, "\n")
+		if !found {
+			return len(b), nil
+		}
+		w.rest = rest
+		w.on(line)
+	}
+}
+
+func (w *lines) String() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.all.String()
+}
+
+// event is a line of `-o json`.
+type event struct {
+	Node, Phase, State, Detail string
+}
+
+func parseEvent(line string) event {
+	var e event
+	_ = json.Unmarshal([]byte(line), &e) // what is no event has no phase
+	return e
+}
+
+// status is what `status -o json` says.
+type status struct {
+	Healthy  bool
+	Problems []string
+	Nodes    []struct {
+		Name, Role, Machine, Etcd string
+		Ready, Started            bool
+	}
+}
+
+func (l *lab) status(ctx context.Context) (status, result) {
+	GinkgoHelper()
+	r := l.run(ctx, "status", "-o", "json")
+	var s status
+	Expect(json.Unmarshal([]byte(r.stdout), &s)).To(Succeed(), "status: %s", r)
+	return s, r
+}
+
+// expectHealthy wants every node Ready and every control plane a started voter.
+func (l *lab) expectHealthy(ctx context.Context) {
+	GinkgoHelper()
+	s, r := l.status(ctx)
+	Expect(s.Problems).To(BeEmpty())
+	Expect(s.Healthy).To(BeTrue())
+	Expect(r.code).To(BeZero())
+	Expect(s.Nodes).To(HaveLen(len(l.nodes)))
+	for _, n := range s.Nodes {
+		Expect(n.Machine).To(Equal("running"), n.Name)
+		Expect(n.Ready).To(BeTrue(), "%s is Ready", n.Name)
+		if n.Role == "control-plane" {
+			Expect(n.Etcd).To(Equal("voter"), n.Name)
+			Expect(n.Started).To(BeTrue(), "%s's etcd member has started", n.Name)
+		}
+	}
+}
+
+// virsh runs virsh where the lab's daemon is.
+func (l *lab) virsh(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	return l.must(ctx, append([]string{"host", "exec", "--", "virsh", "-q", "-c", l.uri()}, args...)...)
+}
+
+func (l *lab) uri() string {
+	GinkgoHelper()
+	uri, err := os.ReadFile(l.dir("uri"))
+	Expect(err).NotTo(HaveOccurred())
+	return string(uri)
+}
+
+func (l *lab) ssh(ctx context.Context, node string, argv ...string) string {
+	GinkgoHelper()
+	return l.must(ctx, append([]string{"ssh", node, "--"}, argv...)...)
+}
+
+func (l *lab) kubectl(ctx context.Context, args ...string) string {
+	GinkgoHelper()
+	return l.must(ctx, append([]string{"kubectl", "--"}, args...)...)
+}
+
+// down takes the lab down. It may be gone already.
+func (l *lab) down(ctx context.Context) {
+	GinkgoHelper()
+	l.must(ctx, "down")
+	Expect(l.dir()).NotTo(BeADirectory())
+}
+
+// daemonPID is the lab's own libvirtd; 0 when the computer's serves.
+func (l *lab) daemonPID() int {
+	GinkgoHelper()
+	data, err := os.ReadFile(l.dir("libvirt", "serve.pid"))
+	if os.IsNotExist(err) {
+		return 0
+	}
+	Expect(err).NotTo(HaveOccurred())
+	serve, _, _ := strings.Cut(string(data), " ")
+	children, err := filepath.Glob(filepath.Join("/proc", serve, "task", "*", "children"))
+	Expect(err).NotTo(HaveOccurred())
+	for _, list := range children {
+		pids, _ := os.ReadFile(list)
+		for child := range strings.FieldsSeq(string(pids)) {
+			if name, _ := os.ReadFile(filepath.Join("/proc", child, "comm")); strings.TrimSpace(string(name)) == "libvirtd" {
+				pid, err := strconv.Atoi(child)
+				Expect(err).NotTo(HaveOccurred())
+				return pid
+			}
+		}
+	}
+	Fail("the lab's serving process has no libvirtd")
+	return 0
+}
