@@ -361,11 +361,22 @@ func (c *forming) uploadedKey(ctx context.Context) (string, error) {
 // tokenMark begins the description of the lab's own bootstrap tokens.
 const tokenMark = "labctl: "
 
-// retire deletes the lab's bootstrap tokens that are left: init's own, and those of killed runs.
+// certificatesMark begins the description of the token by whose expiry kubeadm removes the uploaded certificates. It gives nobody access;
+// without it they are removed at once (kubeadm, copycerts.go).
+const certificatesMark = "Proxy for managing TTL for the kubeadm-certs secret"
+
+// retire deletes the lab's bootstrap tokens that are left, init's own and those of killed runs, and the certificates that it uploaded.
 func (c *forming) retire(ctx context.Context) error {
 	ids, err := c.view.kube.BootstrapTokens(ctx, tokenMark)
 	if err != nil {
 		return err
+	}
+	if c.certificateKey != "" {
+		uploads, err := c.view.kube.BootstrapTokens(ctx, certificatesMark)
+		if err != nil {
+			return err
+		}
+		ids = append(ids, uploads...)
 	}
 	for _, id := range ids {
 		if err := c.view.kube.DeleteBootstrapToken(ctx, id); err != nil {
