@@ -54,7 +54,7 @@ func (c *forming) initialise(ctx context.Context) error {
 	if c.view, err = l.openView(ctx, joined[0], joined); err != nil {
 		return err
 	}
-	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), 100*time.Millisecond, c.view.kube.Ready)
+	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), l.pace(), c.view.kube.Ready)
 	if err != nil {
 		return fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}
@@ -140,7 +140,7 @@ func (c *forming) addons(ctx context.Context) error {
 		return err
 	}
 	step := c.lab.events.Start("", "add-ons", time.Minute)
-	return step.End(wait.For(ctx, "the API server to take the add-ons", time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
+	return step.End(wait.For(ctx, "the API server to take the add-ons", time.Minute, c.lab.pace(), func(ctx context.Context) error {
 		return c.view.kube.Apply(ctx, manifest)
 	}))
 }
@@ -196,7 +196,7 @@ func (c *forming) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Nod
 		if err != nil {
 			return step.End(err)
 		}
-		return step.End(wait.For(ctx, n.Name+" to register", time.Minute, 200*time.Millisecond, func(ctx context.Context) error {
+		return step.End(wait.For(ctx, n.Name+" to register", time.Minute, c.lab.pace(), func(ctx context.Context) error {
 			nodes, err := c.view.kube.Nodes(ctx)
 			if err == nil && findNode(nodes, n.Name) == nil {
 				err = errors.New("no such Node yet")
@@ -241,7 +241,7 @@ func (c *forming) joinNode(ctx context.Context, n config.Node, caHash string) er
 	key := ""
 	if n.Role == config.ControlPlane {
 		step.Progress("waiting until every etcd member is a healthy voter")
-		err := wait.For(ctx, "etcd before "+n.Name+" joins", c.stabilize(), 100*time.Millisecond, c.view.etcd.Healthy)
+		err := wait.For(ctx, "etcd before "+n.Name+" joins", c.stabilize(), l.pace(), c.view.etcd.Healthy)
 		if err != nil {
 			return step.End(err)
 		}
@@ -319,7 +319,7 @@ func (c *forming) token(ctx context.Context, n config.Node) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, 50*time.Millisecond, func(ctx context.Context) error {
+	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, c.lab.pace()/4, func(ctx context.Context) error {
 		ok, err := c.view.kube.ClusterInfoHasJWS(ctx, token)
 		if err == nil && !ok {
 			err = errors.New("cluster-info has no signature for it yet")

@@ -175,8 +175,8 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"clusterName":          c.Name,
 			"kubernetesVersion":    c.Kubernetes.Version,
 			"controlPlaneEndpoint": l.endpoint(),
-			"controllerManager":    object{"extraArgs": quickStart("kube-api-qps=100", "kube-api-burst=200")},
-			"scheduler":            object{"extraArgs": quickStart()},
+			"controllerManager":    object{"extraArgs": l.leaderElection("kube-api-qps=100", "kube-api-burst=200")},
+			"scheduler":            object{"extraArgs": l.leaderElection()},
 			"networking":           object{"podSubnet": c.Network.PodSubnet.String(), "serviceSubnet": c.Network.ServiceSubnet.String()},
 		},
 		object{
@@ -211,11 +211,16 @@ func (l *Lab) joinDocuments(n config.Node, token, caHash, certificateKey string)
 	return []any{join}
 }
 
-// quickStart is what lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a
-// first attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled.
-func quickStart(more ...string) []any {
+// leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first
+// attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled. An emulated
+// machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it.
+func (l *Lab) leaderElection(more ...string) []any {
+	timing := []string{"leader-elect-retry-period=500ms"}
+	if l.emulated() {
+		timing = []string{"leader-elect-lease-duration=2m0s", "leader-elect-renew-deadline=1m40s", "leader-elect-retry-period=5s"}
+	}
 	var args []any
-	for _, arg := range append([]string{"leader-elect-retry-period=500ms"}, more...) {
+	for _, arg := range append(timing, more...) {
 		name, value, _ := strings.Cut(arg, "=")
 		args = append(args, object{"name": name, "value": value})
 	}

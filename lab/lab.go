@@ -128,6 +128,17 @@ func (l *Lab) attach(h *host.Host) (err error) {
 	return nil
 }
 
+// emulated tells whether the machines' processors are computed, about ten times slower than this computer's.
+func (l *Lab) emulated() bool { return l.uri == host.VirtualMachines && !host.Probe().KVM.OK }
+
+// pace is how often a condition of the whole cluster is looked at: asking must not be what loads it.
+func (l *Lab) pace() time.Duration {
+	if l.emulated() {
+		return 2 * time.Second
+	}
+	return 200 * time.Millisecond
+}
+
 // partition is the cgroup partition of containers of an own daemon; a computer's own daemon keeps its default.
 func (l *Lab) partition() string {
 	if l.host.Own && l.uri == host.Containers {

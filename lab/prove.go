@@ -61,7 +61,7 @@ func (l *Lab) await(ctx context.Context, v *view, step *event.Step) error {
 	defer cancel()
 	for _, c := range l.conditions(v) {
 		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, proofBudget, 200*time.Millisecond, c.check); err != nil {
+		if err := wait.For(ctx, c.name, proofBudget, l.pace(), c.check); err != nil {
 			return err
 		}
 	}

@@ -101,13 +101,14 @@ func makeDirs(root, rel string) error {
 }
 
 // keepalivedConf gives the virtual IP to a control plane whose own API server is alive: a live one (+50) always beats a dead one, and
-// before any is up the first in cluster.yaml, which initialises the cluster, has it.
+// before any is up the first in cluster.yaml, which initialises the cluster, has it. An only one always has it.
 var keepalivedConf = template.Must(template.New("keepalived").Parse(`global_defs {
     router_id {{.Name}}
     vrrp_version 3
     script_user root
     enable_script_security
 }
+{{- if .Peers}}
 vrrp_script apiserver {
     script "/usr/bin/curl -sfk --max-time 2 https://127.0.0.1:6443/livez"
     interval 1
@@ -115,6 +116,7 @@ vrrp_script apiserver {
     rise 1
     weight 50
 }
+{{- end}}
 vrrp_instance api {
     state BACKUP
     interface eth0
@@ -132,9 +134,11 @@ vrrp_instance api {
     virtual_ipaddress {
         {{.VirtualIP}}/{{.Bits}} dev eth0
     }
+{{- if .Peers}}
     track_script {
         apiserver
     }
+{{- end}}
 }
 `))
 
