@@ -1,17 +1,13 @@
 package lab
 
 import (
-	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 
 	"k8slab/config"
 	"k8slab/lab/host"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
 
 // TestMain is also the other process of the lock's tests: it takes the lock, says so and waits for its end.
 func TestMain(m *testing.M) {
@@ -25,23 +21,6 @@ func TestMain(m *testing.M) {
 		return
 	}
 	os.Exit(m.Run())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
 }
 
 const (

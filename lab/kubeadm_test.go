@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"k8slab/lab/golden"
 	"k8slab/lab/host"
 )
 
@@ -44,7 +45,7 @@ func TestKubeadmDocuments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.golden, text)
+			golden.Check(t, tt.golden, text)
 			for _, doc := range strings.Split(text, "---\n")[1:] {
 				var o struct{ APIVersion, Kind string }
 				if err := yaml.Unmarshal([]byte(doc), &o); err != nil || o.APIVersion == "" || o.Kind == "" {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8slab/lab/golden"
 )
 
 func TestPlan(t *testing.T) {
@@ -20,7 +22,7 @@ func TestPlan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.golden, string(text)+"\n")
+			golden.Check(t, tt.golden, string(text)+"\n")
 			// In the order of the stages, so that --until cuts off an end of it.
 			last := 0
 			for _, s := range steps {

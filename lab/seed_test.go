@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/lab/golden"
+
 	"golang.org/x/crypto/ssh"
 )
 
@@ -25,7 +27,7 @@ func TestKeepalived(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.golden, text)
+			golden.Check(t, tt.golden, text)
 		})
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab"
+	"k8slab/lab/golden"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
 )
@@ -73,7 +74,7 @@ func TestPrintStatus(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			var out bytes.Buffer
 			printStatus(&out, tt.status)
-			golden(t, "status-"+tt.name+".txt", out.String())
+			golden.Check(t, "status-"+tt.name+".txt", out.String())
 		})
 	}
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,27 +11,9 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab"
+	"k8slab/lab/golden"
 	"k8slab/lab/host"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 const (
 	three  = "../../cluster.yaml"
@@ -115,7 +96,7 @@ func TestPlan(t *testing.T) {
 		if status != 0 || stderr != "" {
 			t.Errorf("%s: status %d, stderr %q", file, status, stderr)
 		}
-		golden(t, name, stdout)
+		golden.Check(t, name, stdout)
 	}
 	status, stdout, _ := labctl(t, "plan", "-c", three, "-o", "json")
 	var steps []lab.Step
@@ -144,7 +125,7 @@ func TestStatusNotUp(t *testing.T) {
 	if status, stdout, stderr = labctl(t, "status", "-c", later); status != exitFailed || stderr != "" {
 		t.Errorf("status %d, stderr %q", status, stderr)
 	}
-	golden(t, "status-not-up.txt", stdout)
+	golden.Check(t, "status-not-up.txt", stdout)
 	left, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "*"))
 	if len(left) > 0 {
 		t.Errorf("looking left %q", left)

@@ -2,16 +2,14 @@ package event
 
 import (
 	"errors"
-	"flag"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
-)
 
-var update = flag.Bool("update", false, "rewrite the golden files")
+	"k8slab/lab/golden"
+)
 
 func TestMain(m *testing.M) {
 	if os.Getenv("EVENT_TEST_BROKEN_STDOUT") != "" {
@@ -19,24 +17,6 @@ func TestMain(m *testing.M) {
 	}
 	time.Local = time.UTC
 	os.Exit(m.Run())
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
 }
 
 const (
@@ -107,7 +87,7 @@ func TestLineViews(t *testing.T) {
 				if strings.Contains(b.String(), secret) || strings.Contains(b.String(), certKey) {
 					t.Error("a secret reached the view")
 				}
-				golden(t, tt.golden, b.String())
+				golden.Check(t, tt.golden, b.String())
 			})
 		})
 	}
@@ -140,7 +120,7 @@ func TestTerminalFrames(t *testing.T) {
 				if scr.col != 0 || scr.row != len(scr.lines())-1 {
 					t.Errorf("the cursor is left in row %d, column %d", scr.row, scr.col)
 				}
-				golden(t, tt.golden, b.String())
+				golden.Check(t, tt.golden, b.String())
 			})
 		})
 	}

@@ -2,35 +2,17 @@ package machine
 
 import (
 	"encoding/xml"
-	"flag"
 	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"k8slab/lab/golden"
+
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
 )
-
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
-	}
-}
 
 const (
 	labID = "6f1d0f5c-2f4e-4c53-9a55-0d6f3c1e2b7a"
@@ -66,7 +48,7 @@ func TestDomainXML(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			golden(t, tt.golden, text)
+			golden.Check(t, tt.golden, text)
 			var dom libvirtxml.Domain
 			if err := dom.Unmarshal(text); err != nil {
 				t.Fatal(err)
@@ -94,7 +76,7 @@ func TestNetworkXML(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "network.xml", text)
+	golden.Check(t, "network.xml", text)
 	var net libvirtxml.Network
 	if err := net.Unmarshal(text); err != nil {
 		t.Fatal(err)
