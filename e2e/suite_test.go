@@ -50,7 +50,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	// The first build of the image takes minutes. It must not count as a bring-up.
 	l := newLab("e2e-image", 49, 1, 0)
 	l.must(ctx, "image", "build")
-}, NodeTimeout(15*time.Minute))
+}, NodeTimeout(22*time.Minute))
 
 var _ = AfterSuite(func() {
 	if suite.made && len(labsLeft()) == 0 {
