@@ -27,20 +27,28 @@ func (l *Lab) down(ctx context.Context) error {
 	if _, err := os.Stat(l.state.dir); os.IsNotExist(err) {
 		return nil
 	}
-	dir := l.state.path("libvirt")
 	if l.state.exists() {
-		if err := l.removeObjects(ctx, dir); err != nil {
+		if err := l.removeAll(ctx); err != nil {
 			return err
 		}
 	}
-	// Also after a run whose processes were all killed at once: what they left is found by the lab's name.
+	return os.RemoveAll(l.state.dir)
+}
+
+func (l *Lab) removeAll(ctx context.Context) error {
+	id, err := l.state.id()
+	if err != nil {
+		return err
+	}
+	dir := l.state.path("libvirt")
+	if err := l.removeObjects(ctx, dir); err != nil {
+		return err
+	}
+	// Also after a run whose processes were all killed at once: what they left is found by the lab's identity.
 	if err := host.Stop(ctx, dir); err != nil {
 		return err
 	}
-	if err := machine.RemovePartition(ctx, "k8slab-"+l.cluster.Name); err != nil {
-		return err
-	}
-	return os.RemoveAll(l.state.dir)
+	return machine.RemovePartition(ctx, partitionName(l.cluster.Name, id))
 }
 
 // removeObjects removes the lab's domains and network from the daemon that has them.

@@ -142,10 +142,13 @@ func (l *Lab) pace() time.Duration {
 // partition is the cgroup partition of containers of an own daemon; a computer's own daemon keeps its default.
 func (l *Lab) partition() string {
 	if l.host.Own && l.uri == host.Containers {
-		return "k8slab-" + l.cluster.Name
+		return partitionName(l.cluster.Name, l.id)
 	}
 	return ""
 }
+
+// partitionName has the lab's identity too: labs of one name can be in several state directories.
+func partitionName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
 
 // Close closes every connection.
 func (l *Lab) Close() {

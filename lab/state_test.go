@@ -275,3 +275,19 @@ func TestRunLog(t *testing.T) {
 		t.Errorf("%d logs are left, the oldest %s, %v; want 49 and the new one", len(left), left[0], err)
 	}
 }
+
+// Two labs of one name in two state directories must not end each other's machines.
+func TestPartitionOfLabsOfOneName(t *testing.T) {
+	first, second := newLab(t, small), newLab(t, small)
+	a, err := first.state.id()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := second.state.id()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if partitionName("small", a) == partitionName("small", b) {
+		t.Errorf("both are %s", partitionName("small", a))
+	}
+}
