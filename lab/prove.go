@@ -65,10 +65,13 @@ func (l *Lab) await(ctx context.Context, v *view, step *event.Step) error {
 			return err
 		}
 	}
-	return nil
+	// Each held at some moment; healthy is when all do at the same time.
+	return wait.For(ctx, "everything at once", proofBudget, l.pace(), func(ctx context.Context) error {
+		return errors.Join(l.healthy(ctx, v)...)
+	})
 }
 
-// Healthy checks every condition once, at the same time, and returns all that do not hold.
+// healthy checks every condition once, at the same time, and returns all that do not hold.
 func (l *Lab) healthy(ctx context.Context, v *view) []error {
 	conditions := l.conditions(v)
 	errs := make([]error, len(conditions))

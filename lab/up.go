@@ -124,6 +124,11 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 }
 
 func (l *Lab) network(ctx context.Context) error {
+	if l.uri == host.Containers {
+		if err := host.RaiseInotify(l.events); err != nil {
+			return err
+		}
+	}
 	if p := l.partition(); p != "" {
 		if err := machine.EnsurePartition(p); err != nil {
 			return err
@@ -180,6 +185,14 @@ func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
 		var connect *node.ConnectError
 		if errors.As(err, &connect) && connect.Permanent {
 			return wait.Hopeless(err)
+		}
+		if err == nil {
+			return nil
+		}
+		state, stateErr := l.machines.State(ctx, n.Name)
+		if stateErr == nil && state != machine.Running {
+			return wait.Hopeless(fmt.Errorf("%s: its machine is %s: it ended while starting; see `labctl host exec -- virsh -c %s console %s-%s` and its log in %s",
+				n.Name, state, l.uri, l.cluster.Name, n.Name, l.state.path("libvirt", "log")))
 		}
 		return err
 	})

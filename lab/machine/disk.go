@@ -22,12 +22,14 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 	}
 	size := fmt.Sprintf("%dG", spec.Disk)
 	steps := [][]string{
+		{"install", "-m", "0600", "/dev/null", part}, // the cluster's keys will be in it
 		{"truncate", "-s", size, part},
 		{"mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-m", "0", part},
 	}
 	if !l.container() {
 		steps = [][]string{
 			{"qemu-img", "create", "-q", "-f", "qcow2", "-b", spec.Boot.Base, "-F", "qcow2", part, size},
+			{"chmod", "0600", part},
 			// A virtual machine reads its own files from a disk that is this archive.
 			{"tar", "-C", spec.Seed, "--owner=0", "--group=0", "--blocking-factor=2048", "-cf", l.seedPath(spec.Node), "."},
 			{"chmod", "0600", l.seedPath(spec.Node)},

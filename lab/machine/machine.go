@@ -15,6 +15,8 @@ import (
 
 	"github.com/digitalocean/go-libvirt"
 	"github.com/gofrs/flock"
+
+	"k8slab/lab/wait"
 )
 
 // State is what a domain does.
@@ -173,12 +175,17 @@ func (l *Lab) PowerOff(ctx context.Context, node string) error {
 	if err != nil || state == Absent || state == Off {
 		return err
 	}
-	err = l.change(ctx, "power off "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainDestroyFlags(dom, 0) })
-	if is(err, libvirt.ErrOperationInvalid) { // it ended by itself meanwhile
-		return nil
-	}
-	return err
+	// libvirt can stumble over a container's cgroups that vanish while it ends the processes in them; the next try finds them gone.
+	return wait.For(ctx, "power off "+dom.Name, powerOffBudget, 100*time.Millisecond, func(ctx context.Context) error {
+		err := l.change(ctx, "power off "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainDestroyFlags(dom, 0) })
+		if is(err, libvirt.ErrOperationInvalid) || is(err, libvirt.ErrNoDomain) { // it has ended
+			return nil
+		}
+		return err
+	})
 }
+
+const powerOffBudget = 20 * time.Second
 
 // Suspend stops the machine's processors; its memory and devices stay.
 func (l *Lab) Suspend(ctx context.Context, node string) error {
