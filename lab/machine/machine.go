@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/digitalocean/go-libvirt"
@@ -46,9 +47,10 @@ type Config struct {
 
 // Lab is the machines of one lab.
 type Lab struct {
-	cfg     Config
-	domains *conn
-	nets    *conn
+	cfg      Config
+	domains  *conn
+	nets     *conn
+	defining sync.Mutex
 }
 
 // Open returns the lab's machines. It connects when first used.
@@ -128,10 +130,13 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 		if err != nil {
 			return err
 		}
+		// One after another: libvirt's validation, by libxml2, is not safe for two threads the first time ("Unable to parse RNG").
+		l.defining.Lock()
 		err = l.change(ctx, "define "+l.domainName(spec.Node), func(v *libvirt.Libvirt) (err error) {
 			dom, err = v.DomainDefineXMLFlags(text, libvirt.DomainDefineValidate)
 			return err
 		})
+		l.defining.Unlock()
 		if err != nil {
 			return err
 		}
