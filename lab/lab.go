@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"k8slab/config"
@@ -40,9 +39,8 @@ type Lab struct {
 	machines *machine.Lab
 	nodes    map[string]*node.Node
 
-	mutations atomic.Int64
-	mu        sync.Mutex
-	changes   []string
+	mu      sync.Mutex
+	changes []string
 }
 
 // New returns the lab that the cluster describes. It touches nothing.
@@ -162,7 +160,6 @@ func (l *Lab) Close() {
 
 // mutated counts each change that a client of ours is about to make, at the border where it leaves.
 func (l *Lab) mutated(what string) {
-	l.mutations.Add(1)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changes = append(l.changes, what)
