@@ -80,17 +80,19 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 
 func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Type = "qemu"
-	// The plainest model: what more it had, an emulator would have to compute.
-	dom.CPU = &libvirtxml.DomainCPU{Mode: "custom", Match: "exact", Model: &libvirtxml.DomainCPUModel{Fallback: "allow", Value: "qemu64"}}
+	cmdline := fmt.Sprintf("%s systemd.hostname=%s systemd.machine_id=%s", spec.Boot.Cmdline, spec.Node, spec.MachineID)
 	if l.cfg.KVM {
 		dom.Type = "kvm"
 		dom.CPU = &libvirtxml.DomainCPU{Mode: "host-passthrough"}
+	} else {
+		dom.CPU = emulatedCPU()
+		cmdline += " " + emulatedCmdline
 	}
 	dom.OS = &libvirtxml.DomainOS{
 		Type:    &libvirtxml.DomainOSType{Arch: "x86_64", Machine: "q35", Type: "hvm"},
 		Kernel:  spec.Boot.Kernel,
 		Initrd:  spec.Boot.Initrd,
-		Cmdline: fmt.Sprintf("%s systemd.hostname=%s systemd.machine_id=%s", spec.Boot.Cmdline, spec.Node, spec.MachineID),
+		Cmdline: cmdline,
 	}
 	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
 	disk := func(path, format, dev, serial string) libvirtxml.DomainDisk {
@@ -113,6 +115,21 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Devices.Serials = []libvirtxml.DomainSerial{{
 		Source: &libvirtxml.DomainChardevSource{File: &libvirtxml.DomainChardevSourceFile{Path: l.ConsolePath(spec.Node), Append: "on"}},
 	}}
+}
+
+// emulatedCmdline makes an emulated machine read the time from the processor: Linux takes the time stamp counters of two emulated
+// processors for unsynchronised and falls back to the HPET, each read of which stops the emulator, and Go's scheduler reads it at every turn.
+// Nothing that mitigations protect from can happen in an emulator.
+const emulatedCmdline = "tsc=reliable clocksource=tsc mitigations=off"
+
+// emulatedCPU is the plainest model, because what more it had the emulator would have to compute, with the instructions that compute TLS
+// in one step of the emulator instead of hundreds.
+func emulatedCPU() *libvirtxml.DomainCPU {
+	cpu := &libvirtxml.DomainCPU{Mode: "custom", Match: "exact", Model: &libvirtxml.DomainCPUModel{Fallback: "allow", Value: "qemu64"}}
+	for _, name := range []string{"aes", "pclmuldq", "ssse3", "sse4.1", "sse4.2", "popcnt", "movbe", "bmi1", "bmi2", "adx"} {
+		cpu.Features = append(cpu.Features, libvirtxml.DomainCPUFeature{Policy: "require", Name: name})
+	}
+	return cpu
 }
 
 // ConsolePath is where a virtual machine's console is logged.
