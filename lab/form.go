@@ -50,9 +50,13 @@ func (c *forming) initialise(ctx context.Context) error {
 	if c.view, err = l.openView(ctx, joined[0], joined); err != nil {
 		return err
 	}
+	step := l.events.Start("", "API server", c.stabilize())
 	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), l.pace(), c.view.kube.Ready)
 	if err != nil {
-		return fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
+		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
+	}
+	if err := step.End(err); err != nil {
+		return err
 	}
 	return l.saveKubeconfig(c.view)
 }
