@@ -1,0 +1,200 @@
+package symptom
+
+// kubeletCauses are what keeps the kubelet, and what it runs as static pods, from working.
+var kubeletCauses = []Symptom{
+	{
+		ID:      KubeletNotRunning,
+		Meaning: "The kubelet is stopped or ends again and again, and what was seen does not say why.",
+		Hint: "`journalctl -u kubelet -n 100 --no-pager` has the reason in its last lines before each exit; then `systemctl enable " +
+			"--now kubelet`, " +
+			"or `kubeadm reset -f` and join again.",
+		Repairable: true,
+		patterns: together(
+			proves(
+				"localhost:10248/healthz*connection refused", "127.0.0.1:10248/healthz*connection refused",
+				"127.0.0.1:10248: connect: connection refused", "[::1]:10248: connect: connection refused",
+				"It seems like the kubelet isn't running or healthy", "kubelet.service: Failed with result",
+				"kubelet.service: Main process exited, code=exited", "kubelet.service: Start request repeated too quickly",
+				"Unit kubelet.service entered failed state", "kubelet.service failed", "kubelet.service: Unit entered failed state",
+				"kubelet.service Active: failed", "ExecStart=/usr/bin/kubelet*(code=exited, status=",
+				"localhost:10255/healthz*connection refused", "kubelet.service Active: inactive",
+				"kubelet.service Active: activating (auto-restart)", "Kubelet stopped posting node status", "NodeStatusUnknown",
+				"The kubelet is not healthy after", "couldn't start the kubelet", "failed to start kubelet",
+				"Failed to restart kubelet", "kubelet.service is masked", "kubelet.service: main process exited, code=exited",
+				"10248/healthz*context deadline exceeded", "10248/healthz*EOF", "Failed to start kubelet.service",
+			),
+			saysItself("kubelet is not running"),
+			repeated(3, "kubelet.service: Scheduled restart job"),
+			seldomRight("failed to run Kubelet", "The kubelet is unhealthy due to a misconfiguration of the node in some way"),
+		),
+	},
+	{
+		ID:      KubeletConfigMissing,
+		Meaning: "/var/lib/kubelet/config.yaml is missing: kubeadm has not, or not successfully, run on this node.",
+		Hint: "Expected before `kubeadm init` or `kubeadm join` (as root); after it, look for that command's own error, then " +
+			"`kubeadm reset -f` and join again. " +
+			"On a member that lost the file: `kubeadm upgrade node phase kubelet-config`, `systemctl restart kubelet`.",
+		patterns: proves(
+			"failed to load Kubelet config file*/var/lib/kubelet/config.yaml",
+			"/var/lib/kubelet/config.yaml: no such file or directory",
+			"failed to read kubelet config file \"/var/lib/kubelet/config.yaml\"",
+			"failed to load kubelet config file, path: /var/lib/kubelet/config.yaml", "failed to load kubelet config file",
+			"/var/lib/kubelet/config.yaml*no such file",
+		),
+	},
+	{
+		ID:      KubeletStandalone,
+		Meaning: "The kubelet runs without a kubeconfig, as a standalone agent, so that it never registers with the cluster.",
+		Hint: "`systemctl cat kubelet` must show kubeadm's drop-in 10-kubeadm.conf with --kubeconfig=/etc/kubernetes/kubelet.conf " +
+			"and --bootstrap-kubeconfig, " +
+			"and nothing that empties its arguments; `systemctl daemon-reload && systemctl restart kubelet`, then join the node.",
+		Sources:    []string{"kubernetes/kubeadm#3270"},
+		Repairable: true,
+		patterns: proves(
+			"assuming standalone kubelet", "kubelet running in standalone mode", "Kubelet is running in standalone mode",
+			"No API server defined - no events will be sent", "standalone mode, no API client", "falling back to standalone mode",
+			"kubeclient not set", "Standalone mode, no API client", "No api server defined - no node status update will be sent",
+			"kubelet in standalone mode",
+		),
+	},
+	{
+		ID:      KubeletFlagRemoved,
+		Meaning: "The kubelet is started with a flag or setting that its version no longer knows.",
+		Hint: "Remove the flag from /var/lib/kubelet/kubeadm-flags.env, /etc/default/kubelet, /etc/sysconfig/kubelet or the " +
+			"systemd drop-in (`systemctl cat kubelet`), " +
+			"and from kubeletExtraArgs; `systemctl daemon-reload && systemctl restart kubelet`.",
+		Sources: []string{"kubernetes/kubernetes#69656"},
+		patterns: together(except(proves("unknown flag: --"), "--control-plane", "--experimental", "--upload-certs", "--certificate-key",
+			"--print-join"), proves(
+			"failed to parse kubelet flag", "kubelet*unknown flag: --", "unknown flag: --network-plugin",
+			"unknown flag: --container-runtime", "unknown flag: --cni-", "unknown flag: --cgroup-driver",
+			"unknown flag: --allow-privileged", "unknown flag: --pod-infra-container-image", "unknown flag: --cadvisor-port",
+			"unknown flag: --require-kubeconfig", "unknown flag: --keep-terminated-pod-volumes", "unrecognized feature gate",
+			"Error: unknown shorthand flag", "no kind \"KubeletConfiguration\" is registered for version",
+			"strict decoding error: unknown field*kubelet", "failed to set feature gates from initial flags-based config",
+			"cannot set feature gate*to false, feature is locked to true",
+			"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels", "unknown node-labels",
+			"flag provided but not defined", "failed to validate kubelet flags", "invalid kubelet configuration",
+			"failed to validate kubelet configuration", "failed to decode*KubeletConfiguration",
+		)),
+	},
+	{
+		ID: TLSBootstrapTimeout,
+		Meaning: "The node did not get its identity in time, and what was seen does not say why; leftovers of an earlier attempt " +
+			"are the usual finding.",
+		Hint: "`journalctl -u kubelet -n 100 --no-pager` on the joining node, `kubectl get csr` on a control plane; " +
+			"then `kubeadm reset -f` and join again with a new token (`kubeadm token create --print-join-command`).",
+		Sources: []string{"kubernetes/kubeadm#2091", "kubernetes/kubernetes#93786"},
+		patterns: together(
+			proves(
+				"error execution phase kubelet-start: timed out waiting for the condition",
+				"error execution phase kubelet-start: error uploading crisocket", "error uploading crisocket",
+				"error marking master: timed out", "mark-control-plane: error applying control-plane label",
+				"Error writing Crisocket information", "error execution phase kubelet-wait-bootstrap",
+				"error execution phase kubelet-start: unable to*context deadline exceeded", "failed while waiting for TLS bootstrap",
+				"timed out waiting for the kubelet to bootstrap", "kubelet-start: context deadline exceeded", "TLS bootstrap timed out",
+				"Kubelet join monitoring timed out", "unable to write CRI socket information", "error execution phase kubelet-start",
+			),
+			seldomRight("[kubelet-check] Initial timeout of 40s passed", "timed out waiting for the condition", "nodes * not found",
+				"error getting node*not found", "Initial timeout of 40s passed", "Waiting for the kubelet to perform the TLS Bootstrap"),
+		),
+	},
+	{
+		ID:      CSRNotApproved,
+		Meaning: "Certificate requests of a node wait for approval, or are approved and never issued.",
+		Hint: "`kubectl get csr`, `kubectl certificate approve NAME`; when new ones go on waiting, `kubeadm init phase " +
+			"bootstrap-token` restores the approval bindings; " +
+			"when approved ones are not issued, read kube-controller-manager's log and look at its CA key.",
+		Sources: []string{"kubernetes/kubernetes#73356", "kubernetes/kubeadm#747"},
+		patterns: together(
+			proves(
+				"system:node:*Pending", "system:bootstrap:*Pending", "kubelet-serving*Pending",
+				"kubernetes.io/kube-apiserver-client-kubelet*Pending", "kube-apiserver-client-kubelet*Approved,Failed",
+				"certificate request was not signed: timed out waiting", "certificate request was not signed",
+				"cannot request serving certificate*CSR", "csr not approved", "error approving csr", "CSR*is not approved",
+				"waiting for CSR*approved", "certificate signing request*was not approved", "system:node:*Approved,Failed",
+				"http: TLS handshake error from*no serving certificate available for the kubelet",
+				"no serving certificate available for the kubelet",
+
+				"remote error: tls: internal error", "system:bootstrap:* Approved\n", "certificatesigningrequests*timed out waiting",
+				"no auto-approval", "kubelet CSR*not issued", "recognized as valid*SignerValidationFailure",
+			),
+			seldomRight("error: Get *10250/containerLogs*tls"),
+		),
+	},
+	{
+		ID:      NodeNameMismatch,
+		Meaning: "The node's name and the identity in the kubelet's certificate are not the same.",
+		Hint: "Make host name, kubelet's --hostname-override (or nodeRegistration.name) and certificate agree, all lower case: " +
+			"`hostnamectl set-hostname NAME`, " +
+			"then `kubeadm reset -f` and join again.",
+		Sources: []string{"kubernetes/kubernetes#47695"},
+		patterns: together(except(proves("Unable to register node*with API server: nodes"), "anonymous"), proves(
+			"is not allowed to modify node", "node*is not allowed to modify node",
+			"can only create pods with spec.nodeName set to itself",
+			"can only access node lease with the same name as the requesting node",
+			"can only access *with the same name as the requesting node",
+			"cannot get resource \"nodes\" in API group \"\" at the cluster scope: node", "can only read own*node",
+			"node * cannot read * only its own", "is forbidden: node*is not allowed to", "can only *same name as the requesting node",
+			"hostname-override*differ", "nodes *forbidden: User system:node: cannot", "is forbidden: node*cannot modify node",
+			"unknown node for user", "spec.csr*does not match node", "can only update node status with the same name",
+			"can not modify node*is not allowed", "system:node:* cannot get resource \"nodes\"*", "provided node name*different from",
+			"node name mismatch", "Unable to update node status*is not allowed to modify node",
+		)),
+	},
+	{
+		ID: BootstrapKubeconfigMissing,
+		Meaning: "The kubelet wants /etc/kubernetes/bootstrap-kubelet.conf, which is gone, because its own kubeconfig is missing " +
+			"or no longer valid.",
+		Hint: "Issue a new one on a control plane: `kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE > " +
+			"kubelet.conf`, put it in " +
+			"/etc/kubernetes/kubelet.conf of the node and `systemctl restart kubelet`; or `kubeadm reset -f` and join again.",
+		Sources: []string{"kubernetes/kubernetes#98150"},
+		patterns: endsTheWait(
+			"unable to load bootstrap kubeconfig", "bootstrap-kubelet.conf: no such file or directory",
+			"bootstrap-kubelet.conf*does not exist", "stat /etc/kubernetes/bootstrap-kubelet.conf: no such file",
+			"bootstrap.kubeconfig: no such file or directory", "/etc/kubernetes/kubelet.conf: no such file or directory",
+		),
+	},
+	{
+		ID:      ControllerManagerFailing,
+		Meaning: "kube-controller-manager does not work, so that nothing signs certificates, assigns pod networks or watches nodes.",
+		Hint: "`crictl logs $(crictl ps -a --name kube-controller-manager -q | head -1)`; its flags are in " +
+			"/etc/kubernetes/manifests/kube-controller-manager.yaml.",
+		patterns: together(
+			proves(
+				"kube-controller-manager*CrashLoopBackOff", "kube-controller-manager*0/1 Error",
+				"restarting failed container=kube-controller-manager", "kube-controller-manager is not healthy",
+				"kube-controller-manager check failed", "controller-manager*Unhealthy*connection refused",
+				"controllermanager.go*error running controllers", "kube-controller-manager*exited", "Error building controller context",
+				"failed to wait for apiserver being healthy: timed out", "controllermanager.go*] leaderelection lost",
+				"leaderelection lost*controller-manager", "failed to start certificate controller",
+				"error reading CA cert file*controller", "Failed to start controller*csrsigning",
+				"controllermanager.go*\"command failed\"",
+				"controller-manager*open /etc/kubernetes/controller-manager.conf: no such file", "Failed to create provider*controller",
+				"kube-controller-manager*failed to", "failed to start*kube-controller-manager",
+			),
+		),
+	},
+	{
+		ID:      ControlPlaneCrashloop,
+		Meaning: "The containers of the control plane start and end again and again.",
+		Hint: "`crictl ps -a | grep kube-` and `crictl logs ID` of the one that ended last: its own error is the cause; the " +
+			"kubelet's journal has it when the container is gone.",
+		Sources: []string{"kubernetes/kubernetes#102715"},
+		patterns: together(
+			proves(
+				"restarting failed container=kube-apiserver", "restarting failed container=etcd",
+				"restarting failed container=kube-scheduler", "kube-apiserver*CrashLoopBackOff", "kube-scheduler*CrashLoopBackOff",
+				"etcd-*CrashLoopBackOff", "Back-off restarting failed container kube-apiserver",
+				"Back-off restarting failed container etcd", "control plane component*crashed",
+				"couldn't initialize a Kubernetes cluster", "failed while waiting for the control plane to start",
+				"kube-apiserver is not healthy after", "kube-scheduler is not healthy after", "kube-apiserver check failed",
+				"The API server is not healthy after", "error execution phase wait-control-plane",
+				"StaticPod*kube-apiserver*CrashLoopBackOff", "failed waiting for the health check*kube-apiserver",
+				"static Pod hash for component*did not change", "could not initialize a Kubernetes cluster",
+			),
+			seldomRight("kube-apiserver*Exited", "etcd*Exited", "Pod sandbox changed, it will be killed and re-created"),
+		),
+	},
+}

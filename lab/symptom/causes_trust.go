@@ -1,0 +1,215 @@
+package symptom
+
+// trustCauses are tokens, certificates, authorities and clocks: who may join and who believes whom.
+var trustCauses = []Symptom{
+	{
+		ID:      TokenExpiredOrInvalid,
+		Meaning: "The bootstrap token has expired, was deleted, or never existed in this cluster.",
+		Hint: "On a control plane: `kubeadm token list`, then `kubeadm token create --print-join-command`, and join with " +
+			"what it prints.",
+		Sources:    []string{"kubernetes/kubernetes#86936"},
+		Repairable: true,
+		patterns: together(
+			endsTheWait(
+				"could not find a JWS signature in the cluster-info ConfigMap",
+				"there is no JWS signed token in the cluster-info ConfigMap", "is invalid for this cluster or it has expired",
+				"token id*is invalid for this cluster", "invalid bootstrap token", "invalid discovery token",
+				"the JWS signature*is invalid", "no JWS signature", "failed to verify JWS signature of received cluster info object",
+				"bootstrap token*has expired", "is not of the form \"\\\\A([a-z0-9]{6})", "bootstrap token ID*invalid",
+				"token secret*has expired", "discovery.bootstrapToken.token: Invalid value", "couldn't find a JWS",
+				"the bootstrap token*was not of the form", "is not of the form*[a-z0-9]{6}*[a-z0-9]{16}",
+			),
+			except(proves("error execution phase preflight*: Unauthorized", "[discovery]*: Unauthorized", "kubeadm-config "+
+				"ConfigMap*Unauthorized",
+				"the token*expired", "failed to get config map: Unauthorized",
+				"failed to run Kubelet: cannot create certificate signing request: Unauthorized",
+				"cannot create certificate signing request: Unauthorized"), "kubeadm-certs"),
+		),
+	},
+	{
+		ID:      CACertHashMismatch,
+		Meaning: "The pinned hash is not the hash of this cluster's authority, or is malformed.",
+		Hint: "On a control plane: `kubeadm token create --print-join-command` prints the current hash; when it differs from the " +
+			"one in use, " +
+			"make sure that the address is the right cluster's.",
+		Sources: []string{"kubernetes/kubeadm#2471"},
+		patterns: endsTheWait(
+			"none of the public keys*are pinned", "cluster CA found in cluster-info ConfigMap is invalid",
+			"cluster CA found in cluster-info configmap is invalid", "invalid hash, expected", "invalid hash format",
+			"invalid public key hash", "discovery-token-ca-cert-hash*invalid", "caCertHashes: Invalid value", "unsupported hash format",
+			"invalid discovery token CA certificate hash", "unknown hash format",
+			"using token-based discovery without caCertHashes can be unsafe",
+			"couldn't validate the identity of the API Server: encoding/hex", "unable to validate the public key*pinned",
+			"invalid CACertHash", "certificate pin",
+		),
+	},
+	{
+		ID:      CertificateKeyExpired,
+		Meaning: "The uploaded certificates are gone (they live two hours) or were never uploaded.",
+		Hint: "On a control plane: `kubeadm init phase upload-certs --upload-certs`, then join with the key that it prints " +
+			"(`--certificate-key`).",
+		Sources:    []string{"labring/sealos#1783"},
+		Repairable: true,
+		patterns: together(
+			endsTheWait(
+				"Secret \"kubeadm-certs\" was not found in the \"kube-system\" Namespace", "secrets \"kubeadm-certs\" not found",
+				"kubeadm-certs*was not found", "kubeadm-certs*not found", "This Secret might have expired",
+				"error downloading the secret: Secret", "failed to load CA certificate and key*ca.key*join*control",
+			),
+			proves("failure loading certificate for CA: couldn't load the certificate file /etc/kubernetes/pki/ca.crt",
+				"failure loading key for service account: couldn't load the private key file",
+				"failure loading certificate for front-proxy CA", "failure loading certificate for etcd CA",
+				"the following required certificates are missing", "required certificates*not found on this node",
+				"couldn't load the certificate file /etc/kubernetes/pki/ca.crt", "failure loading certificate for CA",
+				"failure loading key for CA"),
+		),
+	},
+	{
+		ID:         CertificateKeyInvalid,
+		Meaning:    "The certificate key does not decrypt the uploaded certificates: a later upload changed it, or it is mistyped.",
+		Hint:       "On a control plane: `kubeadm init phase upload-certs --upload-certs`; use the newest key only.",
+		Sources:    []string{"kubernetes/kubeadm#1510"},
+		Repairable: true,
+		patterns: except(endsTheWait(
+			"error decoding secret data with provided key", "cipher: message authentication failed", "error decoding certificate key",
+			"certificate key must be", "invalid certificate key", "certificateKey: Invalid value", "--certificate-key*invalid",
+			"encoding/hex: invalid byte", "encoding/hex: odd length hex string", "error decoding certificate",
+			"crypto/aes: invalid key size", "certificate-key*must be*hex",
+		), "identity of the API Server"),
+	},
+	{
+		ID:      BootstrapRBACForbidden,
+		Meaning: "The joining node's bootstrap identity may not read what it needs: kubeadm's roles are missing.",
+		Hint: "On a control plane: `kubeadm init phase bootstrap-token`, `kubeadm init phase upload-config all` and, for control " +
+			"planes, " +
+			"`kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
+		Sources: []string{"kubernetes/kubeadm#907"},
+		patterns: together(
+			except(endsTheWait(
+				"is forbidden: User \"system:bootstrap:", "User \"system:bootstrap:*cannot",
+			), "kubelet-config-1."),
+			proves(
+				"is forbidden: User \"system:anonymous\" cannot get resource", "User \"system:anonymous\" cannot",
+				"configmaps*is forbidden*kubeadm", "forbidden: User system:anonymous", "configmaps \"kubeadm-config\" is forbidden",
+				"configmaps \"cluster-info\" is forbidden", "configmaps \"kubelet-config\" is forbidden",
+				"secrets \"kubeadm-certs\" is forbidden", "configmaps \"kubeadm-config\" not found",
+				"configmaps \"kubelet-config\" not found", "configmaps \"cluster-info\" not found",
+				"cannot create resource \"certificatesigningrequests\"", "cannot create certificatesigningrequests.certificates.k8s.io",
+				"failed to get config map: configmaps", "kubeadm-config ConfigMap: failed to get config map: configmaps",
+				"configmaps \"kube-proxy\" is forbidden", "User system:node*cannot get resource configmaps*kubeadm",
+			),
+		),
+	},
+	{
+		ID:      CertificateExpired,
+		Meaning: "A certificate of the cluster or of a kubelet is past its end.",
+		Hint: "`kubeadm certs check-expiration`; `kubeadm certs renew all` on each control plane, restart its static pods and take " +
+			"the new admin.conf; " +
+			"for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE`).",
+		Sources: []string{"kubernetes/kubeadm#1651", "kubernetes/kubernetes#98150"},
+		patterns: together(
+			except(proves(
+				"x509: certificate has expired", "certificate has expired or is not yet valid",
+				"part of the existing bootstrap client certificate is expired", "certificate is expired", "the certificate has expired",
+				"tls: expired certificate", "certificate expired", "kubelet-client-current.pem*expired",
+				"bootstrap client certificate*is expired", "certificate*has expired", "is after 20",
+				"remote error: tls: bad certificate*expired", "UTC <invalid>", "client certificate is expired", "verify error:num=10",
+			), "is before 20", "not valid yet"),
+		),
+	},
+	{
+		ID:      ClockSkew,
+		Meaning: "The clock of a machine is wrong.",
+		Hint: "`timedatectl` on both machines; `systemctl enable --now chrony` (or chronyd, systemd-timesyncd), `chronyc " +
+			"makestep`; then try again.",
+		Sources: []string{"kubernetes/kubernetes#42791"},
+		patterns: together(
+			proves(
+				"certificate is not yet valid", "is before 20", "the certificate is not valid yet", "not valid yet",
+				"the clock difference against peer", "prober found high clock drift", "high clock drift", "clock difference",
+				"clock skew detected", "system clock*not synchronized", "NTP synchronized: no", "System clock synchronized: no",
+				"System clock wrong by", "Can't synchronise: no selectable sources", "token not valid yet", "token used before issued",
+				"token is not valid yet", "Clock skew too great",
+			),
+		),
+	},
+	{
+		ID: X509UnknownAuthority,
+		Meaning: "The authority that a client trusts is not the one that signed the server's certificate: an old kubeconfig or a " +
+			"replaced authority.",
+		Hint: "Use the present one: `cp /etc/kubernetes/admin.conf ~/.kube/config`; on a node `kubeadm reset -f` and join again; " +
+			"after a change of the authority also mend the cluster-info ConfigMap in kube-public.",
+		Sources: []string{"kubernetes/kubeadm#2781", "kubernetes/kubeadm#2500", "kubernetes/kubeadm#1147"},
+		patterns: together(
+			except(proves(
+				"x509: certificate signed by unknown authority", "certificate signed by unknown authority",
+				"tls: unknown certificate authority", "crypto/rsa: verification error",
+				"invalid signature: parent certificate cannot sign", "possibly because of \"crypto/rsa: verification error\"",
+				"x509: ECDSA verification failure", "unable to verify the first certificate", "certificate-authority-data*invalid",
+				"remote error: tls: unknown certificate", "peer certificate cannot be authenticated", "x509: invalid signature",
+
+				"failed to load CA certificate", "parse cluster CA from the cluster-info",
+			), "registry", "docker.io", "gcr.io", "failed to do request", "image", "metrics-server", "webhook", "/v2/", "aggregator",
+				"expired"),
+			seldomRight("remote error: tls: bad certificate", "Unable to authenticate the request", "You must be logged in to the "+
+				"server (Unauthorized)",
+				"the server has asked for the client to provide credentials"),
+		),
+	},
+	{
+		ID:      X509SANMismatch,
+		Meaning: "The server's certificate does not name the address that is used to reach it.",
+		Hint: "Add the address to apiServer.certSANs of the kubeadm configuration, move /etc/kubernetes/pki/apiserver.crt and .key " +
+			"aside, " +
+			"`kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
+		patterns: except(proves(
+			"x509: certificate is valid for", "certificate is valid for *, not", "doesn't contain any IP SANs",
+			"cannot validate certificate for", "x509: certificate is not valid for any names",
+			"certificate relies on legacy Common Name field", "certificate is not valid for any names, but wanted",
+			"tls: failed to verify certificate: x509: certificate is valid for", "x509: cannot validate certificate",
+			"peer certificate*not match*SAN", "certificate specifies an incompatible", "certSANs*missing",
+		), "metrics-server", "10250/stats", "10250/metrics", "scrape", "webhook"),
+	},
+	{
+		ID:      ControlPlaneEndpointMissing,
+		Meaning: "Another control plane cannot join because the cluster has no stable controlPlaneEndpoint.",
+		Hint: "Set controlPlaneEndpoint: HOST:6443 in ClusterConfiguration (`kubectl -n kube-system edit cm kubeadm-config`), " +
+			"reissue the API server's certificate with that name (`kubeadm init phase certs apiserver`), then join again.",
+		patterns: endsTheWait(
+			"unable to add a new control plane instance to a cluster that doesn't have a stable controlPlaneEndpoint address",
+			"doesn't have a stable controlPlaneEndpoint", "unable to add a new control plane instance",
+		),
+	},
+	{
+		ID:      VersionSkew,
+		Meaning: "The versions of kubeadm, kubelet and control plane do not fit together.",
+		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's " +
+			"minor version " +
+			"(kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
+		Sources: []string{"kubernetes/kubernetes#94065"},
+		patterns: together(
+			endsTheWait(
+				"this version of kubeadm only supports deploying clusters with the control plane version",
+				"only supports deploying clusters with the control plane version", "[ERROR KubeletVersion]",
+				"the kubelet version is higher than the control plane version", "Kubelet version*is lower than kubeadm can support",
+				"is higher than the control plane version", "kubelet version is lower than", "[ERROR KubernetesVersion]",
+				"this version of kubeadm is not able to*version", "this API version is not supported*kubeadm.k8s.io",
+				"your configuration file uses an old API spec", "your configuration file uses a deprecated API spec*error",
+				"please use kubeadm*instead and run 'kubeadm config migrate",
+				"no kind \"ClusterConfiguration\" is registered for version", "no kind \"JoinConfiguration\" is registered for version",
+				"no kind \"InitConfiguration\" is registered for version", "no kind \"MasterConfiguration\" is registered for version",
+				"unsupported version of*kubeadm API", "configmaps \"kubelet-config-1.*forbidden", "unknown flag: --experimental",
+				"unknown flag: --control-plane", "unknown flag: --upload-certs", "unknown flag: --certificate-key",
+				"unknown flag: --print-join", "can't join*version skew",
+			),
+			proves(
+				"kubelet-config-1.*is forbidden", "kubelet-config-1.*not found", "version skew",
+				"unable to download the kubelet configuration*forbidden", "error upgrading*too much",
+				"Specified version to upgrade to*is higher than the kubeadm version", "this kubeadm version*not compatible",
+				"the skew between*version", "unknown field \"controlPlaneComponentHealthCheck", "decode*kubeadm-config*unknown field",
+				"unable to decode*kubeadm", "failed to decode cluster configuration data", "[ERROR CoreDNSUnsupportedPlugins]",
+				"v1beta1*kubeadm*unknown", "failed to get kubelet's version",
+			),
+		),
+	},
+}

@@ -1,0 +1,131 @@
+package symptom
+
+// explains says which causes bring which others about: when both are seen, the right-hand ones are consequences. It is a reading of what
+// the programs do, one direct step each; reach follows it to the end. There must be no cycle.
+var explains = map[ID][]ID{
+	// What keeps the runtime from serving keeps the kubelet from running anything.
+	CRIEndpointWrong:          {CRIPluginDisabled, RuntimeSocketMissing, KubeletNotRunning},
+	CRIEndpointAmbiguous:      {KubeletNotRunning},
+	RuntimeVersionUnsupported: {CRIPluginDisabled, KubeletNotRunning},
+	CRIPluginDisabled:         {RuntimeSocketMissing},
+	RuntimeSocketMissing:      {KubeletNotRunning, ImagePullFailure},
+	CrictlEndpointUnset:       {CRIEndpointWrong},
+	SandboxImageMisconfigured: {ImagePullFailure},
+	ImagePullFailure:          {ControlPlaneCrashloop, NetworkPluginPodsFailing, KubeProxyCrash, EtcdLearnerNotInSync, KubeletNotRunning},
+
+	// The host.
+	DiskFull: {RuntimeSocketMissing, EtcdSlow, EtcdUnreachable, ControlPlaneCrashloop, NetworkPluginPodsFailing,
+		ImagePullFailure, EtcdDataCorrupt},
+	ReadOnlyFilesystem: {RuntimeSocketMissing, KubeletNotRunning, ControlPlaneCrashloop, KubeProxyCrash, EtcdUnreachable},
+	SELinuxDenied:      {RuntimeSocketMissing, KubeletNotRunning, ControlPlaneCrashloop, EtcdUnreachable, NetworkPluginPodsFailing},
+	OutOfMemory: {RuntimeSocketMissing, ControlPlaneCrashloop, EtcdSlow, EtcdUnreachable, NetworkPluginPodsFailing,
+		KubeProxyCrash},
+	KernelPrereqMissing:     {RuntimeSocketMissing, NetworkPluginPodsFailing, KubeProxyCrash, KubeletNotRunning},
+	CgroupControllerMissing: {KubeletNotRunning, ControlPlaneCrashloop},
+	CgroupV1Unsupported:     {CgroupControllerMissing, KubeletNotRunning},
+	CgroupDriverMismatch:    {CgroupControllerMissing, KubeletNotRunning, ControlPlaneCrashloop, NetworkPluginPodsFailing, KubeProxyCrash},
+	SwapEnabled:             {KubeletNotRunning},
+	HostToolsMissing:        {KubeProxyCrash, KubeletNotRunning, RuntimeSocketMissing},
+	KubeBinariesMissing:     {VersionSkew, KubeletNotRunning},
+
+	// The kubelet. Without it nothing on the node runs.
+	KubeletFlagRemoved:         {KubeletNotRunning},
+	KubeletConfigMissing:       {KubeletNotRunning},
+	KubeletStandalone:          {TLSBootstrapTimeout},
+	BootstrapKubeconfigMissing: {KubeletNotRunning},
+	KubeletNotRunning:          {ControlPlaneCrashloop, EtcdUnreachable, EtcdLearnerNotInSync, TLSBootstrapTimeout, CNINotInitialized},
+	HostnameInvalid:            {NodeNameMismatch},
+	NodeNameMismatch:           {CSRNotApproved, TLSBootstrapTimeout, KubeletNotRunning},
+	CSRNotApproved:             {TLSBootstrapTimeout},
+	NodeNameExists:             {TLSBootstrapTimeout},
+	LeftoverState:              {PortInUse, X509UnknownAuthority, KubeletNotRunning},
+	PortInUse:                  {KubeletNotRunning, ControlPlaneCrashloop, EtcdUnreachable},
+	DuplicateMachineIdentity:   {NetworkPluginPodsFailing, TLSBootstrapTimeout},
+
+	// Trust.
+	ClockSkew: {CertificateExpired, X509UnknownAuthority, TokenExpiredOrInvalid, EtcdUnreachable},
+	CertificateExpired: {BootstrapKubeconfigMissing, X509UnknownAuthority, ControllerManagerFailing, EtcdStaleMember,
+		EtcdUnreachable},
+	X509UnknownAuthority:        {APIServerUnreachable, CSRNotApproved, NetworkPluginPodsFailing, EtcdUnreachable, KubeletNotRunning},
+	X509SANMismatch:             {APIServerUnreachable, EtcdUnreachable, TLSBootstrapTimeout},
+	TokenExpiredOrInvalid:       {APIServerUnreachable, TLSBootstrapTimeout, KubeletNotRunning},
+	CACertHashMismatch:          {APIServerUnreachable},
+	BootstrapRBACForbidden:      {APIServerUnreachable, TLSBootstrapTimeout},
+	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout},
+	ControlPlaneEndpointMissing: {CertificateKeyExpired},
+
+	// Roads.
+	AdvertiseAddressWrong: {FirewallBlocked, X509SANMismatch, APIServerUnreachable, EtcdUnreachable, EtcdNoQuorum, EtcdLearnerNotInSync,
+		EtcdMemberMismatch, NodeNameMismatch},
+	ProxyInterference:    {DNSResolutionFailure, APIServerUnreachable, ImagePullFailure, X509UnknownAuthority},
+	DNSResolutionFailure: {APIServerUnreachable, ImagePullFailure, TLSBootstrapTimeout},
+	FirewallBlocked:      {APIServerUnreachable, EtcdLearnerNotInSync, EtcdUnreachable, EtcdNoQuorum, NetworkPluginPodsFailing},
+	APIServerUnreachable: {TLSBootstrapTimeout, ControllerManagerFailing, NetworkPluginPodsFailing, KubeProxyCrash},
+
+	// Machines.
+	MachineNotRunning: {NodeUnreachable},
+	MachinePaused:     {NodeUnreachable},
+	NodeUnreachable:   {APIServerUnreachable, EtcdUnreachable, EtcdNoQuorum, KubeletNotRunning},
+
+	// etcd, and the API server on top of it.
+	EtcdDataCorrupt:       {EtcdStaleMember, EtcdNoQuorum, EtcdUnreachable},
+	EtcdTooManyLearners:   {EtcdLearnerNotInSync},
+	EtcdMemberMismatch:    {EtcdLearnerNotInSync, EtcdNoQuorum, EtcdUnreachable},
+	EtcdStaleMember:       {EtcdLearnerNotInSync, EtcdNoQuorum, EtcdUnreachable},
+	EtcdNoQuorum:          {EtcdSlow, EtcdUnreachable},
+	EtcdSlow:              {EtcdUnreachable, EtcdLearnerNotInSync},
+	EtcdLearnerNotInSync:  {EtcdUnreachable},
+	EtcdUnreachable:       {ControlPlaneCrashloop},
+	ControlPlaneCrashloop: {APIServerUnreachable},
+
+	// The pod network comes last.
+	ControllerManagerFailing: {CSRNotApproved, PodCIDRNotAssigned},
+	PodCIDRNotAssigned:       {FlannelSubnetEnvMissing, NetworkPluginPodsFailing},
+	KubeProxyCrash:           {NetworkPluginPodsFailing},
+	CNIPluginBinaryMissing:   {NetworkPluginPodsFailing, CNINotInitialized},
+	CNIStaleConfig:           {NetworkPluginPodsFailing, CNINotInitialized},
+	FlannelSubnetEnvMissing:  {CNINotInitialized},
+	NetworkPluginPodsFailing: {CNINotInitialized},
+}
+
+// reach is explains followed to the end: reach[a][b] when a brings b about, directly or not.
+var reach = func() map[ID]map[ID]bool {
+	all := make(map[ID]map[ID]bool, len(explains))
+	var follow func(ID) map[ID]bool
+	follow = func(a ID) map[ID]bool {
+		if seen, ok := all[a]; ok {
+			return seen
+		}
+		seen := map[ID]bool{}
+		all[a] = seen
+		for _, b := range explains[a] {
+			seen[b] = true
+			for c := range follow(b) {
+				seen[c] = true
+			}
+		}
+		return seen
+	}
+	for a := range explains {
+		follow(a)
+	}
+	return all
+}()
+
+// explainers counts the causes that bring an ID about: many for what is a sign of almost anything, such as a timeout.
+var explainers = func() map[ID]int {
+	n := map[ID]int{}
+	for _, seen := range reach {
+		for b := range seen {
+			n[b]++
+		}
+	}
+	return n
+}()
+
+// general are the failures that so many causes bring about that each names a place to look rather than a cause.
+var general = map[ID]bool{
+	KubeletNotRunning: true, TLSBootstrapTimeout: true, APIServerUnreachable: true, ControlPlaneCrashloop: true,
+	ControllerManagerFailing: true,
+	EtcdUnreachable:          true, NetworkPluginPodsFailing: true,
+}

@@ -1,0 +1,189 @@
+package symptom
+
+import (
+	"io"
+	"sort"
+)
+
+// Judge reads text of any kind that a cluster prints – kubeadm's output, journals, etcd's JSON, kubectl's tables, the kernel's log, or a
+// mix – and names what is wrong, nearest root cause first, then what those brought about. No findings mean that nothing is. source tells
+// the reader of a finding where it comes from; redact takes the secrets out of evidence (event.Redact). Memory does not grow with the text.
+// The error is r's: what was read until then is still judged.
+func Judge(r io.Reader, source string, redact func(string) string) ([]Finding, error) {
+	s := newScan()
+	err := s.read(r)
+	return s.findings(source, redact), err
+}
+
+// Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
+func Certain(line string) (ID, bool) {
+	text := append(appendBare(nil, []byte(line)), '\n')
+	var ids []ID
+	words().matches(text, &marks{}, func(k *known, warning bool) {
+		if k.pattern.strength == certain && !warning {
+			ids = append(ids, k.id)
+		}
+	})
+	for _, id := range ids {
+		if rootAmong(id, ids) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+func rootAmong(id ID, ids []ID) bool {
+	for _, other := range ids {
+		if reach[other][id] {
+			return false
+		}
+	}
+	return true
+}
+
+// findings weighs what was seen.
+func (s *scan) findings(source string, redact func(string) string) []Finding {
+	ids := s.standing()
+	s.order(ids)
+	because := s.because(ids)
+	var out []Finding
+	for _, consequence := range []bool{false, true} {
+		for _, id := range ids {
+			if (because[id] != "") == consequence {
+				out = append(out, s.finding(id, because[id], source, redact))
+			}
+		}
+	}
+	return out
+}
+
+// standing are the causes that count: those proved, and of the weakly shown ones those that explain a general failure which nothing proved
+// explains, or all of them when a command failed and nothing at all is proved.
+func (s *scan) standing() []ID {
+	var proved, shown []ID
+	for _, sym := range catalogue {
+		t := s.tallies[sym.ID]
+		switch {
+		case t == nil:
+		case t.proved():
+			proved = append(proved, sym.ID)
+		default:
+			shown = append(shown, sym.ID)
+		}
+	}
+	unexplained := s.unexplained(proved)
+	for _, id := range shown {
+		if len(proved) == 0 && s.ends > 0 || !general[id] && reachesAny(id, unexplained) {
+			proved = append(proved, id)
+		}
+	}
+	return proved
+}
+
+// unexplained are the general failures among the proved causes, unless a particular cause is proved beside them.
+func (s *scan) unexplained(proved []ID) []ID {
+	var out []ID
+	for _, id := range proved {
+		if !general[id] && id != CNINotInitialized { // without a pod network every node that has not joined says so
+			return nil
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+func reachesAny(id ID, ids []ID) bool {
+	for _, other := range ids {
+		if reach[id][other] {
+			return true
+		}
+	}
+	return false
+}
+
+// order sorts so that of two causes the one to look at first comes first: what stops nothing last, particular causes before general ones,
+// of the particular ones first what ended a command, and of the general ones first what fewer causes bring about.
+func (s *scan) order(ids []ID) {
+	rank := func(id ID) []int {
+		t := s.tallies[id]
+		if general[id] {
+			return []int{minor(id), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line}
+		}
+		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), explainers[id], t.first.line}
+	}
+	sort.SliceStable(ids, func(i, j int) bool {
+		a, b := rank(ids[i]), rank(ids[j])
+		for k := range a {
+			if a[k] != b[k] {
+				return a[k] < b[k]
+			}
+		}
+		return false
+	})
+}
+
+func minor(id ID) int { return unless(!catalogue[byID[id]].Minor) }
+
+func unless(good bool) int {
+	if good {
+		return 0
+	}
+	return 1
+}
+
+// because finds for each consequence the first root that brings it about.
+func (s *scan) because(ids []ID) map[ID]ID {
+	out := map[ID]ID{}
+	for _, root := range ids {
+		if s.isConsequence(root, ids) {
+			continue
+		}
+		for _, id := range ids {
+			if out[id] == "" && s.brings(root, id) {
+				out[id] = root
+			}
+		}
+	}
+	return out
+}
+
+func (s *scan) isConsequence(id ID, ids []ID) bool {
+	for _, other := range ids {
+		if s.brings(other, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// brings reports whether a brought b about: as the graph says, or because b is what an earlier attempt that a ended left behind, which
+// turns the graph's arrow round.
+func (s *scan) brings(a, b ID) bool { return s.left(a, b) || reach[a][b] && !s.left(b, a) }
+
+// left reports whether b is only preflight of a later attempt tripping over what the attempt that a ended had made.
+func (s *scan) left(a, b ID) bool {
+	leftover := b == LeftoverState || b == PortInUse
+	made := a != LeftoverState && a != PortInUse
+	return leftover && made && s.tallies[a].attempt < s.tallies[b].attempt
+}
+
+func (s *scan) finding(id, because ID, source string, redact func(string) string) Finding {
+	sym, t := catalogue[byID[id]], s.tallies[id]
+	f := Finding{Symptom: id, Level: Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because}
+	if sym.Minor || because != "" && catalogue[byID[because]].Minor || !t.proved() && s.ends == 0 {
+		f.Level = Warn
+	}
+	told := map[int]bool{0: true}
+	for _, at := range []*sight{&t.first, &t.killer, &t.last} {
+		if told[at.line] {
+			continue
+		}
+		told[at.line] = true
+		e, h := at.evidence(source, redact)
+		f.Evidence = append(f.Evidence, e)
+		if f.Node == "" {
+			f.Node = h.node
+		}
+	}
+	return f
+}

@@ -1,0 +1,187 @@
+package symptom
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"k8slab/lab/event"
+)
+
+const promote = "etcdserver: can only promote a learner member which is in sync with leader"
+
+func TestJudgeNormalises(t *testing.T) {
+	for _, tt := range []struct {
+		name, text string
+		want       ID
+	}{
+		{"plain", "[ERROR Swap]: running with swap on is not supported", SwapEnabled},
+		{"terminal colours", "\x1b[31m[ERR\x1b[0mOR Swap]\x1b[K: running with swap on", SwapEnabled},
+		{"carriage returns", "[preflight]\r\n\t[ERROR Swap]: running with swap on\r\n", SwapEnabled},
+		{"quoted mail", "> > error: validate service connection: failed with unknown service\n> > runtime.v1.RuntimeService", CRIPluginDisabled},
+		{"wrapped between words", "couldn't validate the identity: could not find a JWS signature in the\ncluster-info ConfigMap for token ID", TokenExpiredOrInvalid},
+		{"wrapped inside a word", "rpc error: code = Unimplemented desc = unknown service runtime.v1.Runti\nmeService", CRIPluginDisabled},
+		{"wrapped after a colon", "error:\nthis version of kubeadm only supports deploying clusters with the control plane version", VersionSkew},
+		{"not wrapped after a short line", "the cluster has too many\nlearner members in cluster", ""},
+		{"JSON in JSON", `{"msg":"{\"error\":\"desc = etcdserver: too many learner\\u0020members in cluster\"}"}`, EtcdTooManyLearners},
+		{"escaped quotes", `err="failed to run Kubelet: unable to load \"bootstrap\" kubeconfig: stat"`, BootstrapKubeconfigMissing},
+		{"escaped line ends", `"stderr": "some\n\t[ERROR Port-10250]: Port 10250 is in use\nmore"`, PortInUse},
+		{"typographic quotes", "Secret “kubeadm-certs” was not found in the “kube-system” Namespace", CertificateKeyExpired},
+		{"other letter case", "X509: CERTIFICATE SIGNED BY UNKNOWN AUTHORITY", X509UnknownAuthority},
+		{"no text", "", ""},
+		{"nothing but noise", strings.Repeat("ok\n", 1000), ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			found := judge(t, tt.text)
+			var got ID
+			if len(found) > 0 {
+				got = found[0].Symptom
+			}
+			if got != tt.want {
+				t.Errorf("got %v, want %q first", symptomsOf(found), tt.want)
+			}
+		})
+	}
+}
+
+func TestJudgeReasons(t *testing.T) {
+	refused := "[kubelet-check] dial tcp 127.0.0.1:10248: connect: connection refused\n"
+	for _, tt := range []struct {
+		name, text string
+		want       []ID // in order
+	}{
+		{"a cause before what it brings about", refused + "error execution phase kubelet-start: timed out waiting for the condition\n" +
+			"failed to run Kubelet: running with swap on is not supported\n", []ID{SwapEnabled, KubeletNotRunning, TLSBootstrapTimeout}},
+		{"a warning alone", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n", nil},
+		{"a warning beside what it explains", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n" + refused, []ID{SwapEnabled, KubeletNotRunning}},
+		{"a warning beside a particular cause", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n" + refused +
+			"kubelet cgroup driver: \"systemd\" is different from docker cgroup driver: \"cgroupfs\"\n", []ID{CgroupDriverMismatch, KubeletNotRunning}},
+		{"two refusals to promote", promote + "\n" + promote + "\n", nil},
+		{"refusals that go on", strings.Repeat(promote+"\n", 10), []ID{EtcdLearnerNotInSync}},
+		{"refusals far apart", "2025-01-01T10:00:00Z " + promote + "\n2025-01-01T10:01:00Z " + promote + "\n", []ID{EtcdLearnerNotInSync}},
+		{"refusals over midnight", "2025-01-01T23:59:50Z " + promote + "\n2025-01-02T00:01:00Z " + promote + "\n", []ID{EtcdLearnerNotInSync}},
+		{"a refusal that ended the join", "error execution phase etcd-join: " + promote + "\n", []ID{EtcdLearnerNotInSync, EtcdUnreachable}},
+		{"refusals and then success", strings.Repeat(promote+"\n", 10) + "This node has joined the cluster and a new control plane instance was created:\n", nil},
+		{"failure after success", "This node has joined the cluster:\nNetworkReady=false reason:NetworkPluginNotReady message:x\n", []ID{CNINotInitialized}},
+		{"the first attempt's cause", "[preflight] Running pre-flight checks\n" + refused + "[preflight] Running pre-flight checks\n" +
+			"\t[ERROR Port-10250]: Port 10250 is in use\n\t[ERROR FileAvailable--etc-kubernetes-kubelet.conf]: exists\n", []ID{KubeletNotRunning, LeftoverState, PortInUse}},
+		{"leftovers of an attempt not seen", "[preflight] Running pre-flight checks\n\t[ERROR Port-10250]: Port 10250 is in use\n" +
+			"\t[ERROR FileAvailable--etc-kubernetes-kubelet.conf]: exists\n" + refused, []ID{LeftoverState, PortInUse, KubeletNotRunning}},
+		{"a guess about a kubelet that was healthy", "The kubelet is healthy after 1s\n- The kubelet is not running\nkube-apiserver is not healthy after 4m0s\n", []ID{ControlPlaneCrashloop}},
+		{"a short delay, twice", "took too long (151.5ms) to execute\ntook too long (120ms) to execute\n", nil},
+		{"a long delay, twice", "\"msg\":\"slow fdatasync\",\"took\":\"7.4s\"\ntook too long (151.5ms) to execute\n", []ID{EtcdSlow}},
+		{"the runtime's start", "failed to load cni during init, please check CRI plugin status before setting up network for pods\n", nil},
+		{"image capacity at the start", "invalid capacity 0 on image filesystem\n", nil},
+		{"crictl alone", "WARN[0000] runtime connect using default endpoints: [unix:///var/run/dockershim.sock]. As the default settings are now deprecated\n" +
+			"ERRO[0000] dial unix /var/run/dockershim.sock: connect: no such file or directory\n", []ID{CrictlEndpointUnset, CRIEndpointWrong}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := symptomsOf(judge(t, tt.text)); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestFinding(t *testing.T) {
+	const text = "\nMar 03 08:11:20 w2 kubelet[2231]: dial tcp 127.0.0.1:10248: connect: connection refused\n" +
+		"Mar 03 08:11:22 w2 kubelet[2231]: failed to run Kubelet: running with swap on is not supported\n"
+	found, err := Judge(strings.NewReader(text), "w2.log", event.Redact)
+	if err != nil || len(found) != 2 {
+		t.Fatalf("found %v, error %v", found, err)
+	}
+	swap, _ := Lookup(SwapEnabled)
+	f := found[0]
+	want := Evidence{Source: "w2.log kubelet", Line: 3, Time: "Mar 03 08:11:22",
+		Text: "Mar 03 08:11:22 w2 kubelet[2231]: failed to run Kubelet: running with swap on is not supported"}
+	if f.Symptom != SwapEnabled || f.Level != Fail || f.Node != "w2" || f.Meaning != swap.Meaning || f.Hint != swap.Hint || !f.Repairable || f.BecauseOf != "" {
+		t.Errorf("first finding: %+v", f)
+	}
+	if len(f.Evidence) != 1 || f.Evidence[0] != want {
+		t.Errorf("evidence %+v, want %+v", f.Evidence, want)
+	}
+	if found[1].Symptom != KubeletNotRunning || found[1].BecauseOf != SwapEnabled {
+		t.Errorf("second finding: %+v", found[1])
+	}
+}
+
+func TestEvidenceHasNoSecrets(t *testing.T) {
+	const token, key = "abcdef.0123456789abcdef", "6bd1a5a1b3a3d8f1e0c9b7a65443322110ffeeddccbbaa99887766554433221f"
+	pad := strings.Repeat("x ", 40_000) // beyond the longest piece that is looked at as one
+	for _, text := range []string{
+		"kubeadm join --token " + token + " --certificate-key " + key + ": could not find a JWS signature in the cluster-info ConfigMap",
+		pad[:pieceLimit-12] + token + " could not find a JWS signature in the cluster-info ConfigMap " + pad,
+		pad[:pieceLimit-30] + key + " could not find a JWS signature in the cluster-info ConfigMap",
+		strings.Repeat("x", pieceLimit-12) + token + strings.Repeat("x", 200) + "couldnotfindaJWSsignatureinthecluster-infoConfigMap",
+		strings.Repeat("x", pieceLimit-300) + "couldnotfindaJWSsignatureinthecluster-infoConfigMap" + strings.Repeat("x", 230) + token,
+		"token: " + strings.Repeat("y", 390) + " could not find a JWS signature in the cluster-info ConfigMap",
+	} {
+		found, err := Judge(strings.NewReader(text), "text", event.Redact)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("found %v, error %v", found, err)
+		}
+		for _, e := range found[0].Evidence {
+			if strings.Contains(e.Text, "0123456789") || strings.Contains(e.Text, key[5:25]) || strings.Contains(e.Text, key[40:60]) || strings.Contains(e.Text, "9abcdef") || strings.Contains(e.Text, "yyyyyyyy") {
+				t.Errorf("a secret in the evidence: %s", e.Text)
+			}
+		}
+	}
+}
+
+func TestJudgeOfABrokenReader(t *testing.T) {
+	broken := errors.New("cable pulled")
+	found, err := Judge(io.MultiReader(strings.NewReader("[ERROR Swap]: running with swap on\n"), iotest.ErrReader(broken)), "text", event.Redact)
+	if !errors.Is(err, broken) || len(found) != 1 || found[0].Symptom != SwapEnabled {
+		t.Errorf("found %v, error %v", symptomsOf(found), err)
+	}
+}
+
+func TestCertain(t *testing.T) {
+	for _, tt := range []struct {
+		line string
+		want ID
+	}{
+		{"error execution phase etcd-join: etcdserver: too many learner members in cluster", EtcdTooManyLearners},
+		{`couldn't validate the identity: could not find a JWS signature in the cluster-info ConfigMap for token ID "abcdef"`, TokenExpiredOrInvalid},
+		{`the token ID "abcdef" is invalid for this cluster or it has expired`, TokenExpiredOrInvalid},
+		{`cluster CA found in cluster-info ConfigMap is invalid: none of the public keys "sha256:00" are pinned`, CACertHashMismatch},
+		{`Secret "kubeadm-certs" was not found in the "kube-system" Namespace. This Secret might have expired.`, CertificateKeyExpired},
+		{"error decoding secret data with provided key: cipher: message authentication failed", CertificateKeyInvalid},
+		{"/bin/sh: 1: kubeadm: not found", KubeBinariesMissing},
+		{"dial unix /run/containerd/containerd.sock: connect: no such file or directory", RuntimeSocketMissing},
+		{"unknown service runtime.v1.RuntimeService", CRIPluginDisabled},
+		{`a Node with name "w1" and status "Ready" already exists in the cluster. You must delete the existing Node`, NodeNameExists},
+		{`Get "https://cp:6443/api": dial tcp: lookup cp on 127.0.0.53:53: no such host`, DNSResolutionFailure},
+		{"[ERROR KubeletVersion]: the kubelet version is higher than the control plane version", VersionSkew},
+		{"[WARNING Hostname]: hostname \"w1\": lookup w1 on 192.0.2.1:53: no such host", ""},
+		{"etcdserver: can only promote a learner member which is in sync with leader", ""},
+		{"dial tcp 10.30.0.10:6443: connect: connection refused", ""},
+		{"", ""},
+	} {
+		if got, ok := Certain(tt.line); got != tt.want || ok != (tt.want != "") {
+			t.Errorf("Certain(%q) = %q, %v, want %q", tt.line, got, ok, tt.want)
+		}
+	}
+}
+
+func TestCertainNeverOnHealthyLines(t *testing.T) {
+	lines := 0
+	for _, ex := range corpus(t) {
+		// These two show a failed attempt before the one that succeeded, and a kubelet that waited for its join.
+		if ex.want != Healthy || strings.Contains(ex.name, "second-attempt") {
+			continue
+		}
+		for line := range strings.Lines(ex.text) {
+			lines++
+			if id, ok := Certain(line); ok {
+				t.Errorf("%s: Certain(%q) = %s", ex.name, line, id)
+			}
+		}
+	}
+	if lines < 100 {
+		t.Errorf("only %d healthy lines", lines)
+	}
+}

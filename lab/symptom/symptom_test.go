@@ -1,0 +1,134 @@
+package symptom
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// declared are the IDs in id.go, read from its source.
+func declared(t *testing.T) map[ID]bool {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), "id.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := map[ID]bool{}
+	ast.Inspect(file, func(n ast.Node) bool {
+		if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+			s, err := strconv.Unquote(lit.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ids[ID(s)] = true
+		}
+		return true
+	})
+	if len(ids) < 60 {
+		t.Fatalf("found only %d IDs in id.go", len(ids))
+	}
+	return ids
+}
+
+func TestCatalogueHasEveryIDOnce(t *testing.T) {
+	want := declared(t)
+	got := map[ID]bool{}
+	for _, s := range All() {
+		if !want[s.ID] {
+			t.Errorf("%s is not in id.go", s.ID)
+		}
+		if got[s.ID] {
+			t.Errorf("%s is there twice", s.ID)
+		}
+		got[s.ID] = true
+	}
+	for id := range want {
+		if !got[id] {
+			t.Errorf("%s has no entry", id)
+		}
+	}
+}
+
+func TestEntriesAreWhole(t *testing.T) {
+	source := regexp.MustCompile(`^[\w.-]+/[\w.-]+#\d+$`)
+	dangerous := regexp.MustCompile(`rm -rf? (/var/lib/etcd|/etc/cni/net\.d|/run/containerd|/etc/kubernetes)`)
+	for _, s := range All() {
+		if !strings.HasSuffix(s.Meaning, ".") || strings.Count(s.Meaning, ". ") > 0 {
+			t.Errorf("%s: meaning is not one sentence: %q", s.ID, s.Meaning)
+		}
+		if s.Hint == "" || dangerous.MatchString(s.Hint) {
+			t.Errorf("%s: hint is empty or dangerous: %q", s.ID, s.Hint)
+		}
+		if s.ID != Healthy && len(s.patterns) == 0 {
+			t.Errorf("%s: nothing shows it", s.ID)
+		}
+		for _, ref := range s.Sources {
+			if !source.MatchString(ref) {
+				t.Errorf("%s: source %q", s.ID, ref)
+			}
+		}
+	}
+}
+
+// TestPhrasesAreParticular guards against phrases so short that any text has them: bare text has no spaces to hold words apart.
+func TestPhrasesAreParticular(t *testing.T) {
+	for _, k := range words().all {
+		total := 0
+		for _, part := range k.parts {
+			total += len(part)
+		}
+		if total < 5 {
+			t.Errorf("%s: phrase %q is too short", k.id, k.pattern.phrase)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	s, ok := Lookup(SwapEnabled)
+	if !ok || s.ID != SwapEnabled || !strings.Contains(s.Hint, "swapoff -a") {
+		t.Errorf("Lookup(SwapEnabled) = %+v, %v", s, ok)
+	}
+	if s, ok := Lookup("no-such-cause"); ok {
+		t.Errorf("Lookup of an unknown ID = %+v", s)
+	}
+}
+
+func TestGraphNamesKnownCauses(t *testing.T) {
+	for a, bs := range explains {
+		if _, ok := Lookup(a); !ok {
+			t.Errorf("%s is not in the catalogue", a)
+		}
+		for _, b := range bs {
+			if _, ok := Lookup(b); !ok {
+				t.Errorf("%s explains %s, which is not in the catalogue", a, b)
+			}
+		}
+	}
+}
+
+func TestGraphHasNoCycle(t *testing.T) {
+	const entered, left = 1, 2
+	state := map[ID]int{}
+	var visit func(id ID, path []string)
+	visit = func(id ID, path []string) {
+		path = append(path, string(id))
+		switch state[id] {
+		case entered:
+			t.Fatalf("cycle: %s", strings.Join(path, " -> "))
+		case left:
+			return
+		}
+		state[id] = entered
+		for _, next := range explains[id] {
+			visit(next, path)
+		}
+		state[id] = left
+	}
+	for id := range explains {
+		visit(id, nil)
+	}
+}
