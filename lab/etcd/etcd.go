@@ -1,12 +1,14 @@
 // Package etcd asks and changes the membership of one etcd cluster, over
-// connections the caller dials. It refuses a removal that would cost the quorum,
-// and neither waits for nor repairs anything.
+// connections the caller dials, judges which members are in the way of a join,
+// and saves and checks snapshots. It refuses a removal that would cost the
+// quorum, and neither waits for anything nor touches a machine.
 package etcd
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"sync"
@@ -55,21 +57,25 @@ type Status struct {
 	RaftIndex   uint64
 	RaftApplied uint64
 	RaftTerm    uint64
-	DBSize      int64
+	DBSize      int64 // bytes
 	Version     string
+	Alarms      []string // raised for this member, whoever reports them: NOSPACE, CORRUPT
 	Errors      []string // the alarms it knows of, its own and others', and its errors
 }
 
 // remote asks one member, found at an endpoint.
 type remote interface {
-	members(ctx context.Context, endpoint string) ([]Member, error)
+	// members are those that a quorum knows, or with local those that this member remembers.
+	members(ctx context.Context, endpoint string, local bool) ([]Member, error)
 	status(ctx context.Context, endpoint string) (answer, error)
 	remove(ctx context.Context, endpoint string, id uint64) error
+	snapshot(ctx context.Context, endpoint string, w io.Writer) error
 }
 
 // answer is a member's reply about itself.
 type answer struct {
 	id, leader           uint64
+	learner              bool
 	index, applied, term uint64
 	dbSize               int64
 	version              string
@@ -127,10 +133,12 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 
 // Members lists the cluster's members as a quorum knows them, from the first
 // endpoint that can say.
-func (c *Client) Members(ctx context.Context) ([]Member, error) {
+func (c *Client) Members(ctx context.Context) ([]Member, error) { return c.list(ctx, false) }
+
+func (c *Client) list(ctx context.Context, local bool) ([]Member, error) {
 	var failed error
 	for _, endpoint := range c.order() {
-		members, err := c.membersAt(ctx, endpoint)
+		members, err := c.membersAt(ctx, endpoint, local)
 		if err == nil {
 			c.prefer(endpoint)
 			return members, nil
@@ -147,10 +155,10 @@ func (c *Client) Members(ctx context.Context) ([]Member, error) {
 	return nil, fmt.Errorf("list etcd members: %w", failed)
 }
 
-func (c *Client) membersAt(ctx context.Context, endpoint string) ([]Member, error) {
+func (c *Client) membersAt(ctx context.Context, endpoint string, local bool) ([]Member, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return c.remote.members(ctx, endpoint)
+	return c.remote.members(ctx, endpoint, local)
 }
 
 func (c *Client) order() []string {

@@ -183,4 +183,32 @@ func TestNewRefuses(t *testing.T) {
 	}
 }
 
+func TestLocalStatusAsksNoQuorum(t *testing.T) {
+	f := newFake(t)
+	f.cluster(0, member(1), member(2))
+	f.down(2)
+	f.memories[at(1)] = f.lists[at(1)]
+	statuses, err := f.client(nil, at(1)).LocalStatus(t.Context())
+	if err != nil || len(statuses) != 2 || statuses[0].RaftTerm != 2 || HasQuorum(statuses) {
+		t.Errorf("statuses %+v, error %v", statuses, err)
+	}
+}
+
+func TestAlarmsHaveOwners(t *testing.T) {
+	f := newFake(t)
+	f.cluster(1, member(1), member(2))
+	for id := range uint64(2) {
+		f.answer(id+1, answer{id: id + 1, leader: 1, errors: []string{
+			"memberID:2 alarm:NOSPACE", "memberID:2 alarm:CORRUPT", "memberID:9 alarm:NOSPACE", "memberID:x alarm:NOSPACE", "etcdserver: no leader",
+		}})
+	}
+	statuses, err := f.client(nil, at(1)).Status(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(statuses[0].Alarms) > 0 || !slices.Equal(statuses[1].Alarms, []string{"NOSPACE", "CORRUPT"}) {
+		t.Errorf("alarms %q and %q", statuses[0].Alarms, statuses[1].Alarms)
+	}
+}
+
 var errOff = errors.New("machine is off")

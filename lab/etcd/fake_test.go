@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +16,8 @@ type fakeRemote struct {
 	lists    map[string]func(ctx context.Context) ([]Member, error)
 	statuses map[string]func(ctx context.Context) (answer, error)
 	removals map[string]error // by "endpoint id"
+	memories map[string]func(ctx context.Context) ([]Member, error)
+	stores   map[string]func(ctx context.Context, w io.Writer) error // snapshots
 
 	mu    sync.Mutex
 	calls []string
@@ -26,6 +29,8 @@ func newFake(t *testing.T) *fakeRemote {
 		lists:    map[string]func(context.Context) ([]Member, error){},
 		statuses: map[string]func(context.Context) (answer, error){},
 		removals: map[string]error{},
+		memories: map[string]func(context.Context) ([]Member, error){},
+		stores:   map[string]func(context.Context, io.Writer) error{},
 	}
 }
 
@@ -35,9 +40,13 @@ func (f *fakeRemote) called(call string) {
 	f.calls = append(f.calls, call)
 }
 
-func (f *fakeRemote) members(ctx context.Context, endpoint string) ([]Member, error) {
-	f.called("members " + endpoint)
-	list, ok := f.lists[endpoint]
+func (f *fakeRemote) members(ctx context.Context, endpoint string, local bool) ([]Member, error) {
+	lists, call := f.lists, "members "
+	if local {
+		lists, call = f.memories, "remembered members "
+	}
+	f.called(call + endpoint)
+	list, ok := lists[endpoint]
 	if !ok {
 		f.t.Errorf("unexpected member list at %s", endpoint)
 		return nil, fmt.Errorf("not told")
@@ -64,6 +73,16 @@ func (f *fakeRemote) remove(_ context.Context, endpoint string, id uint64) error
 		return fmt.Errorf("not told")
 	}
 	return err
+}
+
+func (f *fakeRemote) snapshot(ctx context.Context, endpoint string, w io.Writer) error {
+	f.called("snapshot " + endpoint)
+	store, ok := f.stores[endpoint]
+	if !ok {
+		f.t.Errorf("unexpected snapshot of %s", endpoint)
+		return fmt.Errorf("not told")
+	}
+	return store(ctx, w)
 }
 
 // member is a started voter "m<id>" at "https://m<id>:2379".

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -96,13 +97,17 @@ func maintenanceOf(client *clientv3.Client) clientv3.Maintenance {
 	return clientv3.NewMaintenanceFromMaintenanceClient(pb.NewMaintenanceClient(client.ActiveConnection()), nil)
 }
 
-func (r *grpcRemote) members(ctx context.Context, endpoint string) ([]Member, error) {
+func (r *grpcRemote) members(ctx context.Context, endpoint string, local bool) ([]Member, error) {
 	client, err := r.connect(ctx, endpoint)
 	if err != nil {
 		return nil, err
 	}
 	defer client.Close()
-	list, err := clusterOf(client).MemberList(ctx)
+	var options []clientv3.OpOption
+	if local {
+		options = append(options, clientv3.WithSerializable())
+	}
+	list, err := clusterOf(client).MemberList(ctx, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +132,7 @@ func (r *grpcRemote) status(ctx context.Context, endpoint string) (answer, error
 		return answer{}, err
 	}
 	return answer{
-		id: s.Header.GetMemberId(), leader: s.Leader,
+		id: s.Header.GetMemberId(), leader: s.Leader, learner: s.IsLearner,
 		index: s.RaftIndex, applied: s.RaftAppliedIndex, term: s.RaftTerm,
 		dbSize: s.DbSize, version: s.Version, errors: trimmed(s.Errors),
 	}, nil
@@ -144,6 +149,32 @@ func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) err
 		return errNoMember
 	}
 	return err
+}
+
+// snapshot copies what the member sends. The client's own method would log to a
+// logger that it has not got.
+func (r *grpcRemote) snapshot(ctx context.Context, endpoint string, w io.Writer) error {
+	client, err := r.connect(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	stream, err := pb.NewMaintenanceClient(client.ActiveConnection()).Snapshot(ctx, &pb.SnapshotRequest{})
+	if err != nil {
+		return err
+	}
+	for {
+		part, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return rpctypes.Error(err)
+		}
+		if _, err := w.Write(part.Blob); err != nil {
+			return err
+		}
+	}
 }
 
 // trimmed drops the space that printed protobuf messages, alarms, end with.

@@ -1,6 +1,7 @@
 package etcd
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -48,11 +49,24 @@ func newPKI(t *testing.T) testPKI {
 	return testPKI{cert, cert, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER})}
 }
 
-// fakeEtcd serves the three calls the client makes, over mutual TLS.
+// fakeEtcd serves the calls the client makes, over mutual TLS.
 type fakeEtcd struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
 	linearizable bool
+	data         []byte // the snapshot
+	broken       error  // after the snapshot
+}
+
+// Snapshot sends as etcd does: the database in parts, then the checksum alone.
+func (f *fakeEtcd) Snapshot(_ *pb.SnapshotRequest, stream pb.Maintenance_SnapshotServer) error {
+	parts := slices.Collect(slices.Chunk(f.data[:max(0, len(f.data)-32)], 32<<10))
+	for _, part := range append(parts, f.data[max(0, len(f.data)-32):]) {
+		if err := stream.Send(&pb.SnapshotResponse{Blob: part}); err != nil {
+			return err
+		}
+	}
+	return f.broken
 }
 
 func (f *fakeEtcd) MemberList(_ context.Context, r *pb.MemberListRequest) (*pb.MemberListResponse, error) {
@@ -134,8 +148,54 @@ func TestOverTheWire(t *testing.T) {
 	if m2.Healthy || m2.Member.Started || !m2.Member.Learner {
 		t.Errorf("second member %+v", m2)
 	}
+	if !slices.Equal(m1.Alarms, []string{"NOSPACE"}) || len(m2.Alarms) > 0 {
+		t.Errorf("alarms %q and %q", m1.Alarms, m2.Alarms)
+	}
 	if err := c.Remove(t.Context(), 2); err != nil {
 		t.Error(err)
+	}
+	// Without a quorum only a member's own memory can be asked.
+	if statuses, err = c.LocalStatus(t.Context()); err != nil || len(statuses) != 2 || server.linearizable {
+		t.Errorf("local statuses %+v, error %v, of a quorum: %v", statuses, err, server.linearizable)
+	}
+}
+
+func TestSnapshotOverTheWire(t *testing.T) {
+	pki := newPKI(t)
+	server, dial := startEtcd(t, pki)
+	c, err := New(Config{Endpoints: []string{"https://192.0.2.1:2379"}, CA: pki.ca, Cert: pki.cert, Key: pki.key, Dial: dial})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	good := database(300) // several parts
+	tests := []struct {
+		name   string
+		data   []byte
+		broken error
+		want   string // of the error
+	}{
+		{"whole", good, nil, ""},
+		{"without its checksum", good[:len(good)-32], nil, "are no snapshot with a checksum"},
+		{"cut off", good[:40<<10], nil, "are no snapshot with a checksum"},
+		{"damaged", append([]byte{1}, good[1:]...), nil, "is damaged"},
+		{"broken off", good[:512], rpctypes.ErrGRPCStopped, "etcdserver: server stopped"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			server.data, server.broken = tt.data, tt.broken
+			var out bytes.Buffer
+			got, err := c.Snapshot(t.Context(), &out)
+			if tt.want == "" {
+				if err != nil || got.Size != int64(len(good)) || !bytes.Equal(out.Bytes(), good) {
+					t.Errorf("got %+v, %d bytes, error %v", got, out.Len(), err)
+				}
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("error %v, want %s", err, tt.want)
+			}
+		})
 	}
 }
 
@@ -174,7 +234,7 @@ func TestWireFailuresKeepTheirCause(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
-		_, err = r.members(ctx, tt.endpoint)
+		_, err = r.members(ctx, tt.endpoint, false)
 		if err == nil || !strings.Contains(err.Error(), tt.want) || ctx.Err() != nil {
 			t.Errorf("%s: error %v, want %q", tt.endpoint, err, tt.want)
 		}

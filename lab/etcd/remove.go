@@ -57,6 +57,16 @@ func QuorumAfterRemoval(statuses []Status, id uint64) error {
 	return nil
 }
 
+// HasQuorum tells whether enough voters are healthy to agree on anything.
+func HasQuorum(statuses []Status) bool {
+	voters, healthy := 0, 0
+	for _, s := range statuses {
+		voters += count(!s.Member.Learner)
+		healthy += count(!s.Member.Learner && s.Healthy)
+	}
+	return voters > 0 && healthy >= quorum(voters)
+}
+
 func count(b bool) int {
 	if b {
 		return 1

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 )
@@ -12,7 +13,17 @@ import (
 // Status lists the members and asks each about itself. A member that cannot be
 // asked has its Err; the call fails only if there is no list.
 func (c *Client) Status(ctx context.Context) ([]Status, error) {
-	members, err := c.Members(ctx)
+	return c.statuses(ctx, false)
+}
+
+// LocalStatus is Status of the members that the first endpoint to answer
+// remembers. It needs no quorum, and may be out of date.
+func (c *Client) LocalStatus(ctx context.Context) ([]Status, error) {
+	return c.statuses(ctx, true)
+}
+
+func (c *Client) statuses(ctx context.Context, local bool) ([]Status, error) {
+	members, err := c.list(ctx, local)
 	if err != nil {
 		return nil, err
 	}
@@ -22,7 +33,32 @@ func (c *Client) Status(ctx context.Context) ([]Status, error) {
 		wg.Go(func() { statuses[i] = c.memberStatus(ctx, m) })
 	}
 	wg.Wait()
+	assignAlarms(statuses)
 	return statuses, nil
+}
+
+// assignAlarms gives each member the alarms that are its own. They are read out
+// of the members' errors: etcd's own alarm list is answered only by a quorum.
+func assignAlarms(statuses []Status) {
+	for _, s := range statuses {
+		for _, text := range s.Errors {
+			id, kind, ok := parseAlarm(text)
+			if !ok {
+				continue
+			}
+			if owner := statusOf(statuses, id); owner != nil && !slices.Contains(owner.Alarms, kind) {
+				owner.Alarms = append(owner.Alarms, kind)
+			}
+		}
+	}
+}
+
+// parseAlarm reads "memberID:10501334649042878790 alarm:NOSPACE".
+func parseAlarm(text string) (id uint64, kind string, ok bool) {
+	member, kind, ok := strings.Cut(text, " alarm:")
+	number, prefixed := strings.CutPrefix(member, "memberID:")
+	id, err := strconv.ParseUint(number, 10, 64)
+	return id, kind, ok && prefixed && err == nil
 }
 
 func (c *Client) memberStatus(ctx context.Context, m Member) Status {
@@ -80,13 +116,15 @@ func (c *Client) Healthy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if problems := problemsOf(statuses); len(problems) > 0 {
+	if problems := Problems(statuses); len(problems) > 0 {
 		return errors.New("etcd is not healthy: " + strings.Join(problems, "; "))
 	}
 	return nil
 }
 
-func problemsOf(statuses []Status) []string {
+// Problems lists what keeps the members from being healthy as Healthy means it,
+// each once.
+func Problems(statuses []Status) []string {
 	if len(statuses) == 0 {
 		return []string{"it has no members"}
 	}
