@@ -1,34 +1,129 @@
-// labnode is the lab's command inside a node: the pod that proves the pod network (labnode probe), and the flannel CNI plugin when it
-// is called by that name.
+// labnode is the lab's command inside a node: it joins the node to a cluster and checks what that takes (preflight, join, reset, facts,
+// validate), also on a machine that the lab did not build. It is the pod that proves the pod network (labnode probe), and a CNI plugin
+// when it is called by the name of one: flannel's, or the placeholder's. Results go to stdout, progress to stderr.
+//
+// Exit status: 0 done, 1 failed or blocked with a named cause, 2 wrong usage or configuration, 3 not ready but fixable (preflight),
+// 130 interrupted.
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+)
+
+const (
+	exitFailed      = 1
+	exitUsage       = 2
+	exitFixable     = 3
+	exitInterrupted = 130
 )
 
 func main() {
-	if filepath.Base(os.Args[0]) == "flannel" {
+	switch filepath.Base(os.Args[0]) {
+	case "flannel":
 		flannelPlugin()
 		return
+	case join.PlaceholderPlugin:
+		placeholderPlugin()
+		return
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel(errInterrupted)
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr}
+	os.Exit(a.run(ctx, os.Args[1:]))
+}
+
+// app is one call of labnode.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+}
+
+var errInterrupted = errors.New("interrupted")
+
+// usageError is a mistake in how labnode was called.
+type usageError struct{ error }
+
+// exitStatus ends labnode with this status and no further message.
+type exitStatus int
+
+func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
+
+// run is main without the process.
+func (a *app) run(ctx context.Context, args []string) int {
+	root := a.rootCommand()
+	root.SetArgs(args)
+	root.SetOut(a.stdout)
+	root.SetErr(a.stderr)
+	return a.exitCode(ctx, root.ExecuteContext(ctx))
+}
+
+func (a *app) exitCode(ctx context.Context, err error) int {
+	var status exitStatus
+	var usage usageError
+	switch {
+	case errors.Is(context.Cause(ctx), errInterrupted):
+		_, _ = fmt.Fprintln(a.stderr, "labnode:", errInterrupted)
+		return exitInterrupted
+	case err == nil:
+		return 0
+	case errors.As(err, &status):
+		return int(status)
+	}
+	_, _ = fmt.Fprintln(a.stderr, "labnode:", event.Redact(err.Error()))
+	if errors.As(err, &usage) {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "labnode",
-		Short:         "The lab's command inside a node",
+		Short:         "Join this machine to a kubeadm cluster, and check what that takes",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.NoArgs, // an unknown command is an argument too many
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	root.AddCommand(probeCommand())
-	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "labnode:", err)
-		os.Exit(1)
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(
+		a.preflightCommand(), a.mendCommand(), a.joinCommand(), a.followCommand(), a.resetCommand(), a.factsCommand(), a.validateCommand(),
+		probeCommand(),
+	)
+	usageArgs(root)
+	return root
+}
+
+// usageArgs makes wrong arguments of the command and its children usage errors.
+func usageArgs(cmd *cobra.Command) {
+	if check := cmd.Args; check != nil {
+		cmd.Args = func(c *cobra.Command, args []string) error {
+			if err := check(c, args); err != nil {
+				return usageError{err}
+			}
+			return nil
+		}
+	}
+	for _, child := range cmd.Commands() {
+		usageArgs(child)
 	}
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab/join"
+)
+
+func (a *app) resetCommand() *cobra.Command {
+	var output string
+	var o join.ResetOptions
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "Undo an init or a join on this machine",
+		Long: `Undo an init or a join: the etcd member leaves its cluster, kubeadm reset, then what that left. The Node stays in the cluster: delete it
+afterwards, not before. The pod network's directory and containerd's state are never touched. The data of an etcd member that is, or may
+be, still in its cluster is not deleted: that is refused, with what to do.
+
+Exit status: 0 clean, 1 refused or not clean.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(output); err != nil {
+				return err
+			}
+			m := join.Local()
+			if f, err := join.ReadFacts(cmd.Context(), m); err == nil && f.Running() {
+				return errors.New("kubeadm is at work on this machine; labnode follow shows it, and reset waits for nobody")
+			}
+			if output == "text" {
+				o.Report = func(did string) { _, _ = fmt.Fprintln(a.stderr, did) }
+			}
+			report, err := join.Reset(cmd.Context(), m, o)
+			if output == "json" {
+				return errors.Join(err, json.NewEncoder(a.stdout).Encode(report))
+			}
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&o.MemberRemoved, "member-removed", false, "this machine's etcd member was removed from the cluster: its data may go")
+	cmd.Flags().StringVar(&o.CRISocket, "cri-socket", "", "container runtime's socket (default: as kubeadm finds it)")
+	outputFlag(cmd, &output)
+	return cmd
+}

@@ -1,0 +1,117 @@
+package join
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"k8slab/lab/symptom"
+)
+
+const (
+	cniPlugins = "/opt/cni/bin"
+	cniConfigs = "/etc/cni/net.d"
+)
+
+// checkCNIPlugins looks for the plugins that flannel's pods need. Only a warning: a cluster's network add-on may bring its own, after the join.
+func checkCNIPlugins(_ context.Context, p *preflight) Check {
+	present := p.m.List(cniPlugins)
+	missing := missingFrom([]string{"bridge", "flannel", "host-local", "loopback", "portmap"}, present)
+	if len(missing) > 0 {
+		return warn(symptom.CNIPluginBinaryMissing, "install the package kubernetes-cni, unless the cluster's network add-on brings them",
+			"%s has no %s", cniPlugins, strings.Join(missing, ", "))
+	}
+	return ok("all in %s", cniPlugins)
+}
+
+// cniNetwork is a network configuration as containerd reads it: one plugin, or a list.
+type cniNetwork struct {
+	file  string
+	types []string
+	err   error
+}
+
+// networks are in the order in which containerd looks: it takes the first.
+func (m Machine) networks() []cniNetwork {
+	var found []cniNetwork
+	for _, name := range m.List(cniConfigs) {
+		if !slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(name)) {
+			continue
+		}
+		text, err := m.Read(path.Join(cniConfigs, name))
+		n := cniNetwork{file: name, err: err}
+		if err == nil {
+			n.types, n.err = pluginTypes(text)
+		}
+		found = append(found, n)
+	}
+	return found
+}
+
+func pluginTypes(text string) ([]string, error) {
+	type plugin struct {
+		Type string `json:"type"`
+	}
+	var list struct {
+		plugin
+		Plugins []plugin `json:"plugins"`
+	}
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, err
+	}
+	if len(list.Plugins) == 0 {
+		list.Plugins = []plugin{list.plugin}
+	}
+	var types []string
+	for _, p := range list.Plugins {
+		types = append(types, p.Type)
+	}
+	return types, nil
+}
+
+// addOnPlugins are those of which each node's daemon gives the pods their addresses; other main plugins give every node the same ones
+// unless somebody takes care.
+var addOnPlugins = []string{"flannel", "calico", "cilium-cni", "weave-net", "kube-router", "ptp-antrea", "antrea"}
+
+func (n cniNetwork) addOn() bool {
+	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(addOnPlugins, t) })
+}
+
+// conflict is the first network when an add-on's comes after it, and so is never used.
+func conflict(networks []cniNetwork) (cniNetwork, bool) {
+	if len(networks) < 2 || networks[0].addOn() || !slices.ContainsFunc(networks[1:], cniNetwork.addOn) {
+		return cniNetwork{}, false
+	}
+	return networks[0], true
+}
+
+func checkCNIConfig(_ context.Context, p *preflight) Check {
+	networks := p.m.networks()
+	if len(networks) == 0 {
+		return warn(symptom.CNINotInitialized, "nothing, when the cluster's network add-on writes it after the join", "no configuration in %s yet", cniConfigs)
+	}
+	if stale, found := conflict(networks); found {
+		return fixable(symptom.CNIStaleConfig, fmt.Sprintf("mv %[1]s/%[2]s %[1]s/%[2]s.k8slab-saved", cniConfigs, stale.file),
+			"%s comes before the network add-on's and wins: pods of several nodes would get the same addresses", stale.file)
+	}
+	if networks[0].err != nil {
+		return warn(symptom.CNIStaleConfig, "correct or remove it (the file, not the directory)", "%s cannot be read: %v", networks[0].file, networks[0].err)
+	}
+	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
+}
+
+// fixCNIConfig renames the file in its directory, which containerd notices; the directory itself stays, because containerd ends without it.
+func fixCNIConfig(_ context.Context, p *preflight) (string, error) {
+	stale, found := conflict(p.m.networks())
+	if !found {
+		return "", refuse("no configuration is in another's way", "look into "+cniConfigs)
+	}
+	file := path.Join(cniConfigs, stale.file)
+	if err := p.m.moveAside(file); err != nil {
+		return "", err
+	}
+	return "moved " + file + " aside", nil
+}

@@ -1,0 +1,285 @@
+package join
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+const (
+	containerdSocket = "/run/containerd/containerd.sock"
+	// criLimit bounds all questions to the runtime together; one that hangs (a stopped process accepts connections) must be named in time.
+	criLimit = 3 * time.Second
+	// criCall bounds one question, as kubeadm's preflight does. A healthy containerd answers in milliseconds.
+	criCall = 2 * time.Second
+	// settle is how long a runtime that has just started may show an empty image file system.
+	settle = 800 * time.Millisecond
+)
+
+// runtimeSockets are where runtimes listen by default, in kubeadm's order.
+var runtimeSockets = []string{containerdSocket, "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
+
+// criFacts are what the container runtime says of itself.
+type criFacts struct {
+	socket       string
+	version      string // "containerd v2.4.2"
+	problem      string // why it says that it is not ready; "" when it is
+	driver       string // the cgroup driver it uses: "systemd" or "cgroupfs"; "" when it is too old to tell
+	images       []string
+	imagesErr    error
+	imageFS      string // where images are; "" when it does not know yet
+	imageFSSize  uint64
+	imageFSError error
+}
+
+// criError is a runtime that does not serve CRI; check is the whole answer.
+type criError struct{ check Check }
+
+func (e *criError) Error() string { return e.check.Evidence }
+
+func (p *preflight) findCRI(ctx context.Context) (criFacts, error) {
+	socket, check := p.m.runtimeSocket(p.t)
+	if check.Result != "" {
+		return criFacts{}, &criError{check}
+	}
+	facts, err := p.m.talkCRI(ctx, socket)
+	if err != nil {
+		return criFacts{}, &criError{p.judgeCRI(ctx, socket, err)}
+	}
+	return facts, nil
+}
+
+// The ways in which a runtime fails to serve CRI, beside those of gRPC.
+var (
+	errNoSocket = errors.New("the socket does not exist")
+	errRefuses  = errors.New("nothing answers")
+)
+
+// oldCRIError is a runtime that speaks only CRI v1alpha2.
+type oldCRIError struct{ version string }
+
+func (e *oldCRIError) Error() string { return e.version + " speaks only CRI v1alpha2" }
+
+// talkCRI asks the runtime everything that the checks need.
+func (m Machine) talkCRI(ctx context.Context, socket string) (criFacts, error) {
+	if !m.Exists(socket) {
+		return criFacts{}, errNoSocket
+	}
+	conn, err := m.Dial(ctx, "unix", m.Path(socket))
+	if err != nil {
+		return criFacts{}, fmt.Errorf("%w: %w", errRefuses, lastCause(err))
+	}
+	_ = conn.Close()
+	client, err := m.dialCRI(socket)
+	if err != nil {
+		return criFacts{}, err
+	}
+	defer client.Close()
+	version, err := runtimeVersion(ctx, client)
+	if err != nil {
+		return criFacts{}, err
+	}
+	facts := criFacts{socket: socket, version: version}
+	m.askRuntime(ctx, client, &facts)
+	return facts, nil
+}
+
+func runtimeVersion(ctx context.Context, client *grpc.ClientConn) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, criCall)
+	defer cancel()
+	answer, err := runtimeapi.NewRuntimeServiceClient(client).Version(ctx, &runtimeapi.VersionRequest{})
+	if err == nil {
+		return answer.RuntimeName + " " + answer.RuntimeVersion, nil
+	}
+	if status.Code(err) == codes.Unimplemented {
+		var old runtimeapi.VersionResponse // v1alpha2 has the same messages under another name
+		if client.Invoke(ctx, "/runtime.v1alpha2.RuntimeService/Version", &runtimeapi.VersionRequest{}, &old) == nil {
+			return "", &oldCRIError{old.RuntimeName + " " + old.RuntimeVersion}
+		}
+	}
+	return "", err
+}
+
+// runtimeSocket is the path of the socket to use, or the check that says why there is none.
+func (m Machine) runtimeSocket(t Target) (string, Check) {
+	var present []string
+	for _, socket := range runtimeSockets {
+		if m.Exists(socket) {
+			present = append(present, socket)
+		}
+	}
+	if t.CRISocket == "" {
+		if len(present) > 1 {
+			return "", blocked(symptom.CRIEndpointAmbiguous, "set nodeRegistration.criSocket, or remove the unused runtime",
+				"more than one runtime: %s", strings.Join(present, ", "))
+		}
+		return cmp.Or(strings.Join(present, ""), containerdSocket), Check{}
+	}
+	socket := socketPath(t.CRISocket)
+	if !m.Exists(socket) && len(present) > 0 && !strings.HasSuffix(socket, present[0]) {
+		return "", blocked(symptom.CRIEndpointWrong, "set nodeRegistration.criSocket: unix://"+present[0],
+			"there is no %s, but %s", socket, strings.Join(present, ", "))
+	}
+	return socket, Check{}
+}
+
+// socketPath takes the path out of unix:///path. /var/run is /run on every system that systemd runs.
+func socketPath(url string) string {
+	path := strings.TrimPrefix(url, "unix://")
+	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
+		return "/run/" + rest
+	}
+	return path
+}
+
+func (m Machine) dialCRI(socket string) (*grpc.ClientConn, error) {
+	return grpc.NewClient("passthrough:///runtime",
+		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return m.Dial(ctx, "unix", m.Path(socket)) }))
+}
+
+// judgeCRI names why a runtime does not serve CRI: dead, hanging, without CRI, and too old are different answers.
+func (p *preflight) judgeCRI(ctx context.Context, socket string, err error) Check {
+	if old, ok := errors.AsType[*oldCRIError](err); ok {
+		return blocked(symptom.RuntimeVersionUnsupported, "install containerd 1.6.4 or newer (2.2 or newer for Kubernetes 1.36)", "%v", old)
+	}
+	message := status.Convert(err).Message()
+	switch code := status.Code(err); {
+	case errors.Is(err, errNoSocket):
+		return p.runtimeDead(ctx, socket, "the socket "+socket+" does not exist")
+	case errors.Is(err, errRefuses):
+		return p.runtimeDead(ctx, socket, fmt.Sprintf("%s: %v", socket, err))
+	case code == codes.DeadlineExceeded:
+		return p.runtimeDead(ctx, socket, fmt.Sprintf("%s accepts connections but did not answer within %s", socket, criCall))
+	case code == codes.Unimplemented:
+		return p.pluginOff(ctx, socket, message)
+	}
+	return p.runtimeDead(ctx, socket, fmt.Sprintf("%s: %s", socket, message))
+}
+
+// runtimeDead is a runtime with which no word can be exchanged.
+func (p *preflight) runtimeDead(ctx context.Context, socket, evidence string) Check {
+	if socket != containerdSocket {
+		return blocked(symptom.RuntimeSocketMissing, "start the container runtime and read its journal", "%s", evidence)
+	}
+	u, err := p.units(ctx)
+	if err != nil {
+		return blocked(symptom.RuntimeSocketMissing, "systemctl enable --now containerd", "%s (%v)", evidence, err)
+	}
+	if u.containerd.absent() {
+		return blocked(symptom.RuntimeSocketMissing, "install containerd: apt-get install containerd.io, or your distribution's package",
+			"%s: containerd is not installed", evidence)
+	}
+	return fixable(symptom.RuntimeSocketMissing, "systemctl unmask containerd; systemctl enable containerd; systemctl restart containerd; journalctl -u containerd",
+		"%s; containerd is %s%s", evidence, u.containerd.state(), p.m.lastWords(ctx))
+}
+
+// pluginOff is a runtime that answers, but not to CRI: it is switched off, or the plugin did not load, as its journal says.
+func (p *preflight) pluginOff(ctx context.Context, socket, message string) Check {
+	hint := `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`
+	evidence := "the runtime answers but serves no CRI: " + message
+	if socket != containerdSocket {
+		return blocked(symptom.CRIPluginDisabled, hint, "%s", evidence)
+	}
+	if text, err := p.m.Read(containerdConfig); err == nil {
+		if _, changed := enableCRI(text); changed {
+			evidence += "; " + containerdConfig + " disables it"
+		}
+	}
+	return fixable(symptom.CRIPluginDisabled, hint, "%s%s", evidence, p.m.lastWords(ctx))
+}
+
+// lastWords are the last lines of containerd's journal as a part of evidence.
+func (m Machine) lastWords(ctx context.Context) string {
+	if lines := m.journal(ctx, "containerd.service", 3); lines != "" {
+		return "; its last lines: " + strings.ReplaceAll(lines, "\n", " | ")
+	}
+	return ""
+}
+
+// askRuntime asks the questions that only a runtime with CRI can answer, all at once.
+func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts *criFacts) {
+	run, image := runtimeapi.NewRuntimeServiceClient(client), runtimeapi.NewImageServiceClient(client)
+	var wg sync.WaitGroup
+	ask := func(question func(context.Context)) {
+		wg.Go(func() {
+			call, cancel := context.WithTimeout(ctx, criCall)
+			defer cancel()
+			question(call)
+		})
+	}
+	ask(func(ctx context.Context) {
+		facts.problem = runtimeProblem(run.Status(ctx, &runtimeapi.StatusRequest{}))
+	})
+	ask(func(ctx context.Context) {
+		config, err := run.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+		if err == nil && config.Linux != nil {
+			facts.driver = strings.ToLower(config.Linux.CgroupDriver.String())
+		}
+	})
+	ask(func(ctx context.Context) {
+		list, err := image.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+		facts.imagesErr = err
+		for _, i := range list.GetImages() {
+			facts.images = append(facts.images, i.RepoTags...)
+		}
+	})
+	ask(func(ctx context.Context) {
+		facts.imageFSError = wait.For(ctx, "the runtime's image file system", settle, 100*time.Millisecond, func(ctx context.Context) (err error) {
+			facts.imageFS, facts.imageFSSize, err = m.imageFilesystem(ctx, image)
+			return err
+		})
+	})
+	wg.Wait()
+}
+
+// runtimeProblem is the reason that the runtime gives for not being ready. Its network is not ready before the join; that has its own check.
+func runtimeProblem(answer *runtimeapi.StatusResponse, err error) string {
+	if err != nil {
+		return "it does not tell its status: " + status.Convert(err).Message()
+	}
+	for _, condition := range answer.GetStatus().GetConditions() {
+		if condition.Type == runtimeapi.RuntimeReady && !condition.Status {
+			return cmp.Or(strings.TrimSpace(condition.Reason+" "+condition.Message), "it says that it is not ready")
+		}
+	}
+	return ""
+}
+
+// imageFilesystem returns where the runtime keeps images and the size of that file system; an error when either is nothing.
+func (m Machine) imageFilesystem(ctx context.Context, client runtimeapi.ImageServiceClient) (string, uint64, error) {
+	info, err := client.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if err != nil {
+		return "", 0, errors.New(status.Convert(err).Message())
+	}
+	for _, fs := range info.ImageFilesystems {
+		mountpoint := fs.GetFsId().GetMountpoint()
+		if mountpoint == "" {
+			continue
+		}
+		s, err := m.Space(m.Path(mountpoint))
+		if err != nil {
+			return mountpoint, 0, err
+		}
+		if s.Bytes == 0 {
+			return mountpoint, 0, fmt.Errorf("%s has capacity 0", mountpoint)
+		}
+		return mountpoint, s.Bytes, nil
+	}
+	return "", 0, errors.New("it knows no image file system")
+}

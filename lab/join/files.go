@@ -1,0 +1,86 @@
+package join
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// set writes a kernel's file, which must exist.
+func (m Machine) set(file, value string) error {
+	f, err := os.OpenFile(m.Path(file), os.O_WRONLY|os.O_TRUNC, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value + "\n")
+	return errors.Join(err, f.Close())
+}
+
+// addLines makes sure that a file of ours has the lines.
+func (m Machine) addLines(file string, lines []string) error {
+	text, err := m.Read(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	have := strings.Split(strings.TrimSpace(text), "\n")
+	for _, line := range lines {
+		if !slices.Contains(have, line) {
+			text += line + "\n"
+		}
+	}
+	if err := os.MkdirAll(m.Path(path.Dir(file)), 0o755); err != nil {
+		return err
+	}
+	return writeWhole(m.Path(file), text, 0o644)
+}
+
+// saved is the ending of a file's old content.
+const saved = ".k8slab-saved"
+
+// replace changes a file's content and keeps the first old one beside it. A link is refused: its target may serve others.
+func (m Machine) replace(file, text string) error {
+	info, err := os.Lstat(m.Path(file))
+	if err != nil {
+		return err
+	}
+	if !info.Mode().IsRegular() {
+		return refuse(file+" is not a plain file", "change it by hand")
+	}
+	old, err := m.Read(file)
+	if err != nil {
+		return err
+	}
+	if !m.Exists(file + saved) {
+		if err := writeWhole(m.Path(file+saved), old, info.Mode().Perm()); err != nil {
+			return err
+		}
+	}
+	return writeWhole(m.Path(file), text, info.Mode().Perm())
+}
+
+// moveAside renames a file in its directory, to a name that nobody reads.
+func (m Machine) moveAside(file string) error {
+	to := file + saved
+	for i := 1; m.Exists(to); i++ {
+		to = fmt.Sprintf("%s%s-%d", file, saved, i)
+	}
+	return os.Rename(m.Path(file), m.Path(to))
+}
+
+// writeWhole writes a file so that a crash leaves the old one or the new one.
+func writeWhole(file, text string, mode os.FileMode) error {
+	temp, err := os.CreateTemp(filepath.Dir(file), ".k8slab-*")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = os.Remove(temp.Name()) }()
+	_, err = temp.WriteString(text)
+	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(temp.Name(), file)
+}

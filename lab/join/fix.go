@@ -1,0 +1,141 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/lab/event"
+)
+
+// fixLimit bounds one repair but containerd's, which knows its own: stopping kubelet may take it a while.
+const fixLimit = 60 * time.Second
+
+// refusal is a repair that would not be safe.
+type refusal struct{ why, hint string }
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(why, hint string) error { return &refusal{why: why, hint: hint} }
+
+// Fix repairs those of the checks that Preflight found fixable, one after another from cause to effect, and nothing else. Each repaired one
+// is checked again, and Fixed says what was done. One that would not be safe to repair, or did not help, becomes Blocked, with the command
+// for a person who knows better. report, if not nil, is told of each as it ends. The result has all checks, made again when
+// something was repaired, sorted as Preflight's.
+//
+// Every repair may be made again without harm, keeps the old content of a file that it changes (FILE.k8slab-saved), and looks at the machine
+// itself before it acts: the checks may be old.
+func Fix(ctx context.Context, m Machine, t Target, checks []Check, report func(Check)) []Check {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := slices.Clone(checks)
+	treated := map[string]Check{}
+	for _, pr := range probes(t) {
+		i := slices.IndexFunc(results, func(c Check) bool { return c.ID == pr.id && c.Result == Fixable })
+		if i < 0 || pr.fix == nil || ctx.Err() != nil {
+			continue
+		}
+		results[i] = repair(ctx, m, t, pr, results[i])
+		treated[pr.id] = results[i]
+		if report != nil {
+			report(results[i])
+		}
+	}
+	if len(treated) > 0 && ctx.Err() == nil {
+		results = recheck(ctx, m, t, treated)
+	}
+	rank(results)
+	return results
+}
+
+// recheck makes all checks again after the repairs, because some could not be made before, and keeps what the repairs said.
+func recheck(ctx context.Context, m Machine, t Target, treated map[string]Check) []Check {
+	now := Preflight(ctx, m, t, nil)
+	for i, c := range now {
+		was, ok := treated[c.ID]
+		switch {
+		case !ok:
+		case c.Result == Fixable: // not repaired, and the reason is known
+			now[i] = was
+		default:
+			now[i].Fixed = was.Fixed
+		}
+	}
+	return now
+}
+
+// repair fixes what one check found, and checks again with fresh eyes.
+func repair(ctx context.Context, m Machine, t Target, pr probe, found Check) Check {
+	start := m.Now()
+	now := newPreflight(ctx, m, t).one(ctx, pr)
+	if now.Result == OK { // another repair, or time, has healed it
+		now.Fixed = "nothing: it is well again"
+		return now
+	}
+	limit, cancel := context.WithTimeoutCause(ctx, fixLimit+containerdBudget(), errors.New("the repair took too long"))
+	defer cancel()
+	did, err := pr.fix(limit, newPreflight(ctx, m, t))
+	if err != nil {
+		return unrepaired(found, err, m.Now().Sub(start))
+	}
+	after := newPreflight(ctx, m, t).one(ctx, pr)
+	after.Fixed, after.Elapsed = event.Redact(did), m.Now().Sub(start)
+	if after.Result == Fixable {
+		after.Result = Blocked
+		after.Evidence += "; the repair did not help"
+	}
+	return after
+}
+
+func unrepaired(found Check, err error, elapsed time.Duration) Check {
+	found.Result, found.Elapsed = Blocked, elapsed
+	if r, refused := errors.AsType[*refusal](err); refused {
+		found.Hint = event.Redact(r.hint)
+		found.Evidence += "; not repaired: " + event.Redact(r.why)
+		return found
+	}
+	found.Evidence += "; the repair failed: " + event.Redact(err.Error())
+	return found
+}
+
+func fixSwap(ctx context.Context, p *preflight) (string, error) {
+	if p.m.Container() {
+		return "", refuse("a container cannot turn its host's swap off", "on the host of this container: swapoff -a")
+	}
+	if _, err := p.m.Run(ctx, "swapoff", "--all"); err != nil {
+		return "", err
+	}
+	text, err := p.m.Read("/etc/fstab")
+	if errors.Is(err, os.ErrNotExist) {
+		return "turned swap off", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	without, changed := disableSwapLines(text)
+	if !changed {
+		return "turned swap off", nil
+	}
+	if err := p.m.replace("/etc/fstab", without); err != nil {
+		return "", err
+	}
+	return "turned swap off, and commented it out of /etc/fstab", nil
+}
+
+// disableSwapLines puts a comment mark before each line of fstab whose type is swap, and leaves the others as they are.
+func disableSwapLines(fstab string) (string, bool) {
+	var out strings.Builder
+	changed := false
+	for line := range strings.Lines(fstab) {
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && !strings.HasPrefix(fields[0], "#") && fields[2] == "swap" {
+			line = "# off for kubelet: " + line
+			changed = true
+		}
+		out.WriteString(line)
+	}
+	return out.String(), changed
+}

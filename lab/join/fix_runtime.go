@@ -1,0 +1,103 @@
+package join
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8slab/lab/wait"
+)
+
+// restartWaits are the longest times between two starts of containerd: 5, 10, ... 30 s. An answer ends a wait at once.
+var restartWaits = []time.Duration{5 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second, 25 * time.Second, 30 * time.Second}
+
+func containerdBudget() time.Duration {
+	sum := time.Duration(0)
+	for _, w := range restartWaits {
+		sum += w
+	}
+	return sum
+}
+
+// fixCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
+// goes on, and what it keeps of them in /run is theirs.
+func fixCRI(ctx context.Context, p *preflight) (string, error) {
+	u, err := p.units(ctx)
+	switch {
+	case err != nil:
+		return "", err
+	case u.containerd.absent():
+		return "", refuse("containerd is not installed", "install containerd")
+	case p.t.CRISocket != "" && socketPath(p.t.CRISocket) != containerdSocket:
+		return "", refuse("the runtime is not containerd", "restart it and read its journal")
+	}
+	var did []string
+	if u.containerd.masked() {
+		if err := p.m.unmask(ctx, u.containerd, "containerd.service"); err != nil {
+			return "", err
+		}
+		did = append(did, "unmasked containerd")
+	}
+	changed, err := p.m.enableCRIPlugin()
+	if err != nil {
+		return "", err
+	}
+	if changed {
+		did = append(did, "took cri out of disabled_plugins in "+containerdConfig)
+	}
+	if _, err := p.m.Run(ctx, "systemctl", "enable", "containerd.service"); err != nil {
+		return "", err
+	}
+	starts, err := p.restarts(ctx, p.criServes)
+	if err != nil {
+		return "", err
+	}
+	did = append(did, fmt.Sprintf("restarted containerd (%d)", starts))
+	return strings.Join(did, ", "), nil
+}
+
+func (m Machine) enableCRIPlugin() (bool, error) {
+	text, err := m.Read(containerdConfig)
+	if err != nil {
+		return false, nil // containerd's defaults enable it
+	}
+	enabled, changed := enableCRI(text)
+	if !changed {
+		return false, nil
+	}
+	return true, m.replace(containerdConfig, enabled)
+}
+
+// restarts starts containerd anew, each time waiting longer for it to serve, and says how often.
+func (p *preflight) restarts(ctx context.Context, serves func(context.Context) error) (int, error) {
+	var last error
+	for i, limit := range restartWaits {
+		// A unit that failed too often is not started again before this.
+		_, _ = p.m.Run(ctx, "systemctl", "reset-failed", "containerd.service")
+		_, started := p.m.Run(ctx, "systemctl", "restart", "containerd.service")
+		last = wait.For(ctx, "containerd to serve CRI", limit, 100*time.Millisecond, serves)
+		if last == nil {
+			return i + 1, nil
+		}
+		if ctx.Err() != nil {
+			return i + 1, context.Cause(ctx)
+		}
+		last = cmp.Or(started, last) // why it did not even start says more
+	}
+	return len(restartWaits), refuse(fmt.Sprintf("containerd was restarted %d times: %v", len(restartWaits), last), "journalctl -u containerd; containerd config dump")
+}
+
+// criServes is what a wait for containerd asks.
+func (p *preflight) criServes(ctx context.Context) error {
+	facts, err := p.m.talkCRI(ctx, containerdSocket)
+	switch {
+	case err != nil:
+		return err
+	case facts.problem != "":
+		return errors.New(facts.problem)
+	}
+	return facts.imageFSError
+}

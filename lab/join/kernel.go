@@ -1,0 +1,197 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/lab/symptom"
+)
+
+// kernelModules are what a node's network and containers need, and what shows that the kernel has it, loaded or built in.
+var kernelModules = []struct {
+	name   string
+	proof  []string // any of these paths
+	needed bool     // without it the join fails, or no pod gets a network; otherwise it depends on the network add-on
+}{
+	{"overlay", []string{"/sys/module/overlay"}, true},
+	{"br_netfilter", []string{"/sys/module/br_netfilter", "/proc/sys/net/bridge/bridge-nf-call-iptables"}, true}, // flannel refuses to start without
+	{"vxlan", []string{"/sys/module/vxlan"}, false},
+}
+
+func checkModules(_ context.Context, p *preflight) Check {
+	var loadable, hopeless, unneeded []string
+	for _, module := range kernelModules {
+		switch {
+		case slices.ContainsFunc(module.proof, p.m.Exists) || p.m.builtIn(module.name):
+		case p.m.loadable(module.name):
+			loadable = append(loadable, module.name)
+		case module.needed:
+			hopeless = append(hopeless, module.name)
+		default:
+			unneeded = append(unneeded, module.name)
+		}
+	}
+	switch {
+	case len(hopeless) > 0:
+		return p.unlessContainer(blocked(symptom.KernelPrereqMissing, "install the kernel's modules package (linux-modules-extra or the like), or another kernel",
+			"this kernel (%s) has no module %s", p.m.Line("/proc/sys/kernel/osrelease"), strings.Join(hopeless, ", ")))
+	case len(loadable) > 0:
+		return p.unlessContainer(fixable(symptom.KernelPrereqMissing, "modprobe -a "+strings.Join(loadable, " ")+", and list them in /etc/modules-load.d",
+			"not loaded: %s", strings.Join(loadable, ", ")))
+	case len(unneeded) > 0:
+		return warn(symptom.KernelPrereqMissing, "flannel's default backend needs it", "this kernel has no module %s", strings.Join(unneeded, ", "))
+	}
+	return ok("loaded or built in")
+}
+
+func (m Machine) modulesDir() string { return "/lib/modules/" + m.Line("/proc/sys/kernel/osrelease") }
+
+// builtIn looks into the kernel's list of what was compiled into it: such a module shows in /sys/module only if it has parameters.
+func (m Machine) builtIn(module string) bool {
+	return listsModule(m.Line(m.modulesDir()+"/modules.builtin"), module) || module == "overlay" && m.hasFilesystem("overlay")
+}
+
+func (m Machine) loadable(module string) bool {
+	return listsModule(m.Line(m.modulesDir()+"/modules.dep"), module)
+}
+
+// listsModule looks for kernel/net/bridge/br_netfilter.ko[.xz][: dependencies]; names in files may have dashes for underscores.
+func listsModule(list, module string) bool {
+	for line := range strings.Lines(list) {
+		path, _, _ := strings.Cut(strings.TrimSpace(line), ":")
+		name := path[strings.LastIndexByte(path, '/')+1:]
+		name, _, isModule := strings.Cut(name, ".ko")
+		if isModule && strings.ReplaceAll(name, "-", "_") == module {
+			return true
+		}
+	}
+	return false
+}
+
+func (m Machine) hasFilesystem(name string) bool {
+	for line := range strings.Lines(m.Line("/proc/filesystems")) {
+		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
+			return true
+		}
+	}
+	return false
+}
+
+// kernelSettings must be "1". kubeadm checks the first; flannel and kube-proxy need the others where the kernel has them.
+var kernelSettings = []string{"net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"}
+
+func sysctlPath(name string) string { return "/proc/sys/" + strings.ReplaceAll(name, ".", "/") }
+
+func checkSysctls(_ context.Context, p *preflight) Check {
+	wrong := p.m.wrongSysctls()
+	if len(wrong) == 0 {
+		return ok("forwarding is on")
+	}
+	return fixable(symptom.KernelPrereqMissing, "sysctl -w "+strings.Join(wrong, "=1 ")+"=1, and write them to /etc/sysctl.d", "not 1: %s", strings.Join(wrong, ", "))
+}
+
+// wrongSysctls leaves out those of a module that is not there, which has a check of its own.
+func (m Machine) wrongSysctls() []string {
+	var wrong []string
+	for _, name := range kernelSettings {
+		path := sysctlPath(name)
+		if m.Exists(path) && m.Line(path) != "1" {
+			wrong = append(wrong, name)
+		}
+	}
+	return wrong
+}
+
+// cgroupControllers are what kubelet needs to limit pods.
+var cgroupControllers = []string{"cpu", "cpuset", "memory", "pids"}
+
+func checkCgroups(ctx context.Context, p *preflight) Check {
+	hint := "enable them on the kernel command line (cgroup_enable=memory), or delegate them to this machine"
+	if !p.m.Exists("/sys/fs/cgroup/cgroup.controllers") {
+		if missing := missingFrom(cgroupControllers, v1Controllers(p.m.Line("/proc/cgroups"))); len(missing) > 0 {
+			return blocked(symptom.CgroupControllerMissing, hint, "cgroup v1 without %s", strings.Join(missing, ", "))
+		}
+		return p.judgeV1(ctx)
+	}
+	if missing := missingFrom(cgroupControllers, strings.Fields(p.m.Line("/sys/fs/cgroup/cgroup.controllers"))); len(missing) > 0 {
+		return blocked(symptom.CgroupControllerMissing, hint, "cgroup v2 without %s", strings.Join(missing, ", "))
+	}
+	return ok("v2")
+}
+
+// judgeV1 knows that kubelet refuses cgroup v1 by default from 1.35 on (failCgroupV1).
+func (p *preflight) judgeV1(ctx context.Context) Check {
+	found, err := p.versions(ctx)
+	if err == nil && found.kubelet.minor > 0 && found.kubelet.minor < 35 {
+		return ok("v1, which kubelet %s accepts", found.kubelet)
+	}
+	hint := "boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false in the cluster's kubelet-config"
+	config, err := p.kubeletConfig(ctx)
+	switch {
+	case err != nil:
+		return warn(symptom.CgroupV1Unsupported, hint, "v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false (%v)", err)
+	case config.FailCgroupV1 == nil || *config.FailCgroupV1:
+		return blocked(symptom.CgroupV1Unsupported, hint, "v1, which the cluster's kubelet configuration refuses")
+	}
+	return ok("v1, which the cluster's kubelet configuration allows")
+}
+
+// v1Controllers reads /proc/cgroups: name, hierarchy, number of groups, enabled.
+func v1Controllers(text string) []string {
+	var names []string
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) == 4 && !strings.HasPrefix(line, "#") && fields[3] == "1" {
+			names = append(names, fields[0])
+		}
+	}
+	return names
+}
+
+func missingFrom(needed, found []string) []string {
+	return slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return slices.Contains(found, name) })
+}
+
+// missingModules are what a repair can load.
+func (m Machine) missingModules() []string {
+	var names []string
+	for _, module := range kernelModules {
+		if !slices.ContainsFunc(module.proof, m.Exists) && !m.builtIn(module.name) && m.loadable(module.name) {
+			names = append(names, module.name)
+		}
+	}
+	return names
+}
+
+func fixModules(ctx context.Context, p *preflight) (string, error) {
+	if p.m.Container() {
+		return "", refuse("a container cannot load kernel modules", "load them on its host")
+	}
+	names := p.m.missingModules()
+	if err := p.m.addLines("/etc/modules-load.d/k8slab.conf", names); err != nil {
+		return "", err
+	}
+	if _, err := p.m.Run(ctx, append([]string{"modprobe", "--all"}, names...)...); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("loaded %s, now and at boot", strings.Join(names, ", ")), nil
+}
+
+func fixSysctls(_ context.Context, p *preflight) (string, error) {
+	wrong := p.m.wrongSysctls()
+	lines := make([]string, 0, len(wrong))
+	for _, name := range wrong {
+		lines = append(lines, name+" = 1")
+	}
+	// First what lasts: a setting that the next boot loses would hide that it could not be written.
+	if err := p.m.addLines("/etc/sysctl.d/99-k8slab.conf", lines); err != nil {
+		return "", err
+	}
+	for _, name := range wrong {
+		if err := p.m.set(sysctlPath(name), "1"); err != nil {
+			return "", err
+		}
+	}
+	return fmt.Sprintf("set %s to 1, now and at boot", strings.Join(wrong, ", ")), nil
+}

@@ -1,0 +1,111 @@
+package join
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8slab/lab/event"
+	"k8slab/lab/wait"
+)
+
+const (
+	// localPoll is how often a server of this machine is asked whether it is there.
+	localPoll = 300 * time.Millisecond
+	// localTimeout bounds one such question.
+	localTimeout = 2 * time.Second
+)
+
+// restartKubelet restarts kubelet once, when the API server of this machine answers for the first time. On a control plane kubelet starts
+// before the API server that it talks to, and has backed off to many seconds by then; started again it gets its certificate, its services
+// and its pods at once, 8 to 15 s sooner.
+func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.Step) {
+	err := wait.For(ctx, "the local API server", readyLimit, localPoll, func(ctx context.Context) error {
+		return e.Machine.localHealth(ctx, port, "/livez")
+	})
+	if err != nil {
+		return // kubeadm, or the validation, says what is wrong with it
+	}
+	step.Progress("the local API server answers: restarting kubelet, which would ask it again only seconds later")
+	if _, err := e.Machine.Run(ctx, "systemctl", "restart", "kubelet.service"); err != nil && ctx.Err() == nil {
+		step.Progress("restart kubelet: %v", err)
+	}
+}
+
+// localHealth asks a control plane's component on this machine. Nothing is sent that a stranger on loopback must not have, so its
+// certificate, which is not for 127.0.0.1, need not be verified.
+func (m Machine) localHealth(ctx context.Context, port, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	defer cancel()
+	url := "https://127.0.0.1:" + port + path
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	client := &http.Client{Transport: &http.Transport{
+		DialContext:       m.Dial,
+		TLSClientConfig:   &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12},
+		DisableKeepAlives: true,
+	}}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answers %s", url, resp.Status)
+	}
+	return nil
+}
+
+// kubeletState is what the machine tells of kubelet.
+type kubeletState struct {
+	Active     string `json:"active"` // systemd's ActiveState: active, inactive, failed, activating, …
+	PID        string `json:"-"`
+	Standalone bool   `json:"standalone"` // it runs without --kubeconfig: it serves no cluster
+	Masked     bool   `json:"masked,omitempty"`
+}
+
+// kubelet reads it from systemd's answer and the flags of the running process. Standalone is decided by the flag alone (kubelet's server.go).
+func (m Machine) kubelet(u unit) kubeletState {
+	s := kubeletState{Active: u["ActiveState"], PID: u["MainPID"], Masked: u.masked()}
+	if s.Active != "active" || s.PID == "" || s.PID == "0" {
+		return s
+	}
+	line, err := m.Read("/proc/" + s.PID + "/cmdline")
+	s.Standalone = err == nil && line != "" && flagValue(strings.Split(line, "\x00"), "kubeconfig") == ""
+	return s
+}
+
+// flagValue is the last value that the words of a command give to a flag.
+func flagValue(words []string, name string) (value string) {
+	for i, word := range words {
+		flag, dashed := strings.CutPrefix(word, "-")
+		if !dashed {
+			continue
+		}
+		key, v, given := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
+		switch {
+		case key != name:
+		case given:
+			value = v
+		case i+1 < len(words):
+			value = words[i+1]
+		}
+	}
+	return value
+}
+
+const stateProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,Result,ExecMainStatus"
+
+// systemd asks for the state of units in one call, by name.
+func (m Machine) systemd(ctx context.Context, names ...string) (map[string]unit, error) {
+	out, err := m.Run(ctx, append([]string{"systemctl", "show", "--property=" + stateProperties}, names...)...)
+	if err != nil {
+		return nil, fmt.Errorf("ask systemd: %w", err)
+	}
+	return parseUnits(out), nil
+}

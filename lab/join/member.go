@@ -1,0 +1,220 @@
+package join
+
+import (
+	"cmp"
+	"context"
+	"crypto/x509"
+	"encoding/pem"
+	"net"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+// member is a machine that should be in a cluster.
+type member struct {
+	m    Machine
+	t    Target
+	name string // the Node's
+}
+
+func newMember(m Machine, t Target) *member {
+	return &member{m: m, t: t, name: cmp.Or(t.Name, m.nodeName(), strings.ToLower(m.Hostname()))}
+}
+
+// nodeName is the Node's name in kubelet's client certificate, "" without one.
+func (m Machine) nodeName() string {
+	text, err := m.Read("/var/lib/kubelet/pki/kubelet-client-current.pem")
+	if err != nil {
+		return ""
+	}
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return ""
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
+			return strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
+		}
+	}
+}
+
+// controlPlane tells whether the machine runs an API server.
+func (m Machine) controlPlane() bool { return m.Exists(apiManifest) }
+
+func (w *member) checks() []memberCheck {
+	checks := []memberCheck{{id: checkKubelet, ask: w.askKubelet}, {id: checkCluster, ask: w.askCluster}}
+	if w.t.Endpoint != "" {
+		checks = append(checks, memberCheck{id: checkRole, ask: w.askRole})
+	}
+	if w.t.ControlPlane || w.m.controlPlane() {
+		if w.m.Exists(etcdManifest) { // an external etcd is its owner's to check
+			checks = append(checks, memberCheck{id: checkEtcd, ask: w.askEtcd})
+		}
+		checks = append(checks,
+			memberCheck{id: checkAPI, ask: w.askComponent(w.m.securePort(), "/livez", symptom.ControlPlaneCrashloop)},
+			memberCheck{id: checkController, ask: w.askComponent("10257", "/healthz", symptom.ControllerManagerFailing)},
+			memberCheck{id: checkScheduler, ask: w.askComponent("10259", "/healthz", symptom.ControlPlaneCrashloop)})
+	}
+	return append(checks, memberCheck{id: checkNode, ask: w.askNode, watch: w.watchNode})
+}
+
+func (w *member) askKubelet(ctx context.Context) Check {
+	states, err := w.m.systemd(ctx, "kubelet.service")
+	if err != nil {
+		return blocked(symptom.KubeletNotRunning, "systemctl status kubelet", "%v", err)
+	}
+	switch k := w.m.kubelet(states["kubelet.service"]); {
+	case k.Masked:
+		return blocked(symptom.KubeletNotRunning, "systemctl unmask --now kubelet", "kubelet.service is masked")
+	case k.Active != "active":
+		return blocked(symptom.KubeletNotRunning, "journalctl -u kubelet -n 100", "kubelet.service is %s", cmp.Or(k.Active, "absent"))
+	case k.Standalone:
+		return blocked(symptom.KubeletStandalone, "systemctl cat kubelet: kubeadm's drop-in 10-kubeadm.conf passes --kubeconfig",
+			"kubelet runs standalone: its process has no --kubeconfig, so it serves no cluster")
+	}
+	return ok("active, with a kubeconfig")
+}
+
+// askCluster compares the CA, not the server: a control plane's kubelet talks to its own API server.
+func (w *member) askCluster(context.Context) Check {
+	text, err := w.m.Read(kubeletConf)
+	if err != nil {
+		return blocked(symptom.TLSBootstrapTimeout, "journalctl -u kubelet -n 100", "kubelet has no kubeconfig of a cluster: %v", err)
+	}
+	if len(w.t.CACertHashes) == 0 {
+		return ok("kubelet has the kubeconfig of a cluster")
+	}
+	hash, err := kube.CACertHash([]byte(text))
+	if err != nil {
+		return blocked("", "labnode reset, then join again", "%s: %v", kubeletConf, err)
+	}
+	if !slices.ContainsFunc(w.t.CACertHashes, func(pin string) bool { return strings.EqualFold(pin, hash) }) {
+		return blocked(symptom.LeftoverState, "labnode reset takes it out of that cluster; then join again",
+			"this machine is a member of another cluster: its CA is %s", hash)
+	}
+	return ok("kubelet has the kubeconfig of this cluster")
+}
+
+func (w *member) askRole(context.Context) Check {
+	is, want := "worker", "worker"
+	if w.m.controlPlane() {
+		is = "control plane"
+	}
+	if w.t.ControlPlane {
+		want = "control plane"
+	}
+	if is != want {
+		return blocked(symptom.LeftoverState, "labnode reset takes it out of the cluster; then join again", "it is a %s and was to become a %s", is, want)
+	}
+	return ok("%s", is)
+}
+
+func (w *member) kube() (*kube.Client, error) {
+	text, err := w.m.Read(kubeletConf)
+	if err != nil {
+		return nil, err
+	}
+	return kube.New([]byte(text), w.m.Dial, nil)
+}
+
+func (w *member) askNode(ctx context.Context) Check {
+	client, err := w.kube()
+	if err != nil {
+		return blocked("", "journalctl -u kubelet -n 100", "%v", err)
+	}
+	defer client.Close()
+	node, err := client.Node(ctx, w.name)
+	if err != nil {
+		return blocked(symptom.APIServerUnreachable, "journalctl -u kubelet -n 100", "%v", err)
+	}
+	return w.judgeNode(node)
+}
+
+func (w *member) watchNode(ctx context.Context, see func(Check) bool) error {
+	client, err := w.kube()
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return client.WatchNode(ctx, w.name, func(n *kube.Node) bool { return see(w.judgeNode(n)) })
+}
+
+func (w *member) judgeNode(n *kube.Node) Check {
+	if n == nil {
+		return blocked("", "systemctl restart kubelet: a running one never registers again", "the cluster has no Node %s", w.name)
+	}
+	if id := w.m.Line("/etc/machine-id"); n.MachineID != id {
+		return blocked(symptom.NodeNameExists, "kubectl describe node "+w.name, "Node %s is another machine's: its machine-id is %s, this one's is %s", w.name, n.MachineID, id)
+	}
+	if !n.Ready {
+		cause := symptom.ID("")
+		if strings.Contains(n.Reason, "NetworkPluginNotReady") || strings.Contains(n.Reason, "cni") {
+			cause = symptom.CNINotInitialized
+		}
+		return blocked(cause, "kubectl describe node "+w.name, "Node %s is not Ready: %s", w.name, n.Reason)
+	}
+	return ok("Node %s is this machine's and Ready", w.name)
+}
+
+// askEtcd asks the local member, which answers for a list of members only as a voter in a cluster with a quorum.
+func (w *member) askEtcd(ctx context.Context) Check {
+	client, err := w.m.etcdClient(localEtcd)
+	if err != nil {
+		return blocked("", "ls -l /etc/kubernetes/pki/etcd", "%v", err)
+	}
+	defer client.Close()
+	members, err := client.Members(ctx)
+	if err != nil {
+		return blocked(symptom.EtcdUnreachable, "crictl ps -a --name etcd", "%v", err)
+	}
+	return w.judgeEtcd(members)
+}
+
+func (w *member) judgeEtcd(members []etcd.Member) Check {
+	i := slices.IndexFunc(members, func(m etcd.Member) bool { return m.Name == w.name })
+	switch {
+	case i < 0:
+		return blocked(symptom.EtcdMemberMismatch, "labnode reset, then join again", "the etcd cluster has no member %s", w.name)
+	case members[i].Learner:
+		return blocked(symptom.EtcdLearnerNotInSync, "it must catch up and be promoted", "etcd member %s is a learner", members[i])
+	}
+	return ok("etcd member %s is a started voter", members[i])
+}
+
+// etcdClient has the rights of the machine's own etcd certificate.
+func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
+	cfg := etcd.Config{Endpoints: endpoints, Dial: m.Dial}
+	for file, into := range map[string]*[]byte{"ca.crt": &cfg.CA, "server.crt": &cfg.Cert, "server.key": &cfg.Key} {
+		text, err := m.Read(pkiDir + "/etcd/" + file)
+		if err != nil {
+			return nil, err
+		}
+		*into = []byte(text)
+	}
+	return etcd.New(cfg)
+}
+
+func (w *member) askComponent(port, path string, cause symptom.ID) func(context.Context) Check {
+	return func(ctx context.Context) Check {
+		if err := w.m.localHealth(ctx, port, path); err != nil {
+			return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
+		}
+		return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
+	}
+}
+
+var securePortFlag = regexp.MustCompile(`--secure-port=(\d+)`)
+
+// securePort is where the machine's API server listens, by its manifest.
+func (m Machine) securePort() string {
+	text, _ := m.Read(apiManifest)
+	if found := securePortFlag.FindStringSubmatch(text); found != nil {
+		return found[1]
+	}
+	return defaultAPIPort
+}

@@ -1,0 +1,90 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// RunRequest makes the attempts of the request that Start left, within the unit: it takes the request into memory, writes each event to the
+// series' file, and at the end the Outcome, whatever it is. Its error means that there is no Outcome. e needs no Events and no Node.
+func RunRequest(ctx context.Context, e Engine) error {
+	m := e.Machine
+	var r Request
+	err := m.readJSON(requestFile, &r)
+	if err = errors.Join(err, remove(m.Path(requestFile))); err != nil {
+		return err
+	}
+	job, err := r.job()
+	if err != nil {
+		return err
+	}
+	events, err := event.File(m.Path(eventsFile))
+	if err != nil {
+		return err
+	}
+	e.Events, e.Node = event.NewStream(events), r.Node
+	s := &series{engine: &e, request: r, job: job, login: Login{Host: r.Login, Run: command.Run}}
+	s.login.BeforeDelete = s.reset
+	o := s.run(ctx)
+	return errors.Join(e.Events.Close(), m.writeJSON(outcomeFile, o))
+}
+
+func (r Request) job() (*Job, error) {
+	config, target, err := ReadConfiguration([]byte(r.Config), Environment{})
+	if err != nil {
+		return nil, err
+	}
+	target.Peers, target.Known = r.Peers, r.Known
+	return &Job{Config: config, Target: target, Node: r.Node, Ready: r.Ready, MemberRemoved: r.MemberRemoved}, nil
+}
+
+// series is the attempts of one request.
+type series struct {
+	engine  *Engine
+	request Request
+	job     *Job
+	login   Login
+}
+
+func (s *series) run(ctx context.Context) Outcome {
+	policy := s.request.Policy
+	policy.Jitter = rand.Float64
+	o, err := Loop(ctx, policy, s.attempt, s.repair)
+	if !o.Joined && err != nil && o.Evidence == "" {
+		o.Evidence = event.Redact(err.Error())
+	}
+	return o
+}
+
+func (s *series) attempt(ctx context.Context, number int) (Outcome, error) {
+	before := max(s.request.First, 1) - 1
+	s.job.Number, s.job.Of = before+number, before+max(s.request.Policy.Attempts, 1)
+	o := s.engine.Attempt(ctx, s.job)
+	if s.job.Number == 1 {
+		return o, s.engine.Machine.writeJSON(firstFile, o)
+	}
+	return o, nil
+}
+
+// repair does between two attempts what this machine, and the login if there is one, can do.
+func (s *series) repair(ctx context.Context, failed Outcome) (bool, error) {
+	action := Remedy(failed.Symptom)
+	step := s.engine.Events.Start(s.engine.Node, "repair", 0)
+	step.Progress("%s: %s", failed.cause(), action)
+	again, err := s.login.Repair(ctx, s.job, failed, s.engine.Machine.Line("/etc/machine-id"))
+	if err != nil {
+		return again, step.End(err)
+	}
+	step.EndWith(fmt.Sprintf("another attempt: %t", again))
+	return again, nil
+}
+
+func (s *series) reset(ctx context.Context) error {
+	_, err := Reset(ctx, s.engine.Machine, ResetOptions{MemberRemoved: s.job.MemberRemoved, CRISocket: s.job.Target.CRISocket})
+	return err
+}

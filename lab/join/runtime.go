@@ -1,0 +1,161 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8slab/lab/symptom"
+)
+
+func checkCRI(ctx context.Context, p *preflight) Check {
+	facts, err := p.cri(ctx)
+	if failure, ok := errors.AsType[*criError](err); ok {
+		return failure.check
+	}
+	if err != nil {
+		return unmade(err)
+	}
+	if facts.problem != "" {
+		return p.runtimeUnready(facts)
+	}
+	return ok("%s answers on %s", facts.version, facts.socket)
+}
+
+// runtimeUnready is a runtime that speaks CRI and says that it cannot run containers.
+func (p *preflight) runtimeUnready(facts criFacts) Check {
+	hint := "systemctl restart containerd; journalctl -u containerd"
+	if facts.socket != containerdSocket {
+		return blocked(symptom.RuntimeSocketMissing, "read the runtime's journal", "%s: %s", facts.version, facts.problem)
+	}
+	return fixable(symptom.RuntimeSocketMissing, hint, "%s: %s", facts.version, facts.problem)
+}
+
+func checkImageFilesystem(ctx context.Context, p *preflight) Check {
+	facts, err := p.cri(ctx)
+	if err != nil {
+		return unmade(errRuntime)
+	}
+	if facts.imageFSError != nil {
+		hint := "systemctl restart containerd; df -h /var/lib/containerd"
+		if facts.socket != containerdSocket {
+			return blocked(symptom.ImageFilesystemZero, "restart the container runtime", "%v", facts.imageFSError)
+		}
+		return fixable(symptom.ImageFilesystemZero, hint, "%v", facts.imageFSError)
+	}
+	return ok("%s on %s", size(facts.imageFSSize), facts.imageFS)
+}
+
+var errRuntime = errors.New("the container runtime does not answer")
+
+// checkRuntimeVersion warns of a runtime that cannot tell its cgroup driver: kubelet stops guessing it in 1.38 (KEP 4033).
+func checkRuntimeVersion(ctx context.Context, p *preflight) Check {
+	facts, err := p.cri(ctx)
+	if err != nil {
+		return unmade(errRuntime)
+	}
+	if facts.driver == "" {
+		return warn(symptom.RuntimeVersionUnsupported, "install containerd 2.2 or newer",
+			"%s does not offer RuntimeConfig, which kubelet needs from 1.38 on", facts.version)
+	}
+	return ok("%s", facts.version)
+}
+
+// checkCgroupDriver compares the runtime's cgroup driver with kubelet's. kubelet 1.31 and newer takes over what the runtime tells
+// (KubeletCgroupDriverFromCRI), so that the two can differ only beside a runtime that does not tell, or an older kubelet.
+func checkCgroupDriver(ctx context.Context, p *preflight) Check {
+	facts, err := p.cri(ctx)
+	if err != nil {
+		return unmade(errRuntime)
+	}
+	follows := facts.driver != ""
+	if found, err := p.versions(ctx); err == nil && found.kubelet.minor < 31 {
+		follows = false
+	}
+	driver := facts.driver
+	if driver == "" && facts.socket == containerdSocket {
+		text, _ := p.m.Read(containerdConfig)
+		driver = configuredDriver(text)
+	}
+	if driver == "" {
+		return unmade(fmt.Errorf("%s does not tell its cgroup driver", facts.version))
+	}
+	if follows {
+		if driver == "cgroupfs" {
+			return warn(symptom.CgroupDriverMismatch, "set SystemdCgroup = true in "+containerdConfig+"; systemctl restart containerd",
+				"the runtime uses cgroupfs beside systemd, and kubelet will follow it: two writers of one tree")
+		}
+		return ok("%s, and kubelet follows the runtime", driver)
+	}
+	return p.compareDrivers(ctx, driver)
+}
+
+func (p *preflight) compareDrivers(ctx context.Context, driver string) Check {
+	config, err := p.kubeletConfig(ctx)
+	if err != nil {
+		return unmade(fmt.Errorf("kubelet's cgroup driver is not known (the runtime's is %s): %w", driver, err))
+	}
+	kubelet := config.CgroupDriver
+	if kubelet == "" {
+		kubelet = "cgroupfs" // kubelet's default; kubeadm writes systemd
+	}
+	if kubelet == driver {
+		return ok("%s, both", driver)
+	}
+	return blocked(symptom.CgroupDriverMismatch, "set SystemdCgroup = true in "+containerdConfig+" (cgroupDriver: systemd in kubelet-config); systemctl restart containerd",
+		"kubelet will use %s and the runtime uses %s", kubelet, driver)
+}
+
+const containerdConfig = "/etc/containerd/config.toml"
+
+var (
+	systemdCgroup   = regexp.MustCompile(`(?m)^\s*SystemdCgroup\s*=\s*true\b`)
+	sandboxImage    = regexp.MustCompile(`(?m)^\s*(?:sandbox_image|sandbox)\s*=\s*["']([^"']+)["']`)
+	disabledPlugins = regexp.MustCompile(`(?ms)^([ \t]*disabled_plugins\s*=\s*\[)(.*?)(\])`)
+	quotedEntry     = regexp.MustCompile(`["']([^"']*)["']`)
+	criEntry        = regexp.MustCompile(`["'](?:cri|io\.containerd\.grpc\.v1\.cri|io\.containerd\.cri\.v1\.(?:runtime|images))["'][ \t]*,?[ \t]*`)
+	trailingComma   = regexp.MustCompile(`,\s*$`)
+)
+
+// configuredDriver is what containerd's configuration says for its runtimes; cgroupfs is its default.
+func configuredDriver(config string) string {
+	if systemdCgroup.MatchString(config) {
+		return "systemd"
+	}
+	return "cgroupfs"
+}
+
+// configuredSandbox is the pause image that containerd's configuration names, "" for its default.
+func configuredSandbox(config string) string {
+	if m := sandboxImage.FindStringSubmatch(config); m != nil {
+		return m[1]
+	}
+	return ""
+}
+
+// enableCRI takes the CRI plugins out of containerd's disabled_plugins and leaves every other byte as it is.
+func enableCRI(config string) (string, bool) {
+	// A table of that name further down is not the list.
+	head, tail := config, ""
+	if table := regexp.MustCompile(`(?m)^\s*\[`).FindStringIndex(config); table != nil {
+		head, tail = config[:table[0]], config[table[0]:]
+	}
+	changed := false
+	head = disabledPlugins.ReplaceAllStringFunc(head, func(list string) string {
+		parts := disabledPlugins.FindStringSubmatch(list)
+		entries := criEntry.ReplaceAllString(parts[2], "")
+		if entries == parts[2] {
+			return list
+		}
+		changed = true
+		if !quotedEntry.MatchString(entries) {
+			entries = strings.TrimRight(entries, " \t")
+		} else if !strings.Contains(parts[2], "\n") {
+			entries = trailingComma.ReplaceAllString(entries, "")
+		}
+		return parts[1] + entries + parts[3]
+	})
+	return head + tail, changed
+}

@@ -1,0 +1,153 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8slab/lab/command"
+)
+
+// unit is what systemd knows of one of its units: properties of `systemctl show`, by name.
+type unit map[string]string
+
+func (u unit) active() bool { return u["ActiveState"] == "active" }
+func (u unit) absent() bool { return u["LoadState"] == "not-found" || u["LoadState"] == "" }
+func (u unit) masked() bool {
+	return u["LoadState"] == "masked" || strings.HasPrefix(u["UnitFileState"], "masked")
+}
+
+// state is how people read it.
+func (u unit) state() string {
+	if u.absent() {
+		return "not installed"
+	}
+	if u.masked() {
+		return "masked, " + u["ActiveState"]
+	}
+	return u["ActiveState"] + " (" + u["SubState"] + ")"
+}
+
+// units are those that a node is about.
+type units struct{ kubelet, containerd unit }
+
+const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload"
+
+func (p *preflight) findUnits(ctx context.Context) (units, error) {
+	out, err := p.m.Run(ctx, "systemctl", "show", "kubelet.service", "containerd.service", "--property="+unitProperties)
+	if err != nil {
+		return units{}, fmt.Errorf("systemd does not answer: %s", said(err))
+	}
+	byName := parseUnits(out)
+	return units{kubelet: byName["kubelet.service"], containerd: byName["containerd.service"]}, nil
+}
+
+// said is the last line that a failed program printed, or its error when it said nothing.
+func said(err error) string {
+	failure, ok := errors.AsType[*command.Error](err)
+	if !ok || strings.TrimSpace(failure.Output) == "" {
+		return err.Error()
+	}
+	lines := strings.Split(strings.TrimSpace(failure.Output), "\n")
+	return lines[len(lines)-1]
+}
+
+// parseUnits reads the KEY=VALUE blocks of `systemctl show`, one a unit, with empty lines between. A key that comes again (a list) is
+// joined by spaces.
+func parseUnits(out string) map[string]unit {
+	found := map[string]unit{}
+	for block := range strings.SplitSeq(out, "\n\n") {
+		u := unit{}
+		for line := range strings.Lines(block) {
+			key, value, ok := strings.Cut(strings.TrimRight(line, "\n"), "=")
+			if old := u[key]; ok && old != "" {
+				value = old + " " + value
+			}
+			if ok {
+				u[key] = value
+			}
+		}
+		if u["Id"] != "" {
+			found[u["Id"]] = u
+		}
+	}
+	return found
+}
+
+// environment is what the unit's processes get: its own settings, and on top those of its environment files, as systemd applies them.
+func (m Machine) environment(u unit) map[string]string {
+	env := map[string]string{}
+	for _, entry := range splitQuoted(u["Environment"]) {
+		if key, value, ok := strings.Cut(entry, "="); ok {
+			env[key] = value
+		}
+	}
+	// "/etc/default/kubelet (ignore_errors=yes) /var/lib/..."
+	for _, path := range strings.Fields(u["EnvironmentFiles"]) {
+		if strings.HasPrefix(path, "/") {
+			text, _ := m.Read(path)
+			maps.Copy(env, parseEnvironment(text))
+		}
+	}
+	return env
+}
+
+// parseEnvironment reads KEY=VALUE lines with optional quotes around the value, and comments.
+func parseEnvironment(text string) map[string]string {
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
+		if key, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+			env[strings.TrimSpace(key)] = unquote(strings.TrimSpace(value))
+		}
+	}
+	return env
+}
+
+func unquote(s string) string {
+	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
+		return s[1 : len(s)-1]
+	}
+	return s
+}
+
+// splitQuoted splits at spaces outside of double quotes, in which systemctl shows an entry that has spaces: "A=b c" D=e.
+func splitQuoted(s string) []string {
+	var words []string
+	var word strings.Builder
+	quoted, escaped := false, false
+	flush := func() {
+		if word.Len() > 0 {
+			words = append(words, word.String())
+			word.Reset()
+		}
+	}
+	for _, r := range s {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == '"':
+			quoted = !quoted
+		case r == ' ' && !quoted:
+			flush()
+		default:
+			word.WriteRune(r)
+		}
+	}
+	flush()
+	return words
+}
+
+// journal returns the last lines of a unit's log, "" when there is none.
+func (m Machine) journal(ctx context.Context, name string, lines int) string {
+	out, err := m.Run(ctx, "journalctl", "--unit="+name, "--no-pager", "--quiet", "--output=cat", fmt.Sprintf("--lines=%d", lines))
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(out)
+}

@@ -1,0 +1,135 @@
+package join
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// What the engine keeps on a machine. Secrets are only below runDir, which is memory; what stays is redacted. All files are 0600.
+const (
+	runDir        = "/run/k8slab"
+	requestFile   = runDir + "/join.json"    // removed as soon as the unit has read it
+	kubeadmConfig = runDir + "/kubeadm.yaml" // removed when kubeadm has ended
+	startLock     = runDir + "/join.lock"
+
+	stateDir    = "/var/lib/k8slab/join"
+	eventsFile  = stateDir + "/events.jsonl" // of the series of attempts, one event a line
+	outcomeFile = stateDir + "/outcome.json" // of the series, when it has ended
+	firstFile   = stateDir + "/first.json"   // of the series' first attempt, whatever later ones say
+	kubeadmLog  = stateDir + "/kubeadm.log"  // all that kubeadm said in the series
+
+	// joinedMark says that kubeadm finished here: only then is the machine a member.
+	joinedMark = "/var/lib/k8slab/joined"
+)
+
+const (
+	kubeletConf   = "/etc/kubernetes/kubelet.conf"
+	bootstrapConf = "/etc/kubernetes/bootstrap-kubelet.conf"
+	kubeletConfig = "/var/lib/kubelet/config.yaml"
+	etcdManifest  = manifestsDir + "/etcd.yaml"
+	apiManifest   = manifestsDir + "/kube-apiserver.yaml"
+	clusterCA     = pkiDir + "/ca.crt"
+)
+
+// writePrivate writes a file that only root can read, whole or not at all, and on the disk when it returns.
+func (m Machine) writePrivate(file string, data []byte) error {
+	path := m.Path(file)
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", file, err), remove(f.Name()))
+	}
+	return syncDir(dir)
+}
+
+func (m Machine) writeJSON(file string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
+	}
+	return m.writePrivate(file, append(data, '\n'))
+}
+
+func (m Machine) readJSON(file string, v any) error {
+	data, err := os.ReadFile(m.Path(file))
+	if err == nil {
+		err = json.Unmarshal(data, v)
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", file, err)
+	}
+	return nil
+}
+
+func syncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// remove removes a file; one that is absent is fine.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// sweepSecrets removes what holds secrets and should be gone: an attempt that was killed leaves it.
+func (m Machine) sweepSecrets() error {
+	return errors.Join(remove(m.Path(kubeadmConfig)), remove(m.Path(requestFile)))
+}
+
+// beginSeries forgets the series of attempts before.
+func (m Machine) beginSeries() error {
+	var errs []error
+	for _, file := range []string{eventsFile, outcomeFile, firstFile, kubeadmLog} {
+		errs = append(errs, remove(m.Path(file)))
+	}
+	return errors.Join(errs...)
+}
+
+// markJoined says for good that kubeadm finished.
+func (m Machine) markJoined() error { return m.writePrivate(joinedMark, nil) }
+
+// dirty tells whether something of an init or a join is on the machine: what kubeadm's preflight would refuse. Certificates alone are
+// leftovers only where the join does not bring them along.
+func (m Machine) dirty(t Target) bool {
+	if !t.ControlPlane && m.Exists(clusterCA) {
+		return true
+	}
+	for _, file := range []string{kubeletConf, bootstrapConf, "/etc/kubernetes/admin.conf", etcdData} {
+		if m.Exists(file) {
+			return true
+		}
+	}
+	return len(m.manifests()) > 0
+}
+
+// manifests are the static pods of the machine.
+func (m Machine) manifests() []string {
+	var found []string
+	for _, name := range m.List(manifestsDir) {
+		if filepath.Ext(name) == ".yaml" && name[0] != '.' {
+			found = append(found, name)
+		}
+	}
+	return found
+}
