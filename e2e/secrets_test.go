@@ -116,11 +116,11 @@ func (l *lab) runQuietly(ctx context.Context, args ...string) []byte {
 	return []byte(r.stdout.String())
 }
 
-// files searches the lab's state and run logs. Keys belong into ssh/, seeds/ and the kubeconfig, and a machine's disk is the machine's.
+// files searches the lab's state and run logs. Keys belong into ssh/, seeds/, snapshots/ and the kubeconfig, and a machine's disk is the machine's.
 func (s *scanner) files(l *lab) []string {
 	GinkgoHelper()
 	var found []string
-	skipped := regexp.MustCompile(`^(ssh|seeds|machines|kubeconfig[^/]*)(/|$)`)
+	skipped := regexp.MustCompile(`^(ssh|seeds|machines|snapshots|kubeconfig[^/]*)(/|$)`)
 	for _, root := range []string{l.dir(), filepath.Join(suite.home, "k8slab", ".logs", l.name)} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			rel, _ := filepath.Rel(root, path)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
@@ -20,7 +21,7 @@ const tokenTTL = 30 * time.Minute
 // forming is the making of a cluster out of booted machines.
 type forming struct {
 	lab            *Lab
-	facts          map[string]facts
+	facts          map[string]join.Facts
 	view           *view
 	certificateKey string // "" until a control plane has to join
 	mu             sync.Mutex
@@ -50,6 +51,9 @@ func (c *forming) initialise(ctx context.Context) error {
 	if c.view, err = l.openView(ctx, joined[0], joined); err != nil {
 		return err
 	}
+	if err := c.dropStale(ctx); err != nil {
+		return err
+	}
 	step := l.events.Start("", "API server", c.stabilize())
 	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), l.pace(), c.view.kube.Ready)
 	if err != nil {
@@ -72,11 +76,16 @@ func (c *forming) joinBudget() time.Duration {
 // finishRunning waits for a kubeadm that an earlier, killed run left at work. Whether it succeeded, the node's facts then say.
 func (c *forming) finishRunning(ctx context.Context) error {
 	return together(c.lab.cluster.Members(), func(n config.Node) error {
-		if !c.fact(n).running() {
+		if !c.fact(n).Running() {
 			return nil
 		}
 		step := c.lab.events.Start(n.Name, "kubeadm of an earlier run", c.joinBudget())
-		err := c.lab.awaitKubeadm(ctx, n.Name, c.joinBudget(), step)
+		var err error
+		if c.fact(n).JoinRunning() {
+			_, err = c.lab.followJoin(ctx, n.Name, c.joinBudget(), step)
+		} else {
+			err = c.lab.awaitInit(ctx, n.Name, c.joinBudget(), step)
+		}
 		if err != nil && ctx.Err() == nil { // its failure is repaired like any other
 			step.EndWith(err.Error())
 			err = nil
@@ -85,26 +94,34 @@ func (c *forming) finishRunning(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		f, err := readFacts(ctx, c.lab.nodes[n.Name])
-		c.setFact(n, f)
-		return err
+		return c.look(ctx, n)
 	})
 }
 
-func (c *forming) fact(n config.Node) facts {
+// look reads the node's facts anew.
+func (c *forming) look(ctx context.Context, n config.Node) error {
+	f, err := readFacts(ctx, c.lab.nodes[n.Name])
+	if err == nil {
+		c.setFact(n, f)
+	}
+	return err
+}
+
+func (c *forming) fact(n config.Node) join.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.facts[n.Name]
 }
 
-func (c *forming) setFact(n config.Node, f facts) {
+func (c *forming) setFact(n config.Node, f join.Facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.facts[n.Name] = f
 }
 
+// joinedControlPlanes are those on which kubeadm finished. The first of them speaks for the cluster.
 func (c *forming) joinedControlPlanes() []config.Node {
-	return slices.DeleteFunc(c.lab.cluster.ControlPlanes(), func(n config.Node) bool { return !c.fact(n).Joined })
+	return c.lab.restoredFirst(slices.DeleteFunc(c.lab.cluster.ControlPlanes(), func(n config.Node) bool { return !c.fact(n).Joined }))
 }
 
 func (c *forming) kubeadmInit(ctx context.Context, n config.Node) error {
@@ -121,12 +138,10 @@ func (c *forming) kubeadmInit(ctx context.Context, n config.Node) error {
 	if c.certificateKey, err = newCertificateKey(); err != nil {
 		return step.End(err)
 	}
-	if err := l.runKubeadm(ctx, n.Name, "init", l.initDocuments(n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
+	if err := l.runInit(ctx, n.Name, l.initDocuments(n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
-	f, err := readFacts(ctx, l.nodes[n.Name])
-	c.setFact(n, f)
-	return step.End(err)
+	return step.End(c.look(ctx, n))
 }
 
 // addons deploys the pod network and the probe, unless the cluster has them as they should be.

@@ -13,6 +13,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
+	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
 )
@@ -43,24 +44,24 @@ func TestOwnsPeer(t *testing.T) {
 
 func TestIsMember(t *testing.T) {
 	l := newLab(t, three)
-	reference := facts{Joined: true, CA: "ca", Machine: "m1"}
+	reference := join.Facts{Joined: true, CA: "ca", MachineID: "m1"}
 	known := []kube.Node{{Name: "cp1", MachineID: "m1"}, {Name: "w1", MachineID: "m4"}}
 	tests := []struct {
 		name  string
-		fact  facts
+		fact  join.Facts
 		nodes []kube.Node
 		want  bool
 	}{
-		{"member", facts{Joined: true, CA: "ca", Machine: "m4"}, known, true},
-		{"new machine", facts{Machine: "m4"}, known, false},
-		{"interrupted join", facts{Dirty: true, CA: "ca", Machine: "m4"}, known, false},
-		{"of another cluster", facts{Joined: true, CA: "other", Machine: "m4"}, known, false},
-		{"the Node is another machine's", facts{Joined: true, CA: "ca", Machine: "m5"}, known, false},
-		{"its Node was deleted", facts{Joined: true, CA: "ca", Machine: "m4"}, known[:1], false},
+		{"member", join.Facts{Joined: true, CA: "ca", MachineID: "m4"}, known, true},
+		{"new machine", join.Facts{MachineID: "m4"}, known, false},
+		{"interrupted join", join.Facts{Dirty: true, CA: "ca", MachineID: "m4"}, known, false},
+		{"of another cluster", join.Facts{Joined: true, CA: "other", MachineID: "m4"}, known, false},
+		{"the Node is another machine's", join.Facts{Joined: true, CA: "ca", MachineID: "m5"}, known, false},
+		{"its Node was deleted", join.Facts{Joined: true, CA: "ca", MachineID: "m4"}, known[:1], false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &forming{lab: l, facts: map[string]facts{"cp1": reference, "w1": tt.fact}}
+			c := &forming{lab: l, facts: map[string]join.Facts{"cp1": reference, "w1": tt.fact}}
 			if got := c.isMember(nodeOf(t, l, "w1"), tt.nodes); got != tt.want {
 				t.Errorf("got %v", got)
 			}
@@ -70,7 +71,7 @@ func TestIsMember(t *testing.T) {
 
 func TestJoinedControlPlanes(t *testing.T) {
 	l := newLab(t, three)
-	c := &forming{lab: l, facts: map[string]facts{"cp3": {Joined: true}, "w1": {Joined: true}, "cp1": {Dirty: true}}}
+	c := &forming{lab: l, facts: map[string]join.Facts{"cp3": {Joined: true}, "w1": {Joined: true}, "cp1": {Dirty: true}}}
 	if got := c.joinedControlPlanes(); len(got) != 1 || got[0].Name != "cp3" {
 		t.Errorf("got %v", got)
 	}

@@ -12,64 +12,25 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
+	"k8slab/lab/join"
 	"k8slab/lab/node"
 	"k8slab/lab/wait"
 )
 
-// kubeadm runs in a unit of its own, so that a lost connection or a killed labctl does not kill a join between adding an etcd learner and
-// promoting it (that is what leaves a stale learner). A later run finds the unit and waits for it.
+// kubeadm init runs in a unit of its own, so that a lost connection or a killed labctl does not kill it. A later run finds the unit and
+// waits for it. Joins are the business of labnode, in the node.
 const (
-	kubeadmUnit   = "k8slab-kubeadm.service"
+	kubeadmUnit   = join.InitUnit
 	kubeadmConfig = "/run/k8slab/kubeadm.yaml"
 	kubeadmLog    = "/var/log/k8slab-kubeadm.log"
 	kubeadmScript = "/usr/lib/k8slab/kubeadm"
 	followScript  = "/usr/lib/k8slab/follow"
-	resetScript   = "/usr/lib/k8slab/reset"
-	factsScript   = "/usr/lib/k8slab/facts"
+	labnode       = "/usr/bin/labnode"
 )
 
-// facts are what a node says about itself.
-type facts struct {
-	Joined  bool   // kubeadm finished here
-	Dirty   bool   // something of an init or join is here
-	CA      string // SHA-256 of the cluster CA that it joined
-	Kubeadm string // state of kubeadm's unit
-	Machine string // machine-id
-}
-
-func readFacts(ctx context.Context, n *node.Node) (facts, error) {
-	out, err := n.Read(ctx, factsScript)
-	if err != nil {
-		return facts{}, err
-	}
-	return parseFacts(out), nil
-}
-
-func parseFacts(out string) facts {
-	f := facts{}
-	for _, line := range strings.Split(out, "\n") {
-		key, value, _ := strings.Cut(line, "=")
-		switch key {
-		case "joined":
-			f.Joined = true
-		case "dirty":
-			f.Dirty = true
-		case "ca":
-			f.CA = value
-		case "kubeadm":
-			f.Kubeadm = value
-		case "machine":
-			f.Machine = value
-		}
-	}
-	return f
-}
-
-func (f facts) running() bool { return f.Kubeadm == "active" || f.Kubeadm == "activating" }
-
-// runKubeadm runs `kubeadm init` or `join` on the node (the verbs of kubeadmScript) with the configuration and waits for its end. When the budget runs out kubeadm is
-// left alone: its own timeouts, all shorter, end it.
-func (l *Lab) runKubeadm(ctx context.Context, name, verb string, documents []any, budget time.Duration, step *event.Step) error {
+// runInit runs `kubeadm init` on the node with the configuration and waits for its end. When the budget runs out kubeadm is left alone: its
+// own timeouts, all shorter, end it.
+func (l *Lab) runInit(ctx context.Context, name string, documents []any, budget time.Duration, step *event.Step) error {
 	n := l.nodes[name]
 	text, err := marshalDocuments(documents)
 	if err != nil {
@@ -82,16 +43,16 @@ func (l *Lab) runKubeadm(ctx context.Context, name, verb string, documents []any
 		"systemd-run", "--quiet", "--collect", "--no-block", "--unit", kubeadmUnit, "--service-type=oneshot",
 		"--property=RemainAfterExit=no", "--property=UMask=0077",
 		"--property=StandardOutput=truncate:" + kubeadmLog, "--property=StandardError=append:" + kubeadmLog,
-		kubeadmScript, verb,
+		kubeadmScript,
 	}})
 	if err != nil {
 		return err
 	}
-	return l.awaitKubeadm(ctx, name, budget, step)
+	return l.awaitInit(ctx, name, budget, step)
 }
 
-// awaitKubeadm waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
-func (l *Lab) awaitKubeadm(ctx context.Context, name string, budget time.Duration, step *event.Step) error {
+// awaitInit waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
+func (l *Lab) awaitInit(ctx context.Context, name string, budget time.Duration, step *event.Step) error {
 	n := l.nodes[name]
 	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
 		// Ends with the unit; a connection lost meanwhile is made anew by the next round.
@@ -103,7 +64,7 @@ func (l *Lab) awaitKubeadm(ctx context.Context, name string, budget time.Duratio
 		if err != nil {
 			return err
 		}
-		if f.running() {
+		if f.Running() {
 			return errors.New("it is still running")
 		}
 		if !f.Joined {
@@ -144,11 +105,6 @@ func (p phases) Write(b []byte) (int, error) {
 		}
 	}
 	return len(b), nil
-}
-
-// reset undoes whatever kubeadm did on the node.
-func (l *Lab) reset(ctx context.Context, name string) error {
-	return l.nodes[name].Run(ctx, node.Command{Argv: []string{resetScript}})
 }
 
 type object = map[string]any

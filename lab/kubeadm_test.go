@@ -127,29 +127,6 @@ func TestNewCertificateKey(t *testing.T) {
 	}
 }
 
-func TestParseFacts(t *testing.T) {
-	tests := []struct {
-		name, out string
-		want      facts
-		running   bool
-	}{
-		{"new", "kubeadm=inactive\nmachine=m1\n", facts{Kubeadm: "inactive", Machine: "m1"}, false},
-		{"member", "joined=yes\ndirty=yes\nca=abc\nkubeadm=inactive\nmachine=m1\n", facts{true, true, "abc", "inactive", "m1"}, false},
-		{"at work", "dirty=yes\nkubeadm=activating\nmachine=m1", facts{Dirty: true, Kubeadm: "activating", Machine: "m1"}, true},
-		{"active", "kubeadm=active\n", facts{Kubeadm: "active"}, true},
-		{"failed", "dirty=yes\nkubeadm=failed\n", facts{Dirty: true, Kubeadm: "failed"}, false},
-		{"a later version says more", "disk=full\nnot joined\n\nmachine=a=b\n", facts{Machine: "a=b"}, false},
-		{"nothing", "", facts{}, false},
-	}
-	for _, tt := range tests {
-		t.Run(tt.name, func(t *testing.T) {
-			if got := parseFacts(tt.out); got != tt.want || got.running() != tt.running {
-				t.Errorf("got %+v, running %v, want %+v", got, got.running(), tt.want)
-			}
-		})
-	}
-}
-
 func TestCause(t *testing.T) {
 	tests := []struct{ name, out, want string }{
 		{"error execution phase", "[init] x\n[kubelet-start] y\nerror execution phase kubelet-start: z\nTo see the stack trace\n",

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -84,12 +85,21 @@ func (s state) write(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
+	return replaceFile(path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// replaceFile writes a file as a whole, readable by the user alone: whoever looks sees the old one or the new one. When fill fails the old
+// one stays.
+func replaceFile(path string, fill func(io.Writer) error) error {
 	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600
 	if err != nil {
 		return err
 	}
 	defer func() { _ = os.Remove(tmp.Name()) }()
-	_, err = tmp.Write(data)
+	err = fill(tmp)
 	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
 		return err
 	}
@@ -121,14 +131,13 @@ func (e *LockedError) Error() string {
 
 // lock takes the lab for this process, which frees it by ending, however it ends.
 func lock(name, purpose string) (release func(), err error) {
-	root, err := StateDir()
+	path, err := lockPath(name)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(root, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	path := filepath.Join(root, name+".lock")
 	l := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := l.TryLock()
 	if err != nil {
@@ -143,6 +152,29 @@ func lock(name, purpose string) (release func(), err error) {
 		return nil, err
 	}
 	return func() { _ = l.Close() }, nil
+}
+
+func lockPath(name string) (string, error) {
+	root, err := StateDir()
+	return filepath.Join(root, name+".lock"), err
+}
+
+// locked tells whether a process has the lab, for a look that neither takes it nor waits.
+func locked(name string) (bool, error) {
+	path, err := lockPath(name)
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	l := flock.New(path, flock.SetPermissions(0o600))
+	defer func() { _ = l.Close() }()
+	ok, err := l.TryRLock()
+	if err != nil {
+		return false, fmt.Errorf("look at the lock of lab %s: %w", name, err)
+	}
+	return !ok, nil
 }
 
 // ImagesInUse lists the image directories that labs of this user boot from.

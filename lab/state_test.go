@@ -153,12 +153,17 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var locked *LockedError
-	if _, err := lock("small", "labctl down"); !errors.As(err, &locked) {
+	var refused *LockedError
+	if _, err := lock("small", "labctl down"); !errors.As(err, &refused) {
 		t.Fatalf("got %v, want a LockedError", err)
 	}
-	if locked.Lab != "small" || !strings.HasPrefix(locked.Holder, "labctl up (process ") {
-		t.Errorf("got %+v, want the holder", *locked)
+	if refused.Lab != "small" || !strings.HasPrefix(refused.Holder, "labctl up (process ") {
+		t.Errorf("got %+v, want the holder", *refused)
+	}
+	for name, want := range map[string]bool{"small": true, "other": false} {
+		if got, err := locked(name); err != nil || got != want {
+			t.Errorf("%s is locked: %v, %v", name, got, err)
+		}
 	}
 	other, err := lock("other", "labctl up")
 	if err != nil {
@@ -169,6 +174,14 @@ func TestLock(t *testing.T) {
 	release, err = lock("small", "labctl down")
 	if err != nil {
 		t.Fatalf("after its release: %v", err)
+	}
+	release()
+	// A look must not keep the lab from anybody.
+	if got, err := locked("small"); err != nil || got {
+		t.Errorf("free, and locked: %v, %v", got, err)
+	}
+	if release, err = lock("small", "labctl up"); err != nil {
+		t.Fatalf("after a look: %v", err)
 	}
 	release()
 }

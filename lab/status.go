@@ -101,7 +101,7 @@ func (l *Lab) fill(ctx context.Context, v *view, s *Status) {
 // anyView opens the cluster through the first control plane that answers and has joined.
 func (l *Lab) anyView(ctx context.Context) (*view, error) {
 	var errs []error
-	cps := l.cluster.ControlPlanes()
+	cps := l.restoredFirst(l.cluster.ControlPlanes())
 	for _, n := range cps {
 		one, cancel := context.WithTimeoutCause(ctx, 4*time.Second, errors.New("no answer within 4s"))
 		v, err := l.openView(one, n, cps)

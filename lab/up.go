@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"k8slab/config"
@@ -201,7 +200,7 @@ func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
 // form makes a healthy cluster of the machines.
 func (l *Lab) form(ctx context.Context, until Stage) error {
 	facts, err := l.facts(ctx)
-	if err != nil {
+	if err != nil { // to make a cluster while one is silent could make a second
 		return err
 	}
 	c := &forming{lab: l, facts: facts}
@@ -219,20 +218,4 @@ func (l *Lab) form(ctx context.Context, until Stage) error {
 		return err
 	}
 	return c.retire(ctx)
-}
-
-// facts reads what every node is. All must answer: to make a cluster while one is silent could make a second.
-func (l *Lab) facts(ctx context.Context) (map[string]facts, error) {
-	members := l.cluster.Members()
-	all := make([]facts, len(members))
-	err := together(members, func(n config.Node) (err error) {
-		i := slices.IndexFunc(members, func(m config.Node) bool { return m.Name == n.Name })
-		all[i], err = readFacts(ctx, l.nodes[n.Name])
-		return err
-	})
-	byName := map[string]facts{}
-	for i, n := range members {
-		byName[n.Name] = all[i]
-	}
-	return byName, err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"sync"
 
 	"k8slab/config"
@@ -16,7 +17,8 @@ import (
 type view struct {
 	kube   *kube.Client
 	etcd   *etcd.Client
-	config []byte // admin.conf
+	from   config.Node // whose credentials these are
+	config []byte      // admin.conf
 }
 
 func (v *view) close() {
@@ -39,10 +41,13 @@ func (l *Lab) openView(ctx context.Context, from config.Node, controlPlanes []co
 			return nil, err
 		}
 	}
-	v := &view{config: []byte(contents[0])}
+	v := &view{from: from, config: []byte(contents[0])}
 	var err error
 	if v.kube, err = kube.New(v.config, l.dialCluster, l.mutated); err != nil {
 		return nil, err
+	}
+	if i := slices.IndexFunc(controlPlanes, l.isRestored); i >= 0 { // the others may still serve the cluster that was replaced
+		controlPlanes = controlPlanes[i : i+1]
 	}
 	endpoints := []string{}
 	for _, n := range controlPlanes {

@@ -55,6 +55,12 @@ func TestUsage(t *testing.T) {
 		{"too few", []string{"logs"}, "accepts 1 arg"},
 		{"no command for a node", []string{"ssh"}, "at least 1 arg"},
 		{"unknown step", []string{"up", "--until", "explode"}, "image, network"},
+		{"unknown command of etcd", []string{"etcd", "explode"}, "explode"},
+		{"no file", []string{"etcd", "snapshot", "save"}, "accepts 1 arg"},
+		{"restore out of nothing", []string{"etcd", "snapshot", "restore", "--node", "cp1"}, "FILE or --own-data"},
+		{"restore out of two", []string{"etcd", "snapshot", "restore", "a.db", "--own-data", "--node", "cp1"}, "FILE or --own-data"},
+		{"restore on no node", []string{"etcd", "snapshot", "restore", "a.db"}, "--node is required"},
+		{"restore out of nothing on no node", []string{"etcd", "snapshot", "restore"}, "--node is required: the control plane that gets the new cluster\ngive a snapshot's FILE"},
 		{"no duration", []string{"image", "prune", "--unused-for", "long"}, "long"},
 	}
 	for _, tt := range tests {
@@ -69,7 +75,7 @@ func TestUsage(t *testing.T) {
 
 func TestBrokenConfiguration(t *testing.T) {
 	alone(t)
-	for _, args := range [][]string{{"plan"}, {"status"}, {"plan", "-o", "json"}, {"kubeconfig"}, {"ssh", "cp1"}, {"image", "build"}, {"up"}, {"up", "--keep=false"}, {"down"}} {
+	for _, args := range [][]string{{"plan"}, {"status"}, {"plan", "-o", "json"}, {"kubeconfig"}, {"ssh", "cp1"}, {"image", "build"}, {"up"}, {"up", "--keep=false"}, {"down"}, {"etcd", "members"}, {"etcd", "snapshot", "restore", "x.db", "--node", "cp1"}, {"join-command"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, stdout, stderr := labctl(t, append([]string{"-c", broken}, args...)...)
 			lines := strings.Count(stderr, broken+":")
@@ -136,6 +142,8 @@ func TestNotUp(t *testing.T) {
 	alone(t)
 	for _, args := range [][]string{
 		{"ssh", "cp1", "--", "true"}, {"logs", "cp1"}, {"kubectl", "--", "get", "nodes"}, {"kubeconfig"}, {"kubeconfig", "--path"}, {"host", "exec", "--", "true"},
+		{"etcd", "members"}, {"etcd", "clean-learners"}, {"etcd", "clean-learners", "--dry-run", "-o", "json"}, {"etcd", "snapshot", "save", "x.db"},
+		{"etcd", "snapshot", "restore", "--own-data", "--node", "cp1"}, {"join-command"}, {"join-command", "--control-plane", "-o", "json"},
 	} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, stdout, stderr := labctl(t, append([]string{"-c", small}, args...)...)
@@ -206,6 +214,7 @@ func TestCompletion(t *testing.T) {
 	}{
 		{"nodes", []string{"-c", small, "ssh", ""}, "cp1\nw1\n"},
 		{"nodes for logs", []string{"-c", small, "logs", ""}, "cp1\nw1\n"},
+		{"control planes", []string{"-c", small, "etcd", "snapshot", "restore", "--node", ""}, "cp1\n"},
 		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\naddons\njoin\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
 		{"a broken configuration", []string{"-c", broken, "ssh", ""}, ""},

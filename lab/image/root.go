@@ -115,9 +115,26 @@ func writeOwnFiles(root, pauseImage string) error {
 		if err := os.MkdirAll(filepath.Dir(target), 0o755); err != nil {
 			return err
 		}
-		text := strings.ReplaceAll(string(data), "PAUSE_IMAGE", pauseImage)
-		return os.WriteFile(target, []byte(text), mode)
+		text := []byte(strings.ReplaceAll(string(data), "PAUSE_IMAGE", pauseImage))
+		if filepath.Dir(rel) == cniConfigs { // and where a node can take it from when somebody deleted it
+			if err := writeUnder(filepath.Join(root, pristineCNI), filepath.Base(rel), text); err != nil {
+				return err
+			}
+		}
+		return os.WriteFile(target, text, mode)
 	})
+}
+
+const (
+	cniConfigs  = "etc/cni/net.d"
+	pristineCNI = "usr/share/k8slab/cni" // lab/join looks for it there
+)
+
+func writeUnder(dir, name string, text []byte) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, name), text, 0o644)
 }
 
 func ownFilesHash() (string, error) {

@@ -1,0 +1,243 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/config"
+	"k8slab/lab"
+	"k8slab/lab/etcd"
+)
+
+func (a *app) etcdCommand() *cobra.Command {
+	help := func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd := &cobra.Command{Use: "etcd", Short: "Show and repair the membership of etcd, save and restore its data", Args: cobra.NoArgs, RunE: help}
+	snapshot := &cobra.Command{Use: "snapshot", Short: "Save etcd's data, or make a new cluster of it", Args: cobra.NoArgs, RunE: help}
+	snapshot.AddCommand(a.snapshotSaveCommand(), a.snapshotRestoreCommand())
+	cmd.AddCommand(a.etcdMembersCommand(), a.cleanLearnersCommand(), snapshot)
+	return cmd
+}
+
+func (a *app) etcdMembersCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "members",
+		Short: "Show etcd's members; exit 1 unless all are healthy voters",
+		Long: `Show etcd's members: who leads, votes or still learns, how far each has come, and what is wrong. While a learner catches up, how fast.
+Without a quorum it shows the members that one of them remembers. Exit status 1 unless every member is a healthy voter.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.lab()
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			s, err := l.EtcdMembers(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := a.print(s, func(w io.Writer) { printMembers(w, s) }); err != nil {
+				return err
+			}
+			if !s.Healthy {
+				return exitStatus(exitFailed)
+			}
+			return nil
+		},
+	}
+}
+
+func printMembers(w io.Writer, s lab.EtcdStatus) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tSTARTED\tHEALTHY\tRAFT INDEX\tSIZE\tALARMS\tPEER URL")
+	for _, m := range s.Members {
+		alarms := "none"
+		for i, alarm := range m.Alarms {
+			if i == 0 {
+				alarms = alarm
+				continue
+			}
+			alarms += "," + alarm
+		}
+		node := m.Node
+		if node == "" {
+			node = "unknown"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%.1f MiB\t%s\t%s\n", m.ID, node, m.Role, yesNo(m.Started), yesNo(m.Healthy),
+			m.RaftIndex, float64(m.DBSize)/(1<<20), alarms, m.PeerURL)
+	}
+	_ = t.Flush()
+	for _, m := range s.Members {
+		if m.Progress != "" {
+			_, _ = fmt.Fprintln(w, "learning:", m.Progress)
+		}
+	}
+	if s.Healthy {
+		_, _ = fmt.Fprintln(w, "healthy")
+		return
+	}
+	_, _ = fmt.Fprintln(w, "not healthy:")
+	for _, p := range s.Problems {
+		_, _ = fmt.Fprintln(w, "  "+p)
+	}
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (a *app) cleanLearnersCommand() *cobra.Command {
+	var dryRun bool
+	cmd := &cobra.Command{
+		Use:   "clean-learners",
+		Short: "Remove the etcd learners that a failed join left behind",
+		Long: `Remove the learners that no join will promote: etcd takes one at a time, so each blocks the next control plane. One by one, with the quorum
+projected before each removal. Voters are never touched, and a learner whose machine has a join at work, or cannot be asked, stays.
+Exit status 1 if a learner had to go and could not.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.lab()
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			verdicts, err := l.CleanLearners(cmd.Context(), dryRun)
+			if err != nil && len(verdicts) == 0 {
+				return err
+			}
+			if printErr := a.print(verdicts, func(w io.Writer) { printVerdicts(w, verdicts, dryRun) }); printErr != nil || err != nil {
+				return errors.Join(err, printErr)
+			}
+			for _, v := range verdicts {
+				if v.Action == etcd.Stop {
+					return exitStatus(exitFailed)
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	return cmd
+}
+
+func printVerdicts(w io.Writer, verdicts []lab.MemberVerdict, dryRun bool) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tACTION\tWHY")
+	for _, v := range verdicts {
+		role, node, action := "voter", v.Node, string(v.Action)
+		if v.Learner {
+			role = "learner"
+		}
+		if node == "" {
+			node = "unknown"
+		}
+		switch {
+		case v.Removed:
+			action = "removed"
+		case v.Action == etcd.Remove && dryRun:
+			action = "would remove"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.ID, node, role, action, v.Reason)
+	}
+	_ = t.Flush()
+}
+
+func (a *app) snapshotSaveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "save FILE",
+		Short: "Save etcd's data to a file that only you can read; it has every secret of the cluster",
+		Long: `Save a snapshot of etcd's data, with its checksum verified, from the voter that is furthest ahead. One that runs is enough; it takes no
+quorum. The file appears whole or not at all, and only its owner can read it: it has every secret of the cluster.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := a.lab()
+			if err != nil {
+				return err
+			}
+			defer l.Close()
+			s, err := l.SnapshotSave(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			return a.print(s, func(w io.Writer) {
+				_, _ = fmt.Fprintf(w, "%s: %d bytes from %s, %s\n", s.File, s.Size, s.Endpoint, s.Checksum)
+			})
+		},
+	}
+}
+
+func (a *app) snapshotRestoreCommand() *cobra.Command {
+	var r lab.Restore
+	var own bool
+	cmd := &cobra.Command{
+		Use:   "restore [FILE] --node NAME",
+		Short: "Make a new etcd cluster of one member, from a snapshot or from what the node has stored",
+		Long: `For an etcd that has lost its quorum for good: make a new cluster of one member on one control plane, out of a snapshot or, with --own-data,
+out of what that node's own etcd has stored. What was written since is lost.
+  labctl etcd snapshot restore before.db --node cp1
+  labctl etcd snapshot restore --own-data --node cp1
+
+API servers and etcd members of every control plane that answers are stopped first. The node's earlier data is moved aside on the node and kept.
+The other control planes have no part in the new cluster: run "labctl up" next, which resets them and joins them again.
+It is refused while etcd has a quorum, and while a machine that cannot be asked may be part of one. Interrupted, run it again.`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				r.File = args[0]
+			}
+			if err := checkRestore(r, own); err != nil {
+				return usageError{err}
+			}
+			return a.restore(cmd, r)
+		},
+	}
+	cmd.Flags().StringVar(&r.Node, "node", "", "the control `plane` that gets the new cluster (required)")
+	cmd.Flags().BoolVar(&own, "own-data", false, "from what the node's own etcd has stored")
+	cmd.Flags().BoolVar(&r.Force, "force", false, "also while etcd has a quorum: what was written since the snapshot is lost")
+	_ = cmd.RegisterFlagCompletionFunc("node", a.controlPlaneNames)
+	return cmd
+}
+
+// checkRestore returns everything that is wrong with the call at once.
+func checkRestore(r lab.Restore, own bool) error {
+	var errs []error
+	if r.Node == "" {
+		errs = append(errs, errors.New("--node is required: the control plane that gets the new cluster"))
+	}
+	if (r.File == "") != own {
+		errs = append(errs, errors.New("give a snapshot's FILE or --own-data, one of them"))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) restore(cmd *cobra.Command, r lab.Restore) error {
+	l, finish, log, err := a.watched("etcd-restore")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	err = l.SnapshotRestore(cmd.Context(), r)
+	if err := errors.Join(err, finish()); err != nil {
+		return fmt.Errorf("%w\nLog: %s", err, log)
+	}
+	return nil
+}
+
+// controlPlaneNames completes a control plane of cluster.yaml.
+func (a *app) controlPlaneNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	c, _, err := config.Load(a.file)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	var names []string
+	for _, n := range c.ControlPlanes() {
+		names = append(names, n.Name)
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,129 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+// The stories of joins that go wrong, on one lab: what stands in the way is made, the join names it, and what can be repaired is.
+var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+	var l *lab
+
+	BeforeAll(func(ctx SpecContext) {
+		l = newLab("e2e-join", 48, 3, 1)
+		DeferCleanup(l.down, NodeTimeout(2*time.Minute))
+		l.must(ctx, "up")
+	}, NodeTimeout(6*time.Minute))
+
+	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
+
+	It("leaves a healthy member as it is", func(ctx SpecContext) {
+		then := l.lives(ctx)
+		l.must(ctx, "join", "w1")
+		l.must(ctx, "join", "cp3")
+		Expect(l.lives(ctx)).To(Equal(then))
+	}, SpecTimeout(8*time.Minute)) // the bring-up counts as the first spec's
+
+	DescribeTable("names the cause, repairs it and is proven", func(ctx SpecContext, node, cause string, reset bool, inject func(context.Context, *lab)) {
+		if reset {
+			l.must(ctx, "reset", node)
+		}
+		inject(ctx, l)
+		said, r := l.join(ctx, node)
+		Expect(r.code).To(BeZero(), "join: %s", r)
+		Expect(said).To(ContainElement(ContainSubstring(cause)), "what the join said")
+		l.becomesHealthy(ctx)
+	},
+		Entry("containerd is stopped", SpecTimeout(2*time.Minute), "w1", "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
+			l.ssh(ctx, "w1", "systemctl", "stop", "containerd")
+		}),
+		Entry("containerd is masked", SpecTimeout(2*time.Minute), "w1", "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
+			l.ssh(ctx, "w1", "systemctl", "mask", "--now", "containerd")
+		}),
+		Entry("kubelet would run standalone", SpecTimeout(2*time.Minute), "w1", "kubelet-standalone", true, func(ctx context.Context, l *lab) {
+			l.ssh(ctx, "w1", "mkdir", "-p", "/etc/systemd/system/kubelet.service.d")
+			l.ssh(ctx, "w1", "ln", "-s", "/dev/null", "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
+			l.ssh(ctx, "w1", "systemctl", "daemon-reload")
+		}),
+		Entry("it was reset while its Node is Ready", SpecTimeout(2*time.Minute), "w1", "node-name-exists", false, func(ctx context.Context, l *lab) {
+			l.ssh(ctx, "w1", "labnode", "reset")
+		}),
+		Entry("a phantom learner has etcd's only place", SpecTimeout(2*time.Minute), "cp3", "etcd-too-many-learners", true, func(ctx context.Context, l *lab) {
+			l.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
+		}),
+	)
+
+	It("stops at once with the remedy when kubeadm is missing, and goes on when it is back", func(ctx SpecContext) {
+		l.must(ctx, "reset", "w1")
+		l.ssh(ctx, "w1", "mv", "/usr/bin/kubeadm", "/root/kubeadm")
+		said, r := l.join(ctx, "w1")
+		Expect(r.code).To(Equal(1), "join: %s", r)
+		Expect(said).To(ContainElement(ContainSubstring("kube-binaries-missing")))
+		Expect(r.stderr).To(ContainSubstring("next:"))
+		l.ssh(ctx, "w1", "mv", "/root/kubeadm", "/usr/bin/kubeadm")
+		l.must(ctx, "join", "w1")
+		l.becomesHealthy(ctx)
+	}, SpecTimeout(2*time.Minute))
+
+	It("never gave a pod an address of the placeholder, nor containerd a reason to miss its network", func(ctx SpecContext) {
+		l.must(ctx, "reset", "w1")
+		l.ssh(ctx, "w1", "sh", "-c", "rm -f /etc/cni/net.d/*")
+		l.ssh(ctx, "w1", "systemctl", "restart", "containerd")
+		l.must(ctx, "join", "w1")
+		l.becomesHealthy(ctx)
+		Expect(l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[*].status.podIP}")).NotTo(MatchRegexp(`\b198\.1[89]\.`))
+	}, SpecTimeout(2*time.Minute))
+
+	It("is repaired in place where the node is a member: the Node stays", func(ctx SpecContext) {
+		uid := l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")
+		l.ssh(ctx, "w1", "sh", "-c", "rm -f /etc/cni/net.d/*")
+		l.ssh(ctx, "w1", "systemctl", "stop", "kubelet")
+		Expect(l.run(ctx, "repair", "--dry-run").stderr).To(And(ContainSubstring("cni-not-initialized"), ContainSubstring("kubelet-not-running"), ContainSubstring("would")))
+		Expect(l.ssh(ctx, "w1", "ls", "/etc/cni/net.d")).To(BeEmpty(), "a dry run changed something")
+		l.must(ctx, "repair")
+		l.becomesHealthy(ctx)
+		Expect(l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")).To(Equal(uid))
+		Expect(l.run(ctx, "repair").stderr).To(ContainSubstring("nothing to repair"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("has its etcd's snapshot saved and its members shown", func(ctx SpecContext) {
+		Expect(l.must(ctx, "etcd", "members")).To(And(ContainSubstring("leader"), ContainSubstring("healthy")))
+		file := l.dir("saved.db")
+		l.must(ctx, "etcd", "snapshot", "save", file)
+		Expect(file).To(BeAnExistingFile())
+	}, SpecTimeout(2*time.Minute))
+})
+
+// join joins the node and returns the details of the events that it showed.
+func (l *lab) join(ctx context.Context, node string) (said []string, r result) {
+	GinkgoHelper()
+	r = l.run(ctx, "join", node, "-o", "json")
+	for line := range strings.Lines(r.stdout) {
+		said = append(said, parseEvent(line).Detail)
+	}
+	return said, r
+}
+
+// becomesHealthy waits for the pods of a node that has just joined: they come after it is Ready.
+func (l *lab) becomesHealthy(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(func() []string {
+		s, _ := l.status(ctx)
+		return s.Problems
+	}).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
+	l.expectHealthy(ctx)
+}
+
+// etcdctl runs etcdctl on the first control plane.
+func (l *lab) etcdctl(ctx context.Context, args ...string) {
+	GinkgoHelper()
+	const pki = "/etc/kubernetes/pki/etcd/"
+	l.ssh(ctx, "cp1", append([]string{"etcdctl", "--endpoints", "https://127.0.0.1:2379",
+		"--cacert", pki + "ca.crt", "--cert", pki + "peer.crt", "--key", pki + "peer.key"}, args...)...)
+}

@@ -1,0 +1,188 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// joining is one node's way into the cluster.
+type joining struct {
+	*forming
+	node config.Node
+	pin  string // of the cluster's CA
+	step *event.Step
+}
+
+// joinNode gets the node into the cluster: attempts in the node, and between them what needs the cluster's administrator. The cause that is
+// reported in the end is the first attempt's, because later ones fail at what the first left.
+func (c *forming) joinNode(ctx context.Context, n config.Node, pin string) error {
+	j := &joining{forming: c, node: n, pin: pin, step: c.lab.events.Start(n.Name, "join", c.joinBudget())}
+	o, err := join.Loop(ctx, c.joinPolicy(n.Role), j.attempt, j.repair)
+	if err != nil {
+		if o.Hint != "" {
+			err = fmt.Errorf("%w\nnext: %s", err, o.Hint)
+		}
+		return j.step.End(fmt.Errorf("%s: %w", n.Name, err))
+	}
+	return j.step.End(c.look(ctx, n))
+}
+
+func (c *forming) joinPolicy(role config.Role) join.Policy {
+	t := c.lab.cluster.Tuning
+	seconds := func(n int) time.Duration { return time.Duration(n) * time.Second }
+	p := join.Policy{
+		Attempts: t.CPJoinRetryAttempts, Sleep: seconds(t.CPJoinRetrySleepSeconds), MaxSleep: seconds(t.CPJoinRetryMaxSleepSeconds),
+		MaxTotal: seconds(t.CPJoinRetryMaxTotalSeconds), Jitter: rand.Float64,
+	}
+	if role == config.Worker {
+		p.Attempts = t.WorkerJoinRetryAttempts
+	}
+	return p
+}
+
+// attempt makes one attempt with a token of its own, which is deleted when the attempt has ended, however it ended.
+func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error) {
+	l := j.lab
+	o, err := j.clear(ctx)
+	if err != nil || o.Symptom != "" {
+		return j.said(o), err
+	}
+	key := ""
+	if j.node.Role == config.ControlPlane {
+		if err := j.stable(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+		if key, err = j.uploadedKey(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+		defer j.showLearner(ctx)()
+	}
+	token, err := l.signedToken(ctx, j.view, tokenMark+"join of "+j.node.Name)
+	if err != nil {
+		return join.Outcome{}, err
+	}
+	text, err := marshalDocuments(l.joinDocuments(j.node, token, j.pin, key))
+	if err == nil {
+		o, err = l.runJoin(ctx, j.node, text, number, j.joinBudget(), j.step)
+	}
+	// Deleted also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
+	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return j.said(o), errors.Join(err, j.view.kube.DeleteBootstrapToken(after, token))
+}
+
+// said announces the cause of a failed attempt.
+func (j *joining) said(o join.Outcome) join.Outcome {
+	if !o.Joined && o.Symptom != "" {
+		j.cause(o.Symptom, "%s", o.Evidence)
+	}
+	return o
+}
+
+// cause announces why a join does not go on as it is, as soon as it is known.
+func (j *joining) cause(id symptom.ID, format string, args ...any) {
+	j.step.Progress("cause: %s: %s", id, fmt.Sprintf(format, args...))
+}
+
+// repair does about a failed attempt's cause what the node itself could not. What is in the way in the cluster, the next attempt clears.
+func (j *joining) repair(ctx context.Context, failed join.Outcome) (bool, error) {
+	action := join.Remedy(failed.Symptom)
+	j.step.Progress("remedy: %s", action)
+	switch action {
+	case join.Stop:
+		return false, nil
+	case join.UploadCertificates:
+		j.forget()
+	}
+	return true, j.look(ctx, j.node)
+}
+
+// forget makes the next control plane's join upload the certificates again.
+func (c *forming) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.certificateKey = ""
+}
+
+// stable waits until another control plane may join: the API answers and every etcd member is a healthy voter. It shows what it waits for.
+func (j *joining) stable(ctx context.Context) error {
+	seen := ""
+	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.stabilize(), j.lab.pace(), func(ctx context.Context) error {
+		err := j.view.etcd.Healthy(ctx)
+		if err != nil && err.Error() != seen {
+			seen = err.Error()
+			j.step.Progress("waiting until every etcd member is a healthy voter: %s", seen)
+		}
+		return err
+	})
+}
+
+// learnerEvery is how often the learner's progress is looked at.
+const learnerEvery = 2 * time.Second
+
+// showLearner shows how far the learner is behind while it catches up; the function that it returns ends that.
+func (j *joining) showLearner(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(learnerEvery)
+		defer tick.Stop()
+		var before etcd.Sample
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			now, err := sample(ctx, j.view.etcd.Status)
+			if err != nil {
+				continue
+			}
+			for _, p := range etcd.Learners(before, now) {
+				j.step.Progress("etcd learner: %s", p)
+			}
+			before = now
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// uploadedKey is the key of the certificates that are in the cluster for a control plane to fetch: init's own, or a new upload's.
+func (c *forming) uploadedKey(ctx context.Context) (string, error) {
+	if c.certificateKey != "" {
+		return c.certificateKey, nil
+	}
+	key, err := c.lab.uploadCertificates(ctx, c.joinedControlPlanes()[0])
+	if err == nil {
+		c.certificateKey = key
+	}
+	return key, err
+}
+
+// claim is what the right to the Node's name is judged by.
+func (j *joining) claim(ctx context.Context, recorded kube.Node) (nameVerdict, error) {
+	joiner := machineIdentity{Machine: j.fact(j.node).MachineID}
+	machines, err := j.lab.machines.List(ctx)
+	if err != nil {
+		return nameVerdict{}, err
+	}
+	for _, m := range machines {
+		if m.Node == j.node.Name {
+			joiner.UUID = m.ID
+		}
+	}
+	c, err := j.lab.claimOf(ctx, j.view.kube, j.lab.machines, joiner, recorded)
+	return judgeName(c), err
+}

@@ -1,0 +1,141 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/join"
+	"k8slab/lab/node"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// clear removes what is in the way of the join: what an earlier life of the node left on the machine, in etcd and in the API, in this order,
+// because kubeadm's reset needs the Node. It announces each cause. The Outcome has a cause that it must not remove.
+func (j *joining) clear(ctx context.Context) (join.Outcome, error) {
+	if joined := j.joinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
+		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+	}
+	if f := j.fact(j.node); f.Dirty || f.Joined {
+		if err := j.undo(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+	}
+	if j.node.Role == config.ControlPlane {
+		if o, err := j.clearMembers(ctx); err != nil || o.Symptom != "" {
+			return o, err
+		}
+	}
+	return j.clearNode(ctx)
+}
+
+// undo takes the node's etcd member out of the cluster, as far as the quorum allows it, and undoes on the machine what kubeadm did there.
+func (j *joining) undo(ctx context.Context) error {
+	if j.node.Role == config.ControlPlane {
+		if err := j.dismiss(ctx); err != nil {
+			return err
+		}
+	}
+	j.step.Progress("resetting what an earlier join left")
+	return j.lab.reset(ctx, j.node.Name)
+}
+
+// dismiss removes the node's etcd member, a voter only after a snapshot.
+func (j *joining) dismiss(ctx context.Context) error {
+	members, err := j.view.etcd.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !ownsPeer(j.node, m) {
+			continue
+		}
+		if !m.Learner {
+			if err := j.lab.keepSnapshot(ctx, j.view.etcd, "before-removing-"+j.node.Name); err != nil {
+				return err
+			}
+		}
+		if err := j.view.etcd.Remove(ctx, m.ID); err != nil {
+			return fmt.Errorf("its etcd member cannot leave: %w", err)
+		}
+	}
+	return nil
+}
+
+// reset undoes whatever kubeadm did on the node, whose etcd member is in no cluster any more.
+func (l *Lab) reset(ctx context.Context, name string) error {
+	return l.nodes[name].Run(ctx, node.Command{Argv: []string{labnode, "reset", "--member-removed"}})
+}
+
+// clearMembers removes the etcd members that are in the way, and waits for those of a join that is at work.
+func (j *joining) clearMembers(ctx context.Context) (o join.Outcome, err error) {
+	seen := ""
+	err = wait.For(ctx, "another join to end", j.stabilize(), j.lab.pace(), func(ctx context.Context) error {
+		removed, left, err := j.lab.cleanMembers(ctx, j.view, j.node.Name)
+		for _, v := range removed {
+			j.cause(memberSymptom(v), "removed etcd member %s: %s", v.Member, v.Reason)
+		}
+		if err != nil {
+			return err
+		}
+		for _, v := range left {
+			switch v.Action {
+			case etcd.Stop:
+				o = join.Outcome{Symptom: memberSymptom(v), Phase: "cluster", ExitCode: -1, Evidence: fmt.Sprintf("etcd member %s: %s", v.Member, v.Reason),
+					Hint: "labctl etcd members; bring the lost members back, or labctl etcd snapshot restore"}
+			case etcd.Wait:
+				if v.Reason != seen {
+					seen = v.Reason
+					j.cause(memberSymptom(v), "%s", v.Reason)
+				}
+				return fmt.Errorf("etcd member %s: %s", v.Member, v.Reason)
+			}
+		}
+		return nil
+	})
+	return o, err
+}
+
+// memberSymptom names what a member in the way is: of a learner there can be one only; a voter that lost its data is stale.
+func memberSymptom(v etcd.Verdict) symptom.ID {
+	if v.Member.Learner {
+		return symptom.EtcdTooManyLearners
+	}
+	return symptom.EtcdStaleMember
+}
+
+// clearNode deletes the Node of the joining machine's name, if the machine has the right to it.
+func (j *joining) clearNode(ctx context.Context) (o join.Outcome, err error) {
+	var verdict nameVerdict
+	look := func(ctx context.Context) error {
+		nodes, err := j.view.kube.Nodes(ctx)
+		recorded := findNode(nodes, j.node.Name)
+		if err != nil || recorded == nil {
+			verdict = nameVerdict{}
+			return err
+		}
+		if verdict, err = j.claim(ctx, *recorded); err != nil {
+			return err
+		}
+		if verdict.Retry > 0 && recorded.MachineID == j.fact(j.node).MachineID {
+			return errors.New(verdict.Reason) // its earlier self: it cannot renew the Lease any more
+		}
+		return nil
+	}
+	if err := wait.For(ctx, "the Lease of "+j.node.Name+" to run out", aliveFor+5*time.Second, time.Second, look); err != nil {
+		return o, err
+	}
+	switch {
+	case verdict.Reason == "":
+		return o, nil
+	case !verdict.Delete:
+		return join.Outcome{Symptom: symptom.NodeNameExists, Phase: "cluster", ExitCode: -1, Evidence: verdict.Reason,
+			Hint: "another name for this machine in cluster.yaml, or turn the other machine off and delete its Node"}, nil
+	}
+	j.cause(symptom.NodeNameExists, "deleting the Node: %s", verdict.Reason)
+	return o, j.view.kube.DeleteNode(ctx, j.node.Name)
+}

@@ -1,0 +1,107 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// signBudget bounds the wait for kube-controller-manager to sign a token: it starts its controllers one by one, in an emulated machine for
+// over a minute.
+const signBudget = 4 * time.Minute
+
+// signedToken makes a bootstrap token and waits until discovery can use it: kubeadm would look again only after 5 s.
+func (l *Lab) signedToken(ctx context.Context, v *view, description string) (string, error) {
+	token, err := v.kube.CreateBootstrapToken(ctx, tokenTTL, description)
+	if err != nil {
+		return "", err
+	}
+	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, l.pace()/4, func(ctx context.Context) error {
+		ok, err := v.kube.ClusterInfoHasJWS(ctx, token)
+		if err == nil && !ok {
+			err = errors.New("cluster-info has no signature for it yet")
+		}
+		return err
+	})
+	return token, err
+}
+
+// uploadCertificates has a control plane put the cluster's certificates into the cluster, encrypted, and returns the key to them.
+func (l *Lab) uploadCertificates(ctx context.Context, from config.Node) (string, error) {
+	key, err := newCertificateKey()
+	if err != nil {
+		return "", err
+	}
+	text, err := marshalDocuments([]any{object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "certificateKey": key,
+		"localAPIEndpoint": object{"advertiseAddress": from.IP.String()}, "nodeRegistration": l.registration(from),
+	}})
+	if err != nil {
+		return "", err
+	}
+	n := l.nodes[from.Name]
+	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
+		return "", err
+	}
+	err = n.Run(ctx, node.Command{Argv: []string{"kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--skip-certificate-key-print", "--config", kubeadmConfig}})
+	return key, errors.Join(err, n.Run(context.WithoutCancel(ctx), node.Command{Argv: []string{"rm", "-f", kubeadmConfig}}))
+}
+
+// JoinCommand is how a machine that the lab did not make joins the cluster. It is a secret while it is valid.
+type JoinCommand struct {
+	Command      string    `json:"command"`
+	ControlPlane bool      `json:"controlPlane"`
+	Expires      time.Time `json:"expires"` // the token; uploaded certificates live for two hours
+}
+
+// joinCommandMark describes the tokens of join commands. It does not begin with tokenMark, so that `up` leaves them to their expiry.
+const joinCommandMark = "made by labctl join-command"
+
+// JoinCommand makes a bootstrap token, uploads the certificates that a control plane needs, and returns the command to join with. The
+// cluster's CA is pinned.
+func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (JoinCommand, error) {
+	if !l.state.exists() {
+		return JoinCommand{}, ErrNotUp
+	}
+	release, err := lock(l.cluster.Name, "labctl join-command")
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	defer release()
+	v, err := l.openAny(ctx)
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	defer v.close()
+	hash, err := kube.CACertHash(v.config)
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	key := ""
+	if controlPlane {
+		if key, err = l.uploadCertificates(ctx, v.from); err != nil {
+			return JoinCommand{}, err
+		}
+	}
+	expires := time.Now().Add(tokenTTL).Truncate(time.Second)
+	token, err := l.signedToken(ctx, v, joinCommandMark)
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	return JoinCommand{Command: joinCommand(l.endpoint(), token, hash, key), ControlPlane: controlPlane, Expires: expires}, nil
+}
+
+func joinCommand(endpoint, token, caHash, certificateKey string) string {
+	text := fmt.Sprintf("kubeadm join %s --token %s --discovery-token-ca-cert-hash %s", endpoint, token, caHash)
+	if certificateKey != "" {
+		text += " --control-plane --certificate-key " + certificateKey
+	}
+	return text
+}

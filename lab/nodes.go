@@ -1,0 +1,141 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/config"
+	"k8slab/lab/join"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+)
+
+// onCluster does something to the cluster that is there, under the lab's lock. Nodes that do not answer are left out of the facts.
+func (l *Lab) onCluster(ctx context.Context, verb string, do func(*forming) error) error {
+	if !l.state.exists() {
+		return ErrNotUp
+	}
+	release, err := lock(l.cluster.Name, verb)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := l.open(); err != nil {
+		return err
+	}
+	facts, silent := l.facts(ctx)
+	c := &forming{lab: l, facts: facts}
+	defer c.close()
+	joined := c.joinedControlPlanes()
+	if len(joined) == 0 {
+		return errors.Join(errors.New("no control plane that has joined answers; next: labctl up"), silent)
+	}
+	if c.view, err = l.openView(ctx, joined[0], joined); err != nil {
+		return err
+	}
+	return errors.Join(do(c), c.retire(ctx))
+}
+
+// onNode is onCluster for one node, which must answer.
+func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*forming, config.Node) error) error {
+	i := slices.IndexFunc(l.cluster.Members(), func(n config.Node) bool { return n.Name == name })
+	if i < 0 {
+		return fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+	}
+	n := l.cluster.Members()[i]
+	return l.onCluster(ctx, verb+" "+name, func(c *forming) error {
+		if _, known := c.facts[name]; !known {
+			state, err := l.machines.State(ctx, name)
+			return errors.Join(fmt.Errorf("%s: it does not answer over SSH; its machine is %s; next: labctl up", name, state), err)
+		}
+		return do(c, n)
+	})
+}
+
+// Join gets one node into the cluster. A healthy member is left as it is; one that is not healthy is an error that says why.
+func (l *Lab) Join(ctx context.Context, name string) error {
+	return l.onNode(ctx, "labctl join", name, func(c *forming, n config.Node) error {
+		nodes, err := c.view.kube.Nodes(ctx)
+		if err != nil {
+			return err
+		}
+		if !c.isMember(n, nodes) {
+			return c.joinOne(ctx, n)
+		}
+		step := l.events.Start(n.Name, "validate", 0)
+		if bad := firstBad(l.validate(ctx, n.Name)); bad != nil {
+			return step.End(fmt.Errorf("%s: it is a member that is not healthy: %s: %s\nnext: labctl repair, or labctl rejoin %s", name, bad.ID, bad.Evidence, name))
+		}
+		step.EndWith("already a healthy member")
+		return nil
+	})
+}
+
+// Rejoin resets the node, whatever it is, and joins it again.
+func (l *Lab) Rejoin(ctx context.Context, name string) error {
+	return l.onNode(ctx, "labctl rejoin", name, func(c *forming, n config.Node) error { return c.joinOne(ctx, n) })
+}
+
+// Reset takes the node out of the cluster: its etcd member, what kubeadm did on the machine, and its Node, in this order.
+func (l *Lab) Reset(ctx context.Context, name string) error {
+	return l.onNode(ctx, "labctl reset", name, func(c *forming, n config.Node) error {
+		j := &joining{forming: c, node: n, step: l.events.Start(name, "reset", resetBudget)}
+		o, err := j.clear(ctx)
+		if err == nil && o.Symptom != "" {
+			err = fmt.Errorf("%s: %s: %s\nnext: %s", name, o.Symptom, o.Evidence, o.Hint)
+		}
+		return j.step.End(err)
+	})
+}
+
+func (c *forming) joinOne(ctx context.Context, n config.Node) error {
+	pin, err := kube.CACertHash(c.view.config)
+	if err != nil {
+		return err
+	}
+	return c.joinNode(ctx, n, pin)
+}
+
+// validate asks the node whether it is a healthy member.
+func (l *Lab) validate(ctx context.Context, name string) []join.Check {
+	var health struct{ Checks []join.Check }
+	l.ask(ctx, name, &health, "validate", "-o", "json")
+	return health.Checks
+}
+
+// mend has the node look for what is safe to repair, and repair it unless dryRun.
+func (l *Lab) mend(ctx context.Context, name string, dryRun bool) []join.Check {
+	args := []string{"mend", "-o", "json"}
+	if dryRun {
+		args = append(args, "--dry-run")
+	}
+	var verdict struct{ Checks []join.Check }
+	l.ask(ctx, name, &verdict, args...)
+	return verdict.Checks
+}
+
+// ask has labnode on the node answer as JSON. Its exit status says what the answer says; no answer is no checks.
+func (l *Lab) ask(ctx context.Context, name string, answer any, args ...string) {
+	var out strings.Builder
+	argv := append([]string{labnode}, args...)
+	readOnly := args[0] != "mend" || slices.Contains(args, "--dry-run")
+	_ = l.nodes[name].Run(ctx, node.Command{Argv: argv, Stdout: &out, ReadOnly: readOnly})
+	_ = json.Unmarshal([]byte(out.String()), answer)
+}
+
+// firstBad is the nearest cause among the checks; without an answer there is one that says so.
+func firstBad(checks []join.Check) *join.Check {
+	if len(checks) == 0 {
+		return &join.Check{ID: "labnode", Result: join.Blocked, Evidence: "it does not answer"}
+	}
+	for i, c := range checks {
+		if c.Result == join.Blocked || c.Result == join.Fixable {
+			return &checks[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,169 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"k8slab/lab/etcd"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+const (
+	etcdData      = "/var/lib/etcd" // kubeadm's default, which the lab keeps
+	manifestDir   = "/etc/kubernetes/manifests"
+	parkDir       = "/etc/kubernetes/k8slab-parked"
+	restoreSource = "/var/lib/k8slab/restore.db"
+)
+
+// stopBudget bounds the end of an API server and an etcd: kubelet gives each 30 s, and notices a missing manifest within 20 s.
+const stopBudget = 2 * time.Minute
+
+// machineShell is a node, as far as a restore needs it.
+type machineShell interface {
+	reader
+	Run(ctx context.Context, cmd node.Command) error
+	Copy(ctx context.Context, file string, mode fs.FileMode, content io.Reader) error
+}
+
+func runOn(ctx context.Context, n machineShell, argv ...string) error {
+	return n.Run(ctx, node.Command{Argv: argv})
+}
+
+// park moves the manifests of etcd and the API server out of kubelet's sight and waits until both have ended. The newest manifests win:
+// what an interrupted restore parked is taken again only when kubelet has none.
+func park(ctx context.Context, n machineShell, pace time.Duration) error {
+	if _, err := n.Read(ctx, "systemctl", "is-active", "kubelet"); err != nil {
+		return fmt.Errorf("%w: %w", errNoKubelet, err)
+	}
+	if err := runOn(ctx, n, "mkdir", "-p", parkDir); err != nil {
+		return err
+	}
+	err := runOn(ctx, n, "find", manifestDir, "-maxdepth", "1", "(", "-name", "etcd.yaml", "-o", "-name", "kube-apiserver.yaml", ")",
+		"-exec", "mv", "-f", "-t", parkDir, "{}", "+")
+	if err != nil {
+		return err
+	}
+	return wait.For(ctx, "etcd and the API server to end", stopBudget, pace, func(ctx context.Context) error {
+		out, err := n.Read(ctx, "crictl", "ps", "--quiet", "--state", "running", "--name", "^(etcd|kube-apiserver)$")
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = errors.New("they still run")
+		}
+		return err
+	})
+}
+
+var errNoKubelet = errors.New("kubelet does not run, and without it etcd can be neither stopped nor started")
+
+// unpark gives the manifests back to kubelet, etcd's first.
+func unpark(ctx context.Context, n machineShell) error {
+	for _, name := range []string{"etcd.yaml", "kube-apiserver.yaml"} {
+		err := runOn(ctx, n, "find", parkDir, "-maxdepth", "1", "-name", name, "-exec", "mv", "-f", "-t", manifestDir, "{}", "+")
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unparkAfter is unpark also when the run was interrupted.
+func unparkAfter(ctx context.Context, n machineShell) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
+	defer cancel()
+	return unpark(ctx, n)
+}
+
+// restoration is a restore on one node.
+type restoration struct {
+	content  io.Reader // a verified snapshot; nil for the node's own data
+	stamp    string    // of this restore, never used before
+	pace     time.Duration
+	replaced func() error // called when the new data is in its place and nothing runs on it yet
+	progress func(string)
+}
+
+// restoreOn makes a new etcd cluster of one member on the node and starts it. It returns where the earlier data is, "" if there was none.
+// When it fails the node has the data that it had, and what it ran is started again.
+func restoreOn(ctx context.Context, n machineShell, r restoration) (kept string, err error) {
+	id, version, err := etcdOn(ctx, n)
+	if err != nil {
+		return "", err
+	}
+	form := etcd.Restoration{
+		Identity: id, Version: version, Token: "k8slab-" + r.stamp, Into: id.DataDir + ".new",
+		Source: path.Join(id.DataDir, "member/snap/db"),
+	}
+	if r.content != nil {
+		r.progress("copying the snapshot")
+		form.Source, form.Checksum = restoreSource, true
+		if err := n.Copy(ctx, restoreSource, 0o600, r.content); err != nil {
+			return "", err
+		}
+		defer func() { err = errors.Join(err, runOn(context.WithoutCancel(ctx), n, "rm", "-f", restoreSource)) }()
+	}
+	defer func() { err = errors.Join(err, unparkAfter(ctx, n)) }()
+	r.progress("stopping its API server and etcd")
+	if err := park(ctx, n, r.pace); err != nil {
+		return "", err
+	}
+	r.progress("etcdutl snapshot restore")
+	if err := runOn(ctx, n, "rm", "-rf", form.Into); err != nil { // of an interrupted restore
+		return "", err
+	}
+	if err := runOn(ctx, n, form.Argv()...); err != nil {
+		return "", err
+	}
+	if kept, err = swap(ctx, n, form.Into, id.DataDir, id.DataDir+".before-"+r.stamp); err != nil {
+		return kept, err
+	}
+	return kept, r.replaced()
+}
+
+// etcdOn reads who the node's etcd is, also from a manifest that an interrupted restore has parked, and its tool's version.
+func etcdOn(ctx context.Context, n machineShell) (etcd.Identity, string, error) {
+	text, err := n.Read(ctx, "cat", path.Join(manifestDir, "etcd.yaml"))
+	if err != nil {
+		parked, parkedErr := n.Read(ctx, "cat", path.Join(parkDir, "etcd.yaml"))
+		if parkedErr != nil {
+			return etcd.Identity{}, "", fmt.Errorf("it has no etcd to restore: only a control plane that has joined can be restored: %w", err)
+		}
+		text = parked
+	}
+	id, err := etcd.ParseManifest(text)
+	if err != nil {
+		return id, "", err
+	}
+	out, err := n.Read(ctx, "etcdutl", "version")
+	if err != nil {
+		return id, "", err
+	}
+	version, err := etcd.ParseVersion(out)
+	return id, version, err
+}
+
+// swap puts the new directory into the place of the old one, which is kept.
+func swap(ctx context.Context, n machineShell, made, place, aside string) (kept string, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second) // both moves or none
+	defer cancel()
+	out, err := n.Read(ctx, "find", path.Dir(place), "-maxdepth", "1", "-name", path.Base(place))
+	if err != nil {
+		return "", err
+	}
+	if strings.TrimSpace(out) != "" {
+		if err := runOn(ctx, n, "mv", "-T", place, aside); err != nil {
+			return "", err
+		}
+		kept = aside
+	}
+	err = runOn(ctx, n, "mv", "-T", made, place)
+	if err != nil && kept != "" {
+		return "", errors.Join(err, runOn(ctx, n, "mv", "-T", aside, place))
+	}
+	return kept, err
+}

@@ -1,0 +1,106 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// runJoin has the node make one attempt to join with the kubeadm configuration and hands on what it says. The attempt runs in a unit of its
+// own: a connection that is lost is made again and nothing is missed, and a labctl that is killed leaves the attempt to its end.
+func (l *Lab) runJoin(ctx context.Context, n config.Node, configuration string, number int, budget time.Duration, step *event.Step) (join.Outcome, error) {
+	argv := []string{labnode, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(number), "--attempts", "1"}
+	for _, other := range l.cluster.Members() {
+		if other.Name == n.Name {
+			continue
+		}
+		argv = append(argv, "--known", other.Name+"="+machineID(l.id, other.Name))
+	}
+	return l.hearJoin(ctx, n.Name, budget, step, func() node.Command {
+		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
+	})
+}
+
+// followJoin follows the join that runs on the node.
+func (l *Lab) followJoin(ctx context.Context, name string, budget time.Duration, step *event.Step) (join.Outcome, error) {
+	return l.hearJoin(ctx, name, budget, step, func() node.Command {
+		return node.Command{Argv: []string{labnode, "follow", "-o", "json"}, ReadOnly: true}
+	})
+}
+
+// hearJoin runs the command that shows a join, and after a lost connection one that shows the rest.
+func (l *Lab) hearJoin(ctx context.Context, name string, budget time.Duration, step *event.Step, begin func() node.Command) (join.Outcome, error) {
+	h := &hearing{step: step}
+	err := wait.For(ctx, "the join on "+name, budget, 200*time.Millisecond, func(ctx context.Context) error {
+		cmd := begin()
+		if h.lines > 0 {
+			cmd = node.Command{Argv: []string{labnode, "follow", "-o", "json", "--from", strconv.Itoa(h.lines + 1)}, ReadOnly: true}
+		}
+		cmd.Stdout = h
+		err := l.nodes[name].Run(ctx, cmd)
+		var exit *node.ExitError
+		switch {
+		case h.outcome != nil:
+			return nil
+		case errors.As(err, &exit):
+			return wait.Hopeless(err)
+		case err == nil:
+			return wait.Hopeless(fmt.Errorf("%s: labnode ended without the outcome of the join", name))
+		}
+		return err
+	})
+	if h.outcome == nil {
+		return join.Outcome{}, err
+	}
+	return *h.outcome, nil
+}
+
+// hearing shows the events of a join, which come as JSON lines, and keeps its outcome.
+type hearing struct {
+	step    *event.Step
+	lines   int // whole ones
+	rest    []byte
+	outcome *join.Outcome
+}
+
+func (h *hearing) Write(b []byte) (int, error) {
+	h.rest = append(h.rest, b...)
+	for {
+		line, rest, found := bytes.Cut(h.rest, []byte("\n"))
+		if !found {
+			return len(b), nil
+		}
+		h.rest = rest
+		e, outcome, err := join.ParseLine(line)
+		if err != nil {
+			return len(b), err
+		}
+		if outcome != nil {
+			h.outcome = outcome
+			continue
+		}
+		h.lines++
+		h.show(e)
+	}
+}
+
+// show leaves out what kubelet and containerd say: a healthy start is full of their errors. It is in the node's own record.
+func (h *hearing) show(e event.Event) {
+	switch {
+	case strings.HasPrefix(e.Detail, "kubelet: "), strings.HasPrefix(e.Detail, "containerd: "):
+	case e.State == event.Started:
+		h.step.Progress("%s", e.Phase)
+	case e.Detail != "":
+		h.step.Progress("%s: %s", e.Phase, e.Detail)
+	}
+}
