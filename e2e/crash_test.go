@@ -22,7 +22,7 @@ var stages = []struct {
 	{"machines", []string{"machine"}},
 	{"init", []string{"kubeadm init", "kubeadm of an earlier run"}},
 	{"addons", []string{"add-ons"}},
-	{"join", []string{"kubeadm join"}},
+	{"join", []string{"join"}},
 	{"proof", []string{"proof"}},
 }
 

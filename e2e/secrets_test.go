@@ -54,7 +54,8 @@ func (w *secretWatch) look() {
 		}
 		cmdline := strings.ReplaceAll(string(data), "\x00", " ")
 		w.cmdlines[cmdline] = true
-		if !strings.HasPrefix(cmdline, "kubeadm ") {
+		program, args, _ := strings.Cut(cmdline, " ")
+		if filepath.Base(program) != "kubeadm" {
 			continue
 		}
 		// Only a container's processes are seen from here, and only its own lab's count.
@@ -63,7 +64,7 @@ func (w *secretWatch) look() {
 		}
 		config, _ := os.ReadFile(filepath.Join(p, "root", "run", "k8slab", "kubeadm.yaml"))
 		for _, m := range configSecret.FindAllSubmatch(config, -1) {
-			w.scanner.add("the "+string(m[1])+" of "+strings.Fields(cmdline)[1], string(m[2]))
+			w.scanner.add("the "+string(m[1])+" of "+strings.Fields(args + " ?")[0], string(m[2]))
 		}
 	}
 }
