@@ -25,8 +25,8 @@ const ownScripts = "usr/lib/k8slab/"
 
 // nodePrograms are put into the node itself; the others run in containers.
 var nodePrograms = map[string]map[string][]string{
-	"usr/bin":     {"kubernetes": {"kubeadm", "kubelet", "kubectl"}, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
-	"opt/cni/bin": {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
+	"usr/bin":  {"kubernetes": {"kubeadm", "kubelet", "kubectl"}, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
+	cniPlugins: {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
 }
 
 var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed", "k8slab-cgroups"}
@@ -58,10 +58,14 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 		return err
 	}
 	// labnode is the flannel delegate when it is called by that name (a CNI plugin is found by its file name).
-	if err := os.Symlink("/usr/bin/labnode", filepath.Join(root, "opt/cni/bin/flannel")); err != nil {
+	if err := os.Symlink("/usr/bin/labnode", filepath.Join(root, cniPlugins, "flannel")); err != nil {
 		return err
 	}
 	if err := writeOwnFiles(root, b.pauseImage()); err != nil {
+		return err
+	}
+	// Where a node can take them from when somebody deleted one: hard links, which cost nothing.
+	if _, err := command.Run(ctx, "cp", "--archive", "--link", filepath.Join(root, cniPlugins), filepath.Join(root, pristinePlugins)); err != nil {
 		return err
 	}
 	if err := configureUnits(ctx, root); err != nil {
@@ -126,8 +130,11 @@ func writeOwnFiles(root, pauseImage string) error {
 }
 
 const (
-	cniConfigs  = "etc/cni/net.d"
-	pristineCNI = "usr/share/k8slab/cni" // lab/join looks for it there
+	cniConfigs = "etc/cni/net.d"
+	cniPlugins = "opt/cni/bin"
+	// lab/join looks for these there
+	pristineCNI     = "usr/share/k8slab/cni"
+	pristinePlugins = "usr/share/k8slab/cni-plugins"
 )
 
 func writeUnder(dir, name string, text []byte) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path"
 	"slices"
 	"strings"
@@ -16,15 +17,38 @@ const (
 	cniConfigs = "/etc/cni/net.d"
 )
 
-// checkCNIPlugins looks for the plugins that flannel's pods need. Only a warning: a cluster's network add-on may bring its own, after the join.
+// podPlugins are what flannel's pods need.
+var podPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
+
+// checkCNIPlugins only warns where the machine has none of its own to restore: a cluster's network add-on may bring them after the join.
 func checkCNIPlugins(_ context.Context, p *preflight) Check {
-	present := p.m.List(cniPlugins)
-	missing := missingFrom([]string{"bridge", "flannel", "host-local", "loopback", "portmap"}, present)
-	if len(missing) > 0 {
+	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
+	switch {
+	case len(missing) == 0:
+		return ok("all in %s", cniPlugins)
+	case len(missingFrom(missing, p.m.List(pristinePlugins))) > 0:
 		return warn(symptom.CNIPluginBinaryMissing, "install the package kubernetes-cni, unless the cluster's network add-on brings them",
 			"%s has no %s", cniPlugins, strings.Join(missing, ", "))
 	}
-	return ok("all in %s", cniPlugins)
+	return fixable(symptom.CNIPluginBinaryMissing, fmt.Sprintf("cp --archive %s/. %s", pristinePlugins, cniPlugins),
+		"%s has no %s", cniPlugins, strings.Join(missing, ", "))
+}
+
+// fixCNIPlugins takes the missing ones from where the image keeps them, and leaves the others as they are.
+func fixCNIPlugins(ctx context.Context, p *preflight) (string, error) {
+	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
+	if nowhere := missingFrom(missing, p.m.List(pristinePlugins)); len(nowhere) > 0 {
+		return "", refuse("the machine keeps no other "+strings.Join(nowhere, ", "), "install the package kubernetes-cni")
+	}
+	if err := os.MkdirAll(p.m.Path(cniPlugins), 0o755); err != nil {
+		return "", err
+	}
+	argv := []string{"cp", "--archive", "--target-directory", cniPlugins}
+	for _, name := range missing {
+		argv = append(argv, path.Join(pristinePlugins, name))
+	}
+	_, err := p.m.Run(ctx, argv...)
+	return "restored " + strings.Join(missing, ", ") + " in " + cniPlugins, err
 }
 
 // cniNetwork is a network configuration as containerd reads it: one plugin, or a list.

@@ -10,11 +10,14 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// pristineCNI is where a node image keeps the pod network's configuration, for when somebody deletes it from where containerd reads it.
-const pristineCNI = "/usr/share/k8slab/cni"
+// Where a node image keeps the pod network's configuration and plugins, for when somebody deletes them from where containerd reads them.
+const (
+	pristineCNI     = "/usr/share/k8slab/cni"
+	pristinePlugins = "/usr/share/k8slab/cni-plugins"
+)
 
 // mendable are the checks that hold on a member as well, from cause to effect. What else preflight looks for is what a member is made of.
-var mendable = []string{"swap", "kernel-modules", "sysctls", "kubelet-unit", "cni-config", "cri", "image-filesystem"}
+var mendable = []string{"swap", "kernel-modules", "sysctls", "kubelet-unit", "cni-plugins", "cni-config", "cri", "image-filesystem"}
 
 // memberProbes are the checks that Mend makes.
 func memberProbes() []probe {

@@ -22,7 +22,7 @@ func probes(t Target) []probe {
 		{id: "cgroup-driver", limit: apiLimit + 2*quick, run: checkCgroupDriver},
 		{id: "leftovers", run: checkLeftovers, fix: fixLeftovers},
 		{id: "ports", run: checkPorts},
-		{id: "cni-plugins", run: checkCNIPlugins},
+		{id: "cni-plugins", run: checkCNIPlugins, fix: fixCNIPlugins},
 		{id: "cni-config", run: checkCNIConfig, fix: fixCNIConfig},
 		{id: "firewall", run: checkFirewall},
 	}

@@ -1,0 +1,11 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var containerdMasked = Fault{
+	Name:    "containerd-masked",
+	Story:   "somebody masked containerd to keep it quiet, and forgot it (enhanced-kubernetes-join)",
+	Roles:   everyRole,
+	Symptom: symptom.RuntimeSocketMissing,
+	Inject:  on("systemctl", "mask", "--now", "containerd"),
+}

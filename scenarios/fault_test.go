@@ -1,0 +1,59 @@
+package scenarios
+
+import (
+	"context"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8slab/lab/symptom"
+)
+
+// recorder is a pair of hands that does nothing.
+type recorder struct{ ran []string }
+
+func (r *recorder) Run(_ context.Context, node string, argv ...string) (string, error) {
+	r.ran = append(r.ran, node+": "+strings.Join(argv, " "))
+	return "", nil
+}
+
+func TestFaults(t *testing.T) {
+	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+	all := All()
+	if !slices.IsSortedFunc(all, func(a, b Fault) int { return strings.Compare(a.Name, b.Name) }) {
+		t.Error("not sorted by name")
+	}
+	for i, f := range all {
+		if !name.MatchString(f.Name) || i > 0 && f.Name == all[i-1].Name {
+			t.Errorf("name %q", f.Name)
+		}
+		if f.Story == "" || len(f.Roles) == 0 {
+			t.Errorf("%s: story %q, roles %q", f.Name, f.Story, f.Roles)
+		}
+		if _, known := symptom.Lookup(f.Symptom); f.Symptom != "" && !known || f.Stops && f.Symptom == "" {
+			t.Errorf("%s: symptom %q", f.Name, f.Symptom)
+		}
+	}
+}
+
+// An injector acts on the node that it was given, or on the control plane beside it.
+func TestInjectorsStayOnTheirNodes(t *testing.T) {
+	for _, f := range All() {
+		hands := &recorder{}
+		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c"}
+		err := f.Inject(t.Context(), site)
+		injected := len(hands.ran)
+		if f.Restore != nil && err == nil {
+			err = f.Restore(t.Context(), site)
+		}
+		if err != nil || injected == 0 {
+			t.Errorf("%s: %v, ran %q", f.Name, err, hands.ran)
+		}
+		for _, line := range hands.ran {
+			if !strings.HasPrefix(line, "n: ") && !strings.HasPrefix(line, "c: etcdctl ") {
+				t.Errorf("%s ran %q", f.Name, line)
+			}
+		}
+	}
+}

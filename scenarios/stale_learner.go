@@ -1,0 +1,17 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var staleLearner = Fault{
+	Name:    "stale-learner",
+	Story:   "a learner of a machine that is no more holds etcd's only place for one (control-plane-join-failures, etcd#18793)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdTooManyLearners,
+	Inject: func(ctx context.Context, s Site) error {
+		return s.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
+	},
+}

@@ -1,0 +1,12 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var wipedVoter = Fault{
+	Name:    "wiped-voter",
+	Story:   "a control plane was wiped, and etcd still counts its member, with the peer URL that the next join uses (etcd#20269)",
+	Roles:   controlPlane,
+	Member:  true,
+	Symptom: symptom.EtcdStaleMember,
+	Inject:  on("labnode", "reset", "--member-removed"),
+}
