@@ -16,7 +16,7 @@ GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build up down status plan deps test e2e nightly lint
+.PHONY: help build up down status plan deps test e2e joins nightly lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real mach
 
 nightly: ## run all end-to-end specs, the long ones too
 	$(MAKE) e2e LABELS='ci || nightly' E2E_TIMEOUT=90m
+
+joins: ## join JOINS nodes (default 149) under mixed faults; E2E_SEED repeats or continues a run
+	$(MAKE) e2e LABELS=campaign E2E_TIMEOUT=3h JOINS=$(or $(JOINS),149) E2E_SEED=$(or $(E2E_SEED),1)
 
 lint: $(GOLANGCI) ## check format, vet, golangci-lint and go.mod
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \

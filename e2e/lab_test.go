@@ -184,8 +184,8 @@ type status struct {
 	Healthy  bool
 	Problems []string
 	Nodes    []struct {
-		Name, Role, Machine, Etcd string
-		Ready, Started            bool
+		Name, Role, IP, Machine, Etcd string
+		Ready, Started                bool
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"k8slab/config"
@@ -82,9 +83,10 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 	return j.said(o), errors.Join(err, j.view.kube.DeleteBootstrapToken(after, token))
 }
 
-// said announces the cause of a failed attempt.
+// said announces the cause of a failed attempt, unless a check in the node has.
 func (j *joining) said(o join.Outcome) join.Outcome {
-	if !o.Joined && o.Symptom != "" {
+	told := slices.ContainsFunc(o.Checks, func(c join.Check) bool { return c.Symptom == o.Symptom && c.Result != join.Warn })
+	if !o.Joined && o.Symptom != "" && !told {
 		j.cause(o.Symptom, "%s", o.Evidence)
 	}
 	return o
@@ -92,7 +94,7 @@ func (j *joining) said(o join.Outcome) join.Outcome {
 
 // cause announces why a join does not go on as it is, as soon as it is known.
 func (j *joining) cause(id symptom.ID, format string, args ...any) {
-	j.step.Progress("cause: %s: %s", id, fmt.Sprintf(format, args...))
+	j.step.Progress(join.CauseMark+"%s: %s", id, fmt.Sprintf(format, args...))
 }
 
 // repair does about a failed attempt's cause what the node itself could not. What is in the way in the cluster, the next attempt clears.

@@ -100,6 +100,8 @@ func (h *hearing) show(e event.Event) {
 	case strings.HasPrefix(e.Detail, "kubelet: "), strings.HasPrefix(e.Detail, "containerd: "):
 	case e.State == event.Started:
 		h.step.Progress("%s", e.Phase)
+	case strings.HasPrefix(e.Detail, join.CauseMark):
+		h.step.Progress("%s", e.Detail)
 	case e.Detail != "":
 		h.step.Progress("%s: %s", e.Phase, e.Detail)
 	}

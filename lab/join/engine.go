@@ -3,6 +3,7 @@ package join
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -180,7 +181,7 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 	done := make(chan []Check, 1)
 	go func() {
 		done <- run(ctx, func(c Check) {
-			if c.Result != OK || c.Fixed != "" {
+			if c.telling() {
 				step.Progress("%s", describe(c))
 			}
 			if c.Result == Blocked {
@@ -205,19 +206,23 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 	}
 }
 
+// CauseMark begins the detail of the events that name a cause: MARK, ID, ": ", evidence.
+const CauseMark = "cause: "
+
 // describe is a check in one line.
 func describe(c Check) string {
-	parts := []string{c.ID + ": " + string(c.Result)}
-	if c.Symptom != "" {
-		parts = append(parts, string(c.Symptom))
+	switch {
+	case c.Fixed != "" && c.Result == OK:
+		return c.ID + ": repaired: " + c.Fixed
+	case c.Symptom != "" && c.Result != Warn:
+		return CauseMark + string(c.Symptom) + ": " + c.Evidence
 	}
-	if c.Fixed != "" {
-		parts = append(parts, "fixed: "+c.Fixed)
-	}
-	if c.Evidence != "" {
-		parts = append(parts, c.Evidence)
-	}
-	return strings.Join(parts, ", ")
+	return strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", c.ID, c.Result, c.Evidence), ": ")
+}
+
+// telling tells whether a person who waits for the join should read of the check. What could only not be checked has its cause elsewhere.
+func (c Check) telling() bool {
+	return c.Fixed != "" || c.Result != OK && (c.Result != Warn || c.Symptom != "")
 }
 
 type checkError struct{ Check }
