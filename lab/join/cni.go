@@ -17,6 +17,12 @@ const (
 	cniConfigs = "/etc/cni/net.d"
 )
 
+// Where a node image keeps the pod network's configuration and plugins, for when somebody deletes them from where containerd reads them.
+const (
+	pristineCNI     = "/usr/share/k8slab/cni"
+	pristinePlugins = "/usr/share/k8slab/cni-plugins"
+)
+
 // podPlugins are what flannel's pods need.
 var podPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
 
@@ -114,7 +120,11 @@ func conflict(networks []cniNetwork) (cniNetwork, bool) {
 
 func checkCNIConfig(_ context.Context, p *preflight) Check {
 	networks := p.m.networks()
-	if len(networks) == 0 {
+	switch {
+	case len(networks) == 0 && len(p.m.List(pristineCNI)) > 0:
+		return fixable(symptom.CNINotInitialized, fmt.Sprintf("cp %s/* %s/ (cp, not mv: containerd does not notice a file that is moved in)", pristineCNI, cniConfigs),
+			"no configuration in %s", cniConfigs)
+	case len(networks) == 0:
 		return warn(symptom.CNINotInitialized, "nothing, when the cluster's network add-on writes it after the join", "no configuration in %s yet", cniConfigs)
 	}
 	if stale, found := conflict(networks); found {
@@ -127,8 +137,16 @@ func checkCNIConfig(_ context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
-// fixCNIConfig renames the file in its directory, which containerd notices; the directory itself stays, because containerd ends without it.
+// fixCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
+// containerd notices; the directory itself stays, because containerd ends without it.
 func fixCNIConfig(_ context.Context, p *preflight) (string, error) {
+	if len(p.m.networks()) == 0 {
+		names, err := p.m.restoreCNI()
+		if err == nil && len(names) == 0 {
+			err = refuse(pristineCNI+" has none to restore", "restart the network add-on's pod of this node")
+		}
+		return "wrote " + strings.Join(names, ", ") + " in " + cniConfigs + " again", err
+	}
 	stale, found := conflict(p.m.networks())
 	if !found {
 		return "", refuse("no configuration is in another's way", "look into "+cniConfigs)
@@ -138,4 +156,26 @@ func fixCNIConfig(_ context.Context, p *preflight) (string, error) {
 		return "", err
 	}
 	return "moved " + file + " aside", nil
+}
+
+// restoreCNI writes the image's configuration of the pod network again, in place, and returns the names of its files; none where the image
+// keeps none.
+func (m Machine) restoreCNI() ([]string, error) {
+	names := m.List(pristineCNI)
+	if len(names) == 0 {
+		return nil, nil
+	}
+	if err := os.MkdirAll(m.Path(cniConfigs), 0o755); err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		text, err := m.Read(path.Join(pristineCNI, name))
+		if err == nil {
+			err = os.WriteFile(m.Path(path.Join(cniConfigs, name)), []byte(text), 0o644)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return names, nil
 }

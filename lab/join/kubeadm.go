@@ -215,6 +215,8 @@ func (r *kubeadmRun) judge(o *Outcome, exit, why error) {
 		o.Symptom, o.Evidence = r.cause, r.evidence
 	case errors.Is(exit, exec.ErrNotFound) || errors.Is(exit, os.ErrNotExist) || o.ExitCode == 127:
 		o.Symptom, o.Evidence = symptom.KubeBinariesMissing, cmp.Or(verdictOf(r.out.tail), exit.Error())
+	case why == nil && killed(exit):
+		o.Evidence = fmt.Sprintf("somebody killed kubeadm in %s: %v", r.phase, exit) // what it had said until then is no cause
 	default:
 		o.Evidence = cmp.Or(verdictOf(r.out.tail), exit.Error())
 		if r.engine.Causes != nil {
@@ -226,6 +228,15 @@ func (r *kubeadmRun) judge(o *Outcome, exit, why error) {
 	if why != nil && !errors.Is(why, errCertain) {
 		o.Evidence = fmt.Sprintf("kubeadm was ended in %s: %v; its last word: %s", r.phase, why, o.Evidence)
 	}
+}
+
+func killed(exit error) bool {
+	e, ok := errors.AsType[*exec.ExitError](exit)
+	if !ok {
+		return false
+	}
+	status, ok := e.Sys().(syscall.WaitStatus)
+	return ok && status.Signaled()
 }
 
 // verdictOf is the line of kubeadm's output that says why it failed.

@@ -68,6 +68,17 @@ func TestKubeadmFails(t *testing.T) {
 	}
 }
 
+// What kubeadm had said until somebody killed it, warnings too, is not why it failed.
+func TestKilledKubeadmHasNoCause(t *testing.T) {
+	s := newScenery(t, false, `echo "[WARNING SystemVerification]: cgroups v1 support is deprecated"; kill -9 $$`)
+	s.engine.Causes = func(string) []symptom.ID { return []symptom.ID{symptom.CgroupV1Unsupported} }
+	o, ok := s.run(t.Context())
+	if ok || o.Symptom != "" || !strings.Contains(o.Evidence, "killed kubeadm") || Remedy(o.Symptom) != Retry {
+		t.Errorf("%+v", o)
+	}
+	s.kubeadmEnds(t)
+}
+
 func TestKubeadmIsMissing(t *testing.T) {
 	s := newScenery(t, false, "")
 	s.engine.Kubeadm = []string{s.path("nowhere")}

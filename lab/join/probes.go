@@ -16,14 +16,14 @@ func probes(t Target) []probe {
 		{id: "kube-binaries", run: checkKubeBinaries},
 		{id: "host-tools", ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"}, run: checkHostTools},
 		{id: "kubelet-unit", run: checkKubeletUnit, fix: fixKubeletUnit},
+		{id: "cni-plugins", run: checkCNIPlugins, fix: fixCNIPlugins},
+		{id: "cni-config", run: checkCNIConfig, fix: fixCNIConfig},
 		{id: "cri", limit: criLimit + grace, ignore: []string{"cri"}, run: checkCRI, fix: fixCRI},
 		{id: "image-filesystem", limit: criLimit + grace, run: checkImageFilesystem, fix: fixCRI},
 		{id: "runtime-version", limit: criLimit + grace, ignore: []string{"containerruntimeversion"}, run: checkRuntimeVersion},
 		{id: "cgroup-driver", limit: apiLimit + 2*quick, run: checkCgroupDriver},
 		{id: "leftovers", run: checkLeftovers, fix: fixLeftovers},
 		{id: "ports", run: checkPorts},
-		{id: "cni-plugins", run: checkCNIPlugins, fix: fixCNIPlugins},
-		{id: "cni-config", run: checkCNIConfig, fix: fixCNIConfig},
 		{id: "firewall", run: checkFirewall},
 	}
 	if t.Address != "" {
