@@ -3,7 +3,10 @@
 // It looks at nothing but the file: whether the host can run it is not its job.
 package config
 
-import "net/netip"
+import (
+	"net/netip"
+	"slices"
+)
 
 // Cluster is one cluster.yaml, complete with defaults and valid throughout.
 type Cluster struct {
@@ -86,6 +89,15 @@ type Node struct {
 	Onboard bool `yaml:"onboard"`
 }
 
+// Stagger is what waits for the control plane before.
+type Stagger string
+
+// What may wait.
+const (
+	StaggerJoin    Stagger = "join"    // machines start together, control planes join one after another
+	StaggerMachine Stagger = "machine" // a control plane's machine is made when the one before is stable
+)
+
 // Tuning bounds the waiting. Times are in seconds, from 1 to 86400 (a day);
 // attempts are counts, from 1 to 100.
 type Tuning struct {
@@ -113,6 +125,9 @@ type Tuning struct {
 	// WorkerJoinRetryAttempts is how often one worker tries to join;
 	// default 3.
 	WorkerJoinRetryAttempts int `yaml:"worker_join_retry_attempts"`
+	// Stagger says what of the next control plane waits until the one before
+	// is stable: its join, or its machine already; default join.
+	Stagger Stagger `yaml:"stagger"`
 }
 
 // ControlPlanes lists the control planes in file order, without the onboard ones.
@@ -132,6 +147,21 @@ func (c *Cluster) withRole(r Role) []Node {
 		}
 	}
 	return nodes
+}
+
+// Staggered lists those of the absent machines that Tuning.Stagger makes wait
+// for their turn: control planes, but for one that has to begin the cluster.
+func (c *Cluster) Staggered(absent []Node) []Node {
+	if c.Tuning.Stagger != StaggerMachine {
+		return nil
+	}
+	var waiting []Node
+	for i, n := range c.ControlPlanes() {
+		if i > 0 && slices.Contains(absent, n) {
+			waiting = append(waiting, n)
+		}
+	}
+	return waiting
 }
 
 // Node finds a node by name, the onboard ones included.

@@ -94,6 +94,7 @@ func defaults() *Cluster {
 			CPStabilizeTimeoutSeconds:  900,
 			WorkerJoinTimeoutSeconds:   300,
 			WorkerJoinRetryAttempts:    3,
+			Stagger:                    StaggerJoin,
 		},
 	}
 }

@@ -122,6 +122,9 @@ func (d *document) checkTuning(t Tuning) {
 		{"tuning.worker_join_timeout_seconds", t.WorkerJoinTimeoutSeconds, 1, day, "seconds"},
 		{"tuning.worker_join_retry_attempts", t.WorkerJoinRetryAttempts, 1, 100, "attempts"},
 	})
+	if stagger := "tuning.stagger"; t.Stagger != StaggerJoin && t.Stagger != StaggerMachine && d.trusted(stagger) {
+		d.report(stagger, "%s is not known; use join or machine", quote(string(t.Stagger)))
+	}
 	d.checkNotBelow(maxSleep, t.CPJoinRetryMaxSleepSeconds, sleep, t.CPJoinRetrySleepSeconds)
 	d.checkNotBelow(maxTotal, t.CPJoinRetryMaxTotalSeconds, wait, t.JoinMaxWaitSeconds)
 }

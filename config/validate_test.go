@@ -139,6 +139,7 @@ func TestNumberProblems(t *testing.T) {
 			tu + "worker_join_timeout_seconds: 86401 is out of range; use 1 to 86400 seconds",
 			tu + "worker_join_retry_attempts: 101 is out of range; use 1 to 100 attempts",
 		}},
+		{"stagger", plane + "tuning: {stagger: node}", []string{tu + `stagger: "node" is not known; use join or machine`}},
 		{"sleep order", plane + "tuning: {cp_join_retry_sleep_seconds: 9, cp_join_retry_max_sleep_seconds: 8}", []string{
 			tu + "cp_join_retry_max_sleep_seconds: 8 is below tuning.cp_join_retry_sleep_seconds; use at least 9 seconds",
 		}},

@@ -25,8 +25,7 @@ func readFacts(ctx context.Context, n *node.Node) (join.Facts, error) {
 }
 
 // facts reads what the nodes are. The error tells of those that do not answer; the others' facts are there all the same.
-func (l *Lab) facts(ctx context.Context) (map[string]join.Facts, error) {
-	members := l.cluster.Members()
+func (l *Lab) facts(ctx context.Context, members []config.Node) (map[string]join.Facts, error) {
 	all := make([]join.Facts, len(members))
 	known := make([]bool, len(members))
 	err := together(members, func(n config.Node) error {

@@ -24,7 +24,9 @@ type forming struct {
 	facts          map[string]join.Facts
 	view           *view
 	certificateKey string // "" until a control plane has to join
-	mu             sync.Mutex
+	// boot makes the machine of a node that has no facts yet, because its making waits for the control plane before; nil where all are made.
+	boot func(context.Context, config.Node) error
+	mu   sync.Mutex
 }
 
 func (c *forming) close() {

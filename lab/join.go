@@ -44,12 +44,38 @@ func (c *forming) join(ctx context.Context) error {
 	var errs []error
 	for _, n := range controlPlanes {
 		// The next one would meet what this one left: it waits for the repair.
-		if err := c.joinNode(ctx, n, hash); err != nil {
+		err := c.make(ctx, n)
+		if err == nil {
+			err = c.joinNode(ctx, n, hash)
+		}
+		if err != nil {
 			errs = append(errs, err)
 			break
 		}
 	}
 	return errors.Join(append(errs, <-failed)...)
+}
+
+// make makes the machine of a control plane that has waited for its turn (tuning.stagger), once the ones before are stable.
+func (c *forming) make(ctx context.Context, n config.Node) error {
+	if _, made := c.facts[n.Name]; made {
+		return nil
+	}
+	j := &joining{forming: c, node: n, step: c.lab.events.Start(n.Name, "turn", c.stabilize())}
+	o, err := j.clearMembers(ctx) // the member of a machine that was lost would never become healthy
+	if err == nil && o.Symptom != "" {
+		err = fmt.Errorf("%s: %s: %s\nnext: %s", n.Name, o.Symptom, o.Evidence, o.Hint)
+	}
+	if err == nil {
+		err = j.stable(ctx)
+	}
+	if err := j.step.End(err); err != nil {
+		return err
+	}
+	if err := c.boot(ctx, n); err != nil {
+		return err
+	}
+	return c.look(ctx, n)
 }
 
 // reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes

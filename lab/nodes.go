@@ -27,7 +27,7 @@ func (l *Lab) onCluster(ctx context.Context, verb string, do func(*forming) erro
 	if err := l.open(); err != nil {
 		return err
 	}
-	facts, silent := l.facts(ctx)
+	facts, silent := l.facts(ctx, l.cluster.Members())
 	c := &forming{lab: l, facts: facts}
 	defer c.close()
 	joined := c.joinedControlPlanes()

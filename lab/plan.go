@@ -2,6 +2,7 @@ package lab
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8slab/config"
@@ -40,10 +41,15 @@ func NewPlan(c *config.Cluster) []Step {
 		{StageImage, "", "build the node image for Kubernetes " + c.Kubernetes.Version + ", unless it is in the cache", ""},
 		{StageNetwork, "", fmt.Sprintf("network %s on %s, virtual IP %s", c.Network.CIDR, c.Libvirt.URI, c.Network.VirtualIP), "image"},
 	}
-	for _, n := range c.Members() {
+	staggered := c.Staggered(c.Members())
+	machineOf := func(stage Stage, n config.Node, after string) {
 		r := c.Resource(n.Role)
-		steps = append(steps, Step{StageMachines, n.Name,
-			fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), "network"})
+		steps = append(steps, Step{stage, n.Name, fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), after})
+	}
+	for _, n := range c.Members() {
+		if !slices.Contains(staggered, n) {
+			machineOf(StageMachines, n, "network")
+		}
 	}
 	steps = append(steps,
 		Step{StageInit, first, "kubeadm init", "every control plane's machine answers, so that no second cluster is made beside one that exists"},
@@ -51,7 +57,11 @@ func NewPlan(c *config.Cluster) []Step {
 	// etcd takes one learner at a time (--max-learners), and a join that finds an unhealthy member fails: so one after another.
 	before := first
 	for _, n := range cps[1:] {
-		steps = append(steps, Step{StageJoin, n.Name, "kubeadm join as control plane", before + " and every etcd member healthy"})
+		healthy := before + " and every etcd member healthy"
+		if slices.Contains(staggered, n) {
+			machineOf(StageJoin, n, healthy)
+		}
+		steps = append(steps, Step{StageJoin, n.Name, "kubeadm join as control plane", healthy})
 		before = n.Name
 	}
 	// Workers need no more than an API server.

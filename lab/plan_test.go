@@ -13,6 +13,7 @@ func TestPlan(t *testing.T) {
 	tests := []struct{ name, file, golden string }{
 		{"three control planes", three, "plan-three.json"},
 		{"one control plane", small, "plan-small.json"},
+		{"staggered machines", "testdata/staggered.yaml", "plan-staggered.json"},
 		{"nodes that join later", onboard, "plan-onboard.json"},
 	}
 	for _, tt := range tests {

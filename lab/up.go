@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"k8slab/config"
@@ -46,10 +47,12 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if err := l.network(ctx); err != nil || until == StageNetwork {
 		return err
 	}
-	if err := l.boot(ctx, l.cluster.Members(), boot); err != nil || until == StageMachines {
+	later := l.cluster.Staggered(missing)
+	now := slices.DeleteFunc(l.cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
+	if err := l.boot(ctx, now, boot); err != nil || until == StageMachines {
 		return err
 	}
-	return l.form(ctx, until)
+	return l.form(ctx, until, now, func(ctx context.Context, n config.Node) error { return l.boot(ctx, []config.Node{n}, boot) })
 }
 
 // connectHost installs what this computer lacks, and gets a libvirt daemon.
@@ -197,13 +200,13 @@ func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
 	})
 }
 
-// form makes a healthy cluster of the machines.
-func (l *Lab) form(ctx context.Context, until Stage) error {
-	facts, err := l.facts(ctx)
+// form makes a healthy cluster of the machines that run, and of those that boot makes.
+func (l *Lab) form(ctx context.Context, until Stage, running []config.Node, boot func(context.Context, config.Node) error) error {
+	facts, err := l.facts(ctx, running)
 	if err != nil { // to make a cluster while one is silent could make a second
 		return err
 	}
-	c := &forming{lab: l, facts: facts}
+	c := &forming{lab: l, facts: facts, boot: boot}
 	defer c.close()
 	if err := c.initialise(ctx); err != nil || until == StageInit {
 		return err

@@ -8,6 +8,7 @@ var criPluginDisabled = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CRIPluginDisabled,
 	Inject: script(`
+		sed -i '/^disabled_plugins/d' /etc/containerd/config.toml
 		sed -i '1i disabled_plugins = ["io.containerd.grpc.v1.cri"]' /etc/containerd/config.toml
-		systemctl restart containerd`),
+		! systemctl --quiet is-active containerd || systemctl restart containerd`),
 }

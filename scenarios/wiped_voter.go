@@ -8,5 +8,8 @@ var wipedVoter = Fault{
 	Roles:   controlPlane,
 	Member:  true,
 	Symptom: symptom.EtcdStaleMember,
-	Inject:  on("labnode", "reset", "--member-removed"),
+	Inject: script(`
+		kubeadm reset --force --skip-phases remove-etcd-member
+		rm -rf /var/lib/etcd
+		labnode reset --member-removed`),
 }
