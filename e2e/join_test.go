@@ -92,6 +92,20 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		Expect(l.run(ctx, "repair").stderr).To(ContainSubstring("nothing to repair"))
 	}, SpecTimeout(2*time.Minute))
 
+	DescribeTable("is repaired in place where its pod network broke", func(ctx SpecContext, cause, inject string) {
+		uid := l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")
+		l.ssh(ctx, "w1", "sh", "-ec", inject)
+		Expect(l.run(ctx, "repair").stderr).To(ContainSubstring(cause))
+		l.becomesHealthy(ctx)
+		Expect(l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")).To(Equal(uid))
+		Eventually(func() string { return l.run(ctx, "repair").stderr }).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("nothing to repair"))
+	},
+		Entry("flannel's word to the plugin is gone", SpecTimeout(2*time.Minute), "flannel-subnet-env-missing", "rm /run/flannel/subnet.env"),
+		Entry("a plugin is gone", SpecTimeout(2*time.Minute), "cni-plugin-binary-missing", "rm /opt/cni/bin/host-local /opt/cni/bin/flannel"),
+		Entry("nothing but loopback is left", SpecTimeout(2*time.Minute), "cni-not-initialized",
+			`rm /etc/cni/net.d/*; echo '{"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}' > /etc/cni/net.d/99-loopback.conf`),
+	)
+
 	It("has its etcd's snapshot saved and its members shown", func(ctx SpecContext) {
 		Expect(l.must(ctx, "etcd", "members")).To(And(ContainSubstring("leader"), ContainSubstring("healthy")))
 		file := l.dir("saved.db")

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -106,6 +107,12 @@ type running struct {
 // start starts labctl; onLine sees each line of its standard output as it comes.
 func (l *lab) start(ctx context.Context, onLine func(r *running, line string), args ...string) *running {
 	GinkgoHelper()
+	return l.startWith(ctx, nil, onLine, args...)
+}
+
+// startWith is start with something on standard input.
+func (l *lab) startWith(ctx context.Context, stdin io.Reader, onLine func(r *running, line string), args ...string) *running {
+	GinkgoHelper()
 	r := &running{lab: l, args: args, begun: time.Now()}
 	r.cmd = exec.CommandContext(ctx, suite.labctl, append([]string{"-c", l.config}, args...)...)
 	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+suite.home)
@@ -116,7 +123,7 @@ func (l *lab) start(ctx context.Context, onLine func(r *running, line string), a
 	if onLine != nil {
 		r.stdout.on = func(line string) { onLine(r, line) }
 	}
-	r.cmd.Stdout, r.cmd.Stderr = &r.stdout, &r.stderr
+	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = stdin, &r.stdout, &r.stderr
 	Expect(r.cmd.Start()).To(Succeed())
 	return r
 }

@@ -43,7 +43,7 @@ func (l *Lab) conditions(v *view) []condition {
 		{"every etcd member a started, healthy voter", func(ctx context.Context) error { return l.etcdComplete(ctx, v) }},
 		{"every node Ready", func(ctx context.Context) error { return l.nodesReady(ctx, v) }},
 		{"pod network and probe deployed", func(ctx context.Context) error {
-			return errors.Join(daemonSetReady(ctx, v, "kube-flannel", "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
+			return errors.Join(daemonSetReady(ctx, v, flannelNamespace, "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
 		}},
 		{"CoreDNS running", func(ctx context.Context) error { return coreDNSReady(ctx, v) }},
 		{"pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return l.podsReach(ctx, v) }},

@@ -64,7 +64,8 @@ type cniNetwork struct {
 	err   error
 }
 
-// networks are in the order in which containerd looks: it takes the first.
+// networks are in the order in which containerd looks: it takes the first. One of nothing but loopback is none: containerd has that by itself,
+// and its pods would reach nobody.
 func (m Machine) networks() []cniNetwork {
 	var found []cniNetwork
 	for _, name := range m.List(cniConfigs) {
@@ -75,6 +76,9 @@ func (m Machine) networks() []cniNetwork {
 		n := cniNetwork{file: name, err: err}
 		if err == nil {
 			n.types, n.err = pluginTypes(text)
+		}
+		if n.err == nil && !slices.ContainsFunc(n.types, func(t string) bool { return t != "loopback" }) {
+			continue
 		}
 		found = append(found, n)
 	}

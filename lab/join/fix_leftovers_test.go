@@ -76,6 +76,7 @@ func TestFixCNIConfig(t *testing.T) {
 func TestFixCNIConfigRestores(t *testing.T) {
 	s := newScene(t, false)
 	s.remove(cniConfigs)
+	s.write(cniConfigs+"/99-loopback.conf", `{"type":"loopback"}`) // no network
 	s.write(pristineCNI+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
 	s.fixes("cni-config", "wrote 10-flannel.conflist in /etc/cni/net.d again")
 	s.has(cniConfigs+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -36,6 +37,17 @@ func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]P
 		pods = append(pods, toPod(&list.Items[i]))
 	}
 	return pods, nil
+}
+
+// DeletePod deletes a pod, whose controller then makes another; one that is absent is fine.
+func (c *Client) DeletePod(ctx context.Context, namespace, name string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	err := c.set.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete pod %s in namespace %s: %w", name, namespace, err)
+	}
+	return nil
 }
 
 func toPod(p *corev1.Pod) Pod {

@@ -99,6 +99,22 @@ func TestPods(t *testing.T) {
 	}
 }
 
+func TestDeletePod(t *testing.T) {
+	f := newFakeAPI(t)
+	f.on("DELETE /api/v1/namespaces/n/pods/here", 200, fields{"kind": "Pod", "apiVersion": "v1"})
+	f.on("DELETE /api/v1/namespaces/n/pods/gone", 404, notFound())
+	f.on("DELETE /api/v1/namespaces/n/pods/kept", 403, fields{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403})
+	c, rec := f.client()
+	for name, ok := range map[string]bool{"here": true, "gone": true, "kept": false} {
+		if err := c.DeletePod(t.Context(), "n", name); (err == nil) != ok {
+			t.Errorf("delete %s: error %v", name, err)
+		}
+	}
+	if len(rec.what) != 3 {
+		t.Errorf("reported changes %q", rec.what)
+	}
+}
+
 func TestPodReason(t *testing.T) {
 	waiting := func(name, reason, message string) corev1.ContainerStatus {
 		return corev1.ContainerStatus{Name: name, State: corev1.ContainerState{
