@@ -30,7 +30,6 @@ type Action string
 // The actions.
 const (
 	Keep   Action = "keep"   // leave it: it is nobody's obstacle
-	Reuse  Action = "reuse"  // the joining machine takes it for its own
 	Remove Action = "remove" // remove it, then look again
 	Wait   Action = "wait"   // a join may need it
 	Stop   Action = "stop"   // it is in the way and must not be removed
@@ -62,7 +61,7 @@ func Judge(statuses []Status, machines []Machine, joiner string) []Verdict {
 			v.Machine = m.Name
 		}
 		if s.Member.Learner {
-			v.Action, v.Reason = judgeLearner(s.Member, m, own)
+			v.Action, v.Reason = judgeLearner(m)
 		} else {
 			v.Action, v.Reason = judgeVoter(s, m, own)
 		}
@@ -85,7 +84,9 @@ func ownerOf(member Member, machines []Machine) *Machine {
 	return nil
 }
 
-func judgeLearner(member Member, m *Machine, own bool) (Action, string) {
+// judgeLearner removes every learner that nobody is about to promote, the joiner's own too. kubeadm would go on with its own when that has
+// never started; but until then etcd is not healthy, and whether it has started, and with which data, only its machine knows.
+func judgeLearner(m *Machine) (Action, string) {
 	switch {
 	case m == nil:
 		return Remove, "no machine of the lab has its peer URL, and etcd takes one learner at a time"
@@ -93,16 +94,8 @@ func judgeLearner(member Member, m *Machine, own bool) (Action, string) {
 		return Wait, "a join is at work on " + m.Name + ", which fails if its learner is removed"
 	case m.Joining == Unknown:
 		return Wait, m.Name + " does not say whether a join is at work on it"
-	case !own:
-		return Remove, "no join is at work on " + m.Name + " that would promote it, and etcd takes one learner at a time"
-	case !member.Started:
-		return Reuse, "it was added for " + m.Name + " and never started: kubeadm goes on with it"
-	case m.Data == No:
-		return Remove, m.Name + " has lost what this member had stored: started again with an empty log it would panic"
-	case m.Data == Yes:
-		return Reuse, m.Name + " still has its data"
 	}
-	return Wait, m.Name + " does not say whether it still has this member's data"
+	return Remove, "no join is at work on " + m.Name + " that would promote it, and etcd takes one learner at a time"
 }
 
 func judgeVoter(s Status, m *Machine, own bool) (Action, string) {

@@ -29,10 +29,11 @@ func TestJudge(t *testing.T) {
 		says    string
 	}{
 		// Learners at the joiner's own address.
-		{"own, never started", two, learner(3, false, false), machine(No, No), "m3", Reuse, "kubeadm goes on with it"},
-		{"own, started, disk empty", two, learner(3, true, false), machine(No, No), "m3", Remove, "m3 has lost what this member had stored"},
-		{"own, started, disk has it", two, learner(3, true, false), machine(No, Yes), "m3", Reuse, "m3 still has its data"},
-		{"own, started, disk unknown", two, learner(3, true, false), machine(No, Unknown), "m3", Wait, "m3 does not say"},
+		{"own, never started", two, learner(3, false, false), machine(No, No), "m3", Remove, "no join is at work on m3"},
+		{"own, started, disk empty", two, learner(3, true, false), machine(No, No), "m3", Remove, "no join is at work on m3"},
+		{"own, started, disk has it", two, learner(3, true, false), machine(No, Yes), "m3", Remove, "no join is at work on m3"},
+		{"own, started, disk unknown", two, learner(3, true, false), machine(No, Unknown), "m3", Remove, "no join is at work on m3"},
+		{"own, cannot be asked", two, learner(3, true, false), machine(Unknown, Unknown), "m3", Wait, "m3 does not say whether a join"},
 		{"own, a join at work", two, learner(3, true, true), machine(Yes, No), "m3", Wait, "a join is at work on m3"},
 		// Learners at another address.
 		{"other's, a join at work", two, learner(3, true, true), machine(Yes, Yes), "m4", Wait, "a join is at work on m3"},
@@ -95,7 +96,7 @@ func TestNextRemoval(t *testing.T) {
 		{"none", []Verdict{{Member: voter, Action: Keep}, {Member: learner, Action: Wait}, {Member: second, Action: Stop}}, 0},
 		{"a learner before a voter", []Verdict{{Member: voter, Action: Remove}, {Member: learner, Action: Remove}}, 2},
 		{"the first learner", []Verdict{{Member: learner, Action: Remove}, {Member: second, Action: Remove}}, 2},
-		{"a voter when it is all", []Verdict{{Member: voter, Action: Remove}, {Member: learner, Action: Reuse}}, 1},
+		{"a voter when it is all", []Verdict{{Member: voter, Action: Remove}, {Member: learner, Action: Wait}}, 1},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
