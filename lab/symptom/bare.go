@@ -11,7 +11,7 @@ var bareByte = func() (t [256]byte) {
 		}
 	}
 	t['\n'] = '\n' // ends a record; in a phrase it stands for that end
-	for _, c := range []byte("\"'`\\<>&") {
+	for _, c := range []byte("\"'`\\<>&*") {
 		t[c] = 0
 	}
 	return t
@@ -39,6 +39,8 @@ func dropped[T string | []byte](s T) int {
 			}
 		}
 		return len(s)
+	case s[0] == '&' || s[0] == '<':
+		return markup(s)
 	case s[0] == '\\' && len(s) > 5 && s[1] == 'u' && s[2] == '0' && s[3] == '0':
 		return 6
 	}
@@ -46,3 +48,24 @@ func dropped[T string | []byte](s T) int {
 }
 
 func bare(s string) string { return string(appendBare(nil, []byte(s))) }
+
+// marks that web pages put into text: characters that are written as names, and tags, up to the name's end.
+var (
+	entities = []string{"&quot;", "&#34;", "&#39;", "&#x27;", "&apos;", "&gt;", "&lt;", "&amp;", "&nbsp;"}
+	tags     = []string{"<br>", "<br/>", "<br />", "<p>", "</p>", "<code>", "</code>", "<pre>", "</pre>", "<b>", "</b>", "<em>", "</em>",
+		"<strong>", "</strong>", "<li>", "</li>", "</span>", "<span>", "<div>", "</div>"}
+)
+
+// markup is how many bytes of a web page's writing s begins with, 1 when it is none.
+func markup[T string | []byte](s T) int {
+	known := entities
+	if s[0] == '<' {
+		known = tags
+	}
+	for _, m := range known {
+		if len(s) >= len(m) && string(s[:len(m)]) == m {
+			return len(m)
+		}
+	}
+	return 1
+}

@@ -13,8 +13,8 @@ var identityCauses = []Symptom{
 			endsTheWait("[ERROR FileAvailable-", "[ERROR DirAvailable-", "/etc/kubernetes/kubelet.conf already exists",
 				"/etc/kubernetes/manifests is not empty", "/var/lib/etcd is not empty",
 				"/etc/kubernetes/pki/ca.crt already exists", "/etc/kubernetes/bootstrap-kubelet.conf already exists"),
-			proves("/etc/kubernetes is not empty", "manifests/kube-apiserver.yaml already exists", "FileAvailable--etc-kubernetes",
-				"DirAvailable--", "a kubeconfig file*exists already but has "+
+			proves("/etc/kubernetes is not empty", "manifests/kube-apiserver.yaml already exists",
+				"a kubeconfig file*exists already but has "+
 					"got the wrong CA cert",
 				"exists already but has got the wrong CA cert", "exists already but has got the wrong API Server URL",
 				"failed to reserve container name", "failed to reserve sandbox name",

@@ -24,7 +24,8 @@ var kubeletCauses = []Symptom{
 				"10248/healthz*context deadline exceeded", "10248/healthz*EOF", "Failed to start kubelet.service",
 			),
 			saysItself("kubelet is not running"),
-			repeated(3, "kubelet.service: Scheduled restart job"),
+			repeated(3, "kubelet.service: Scheduled restart job", "kubelet.service: Service hold-off time over, scheduling restart",
+				"kubelet.service holdoff time over, scheduling restart"),
 			seldomRight("failed to run Kubelet", "The kubelet is unhealthy due to a misconfiguration of the node in some way"),
 		),
 	},
@@ -65,7 +66,7 @@ var kubeletCauses = []Symptom{
 			"and from kubeletExtraArgs; `systemctl daemon-reload && systemctl restart kubelet`.",
 		Sources: []string{"kubernetes/kubernetes#69656"},
 		patterns: together(except(proves("unknown flag: --"), "--control-plane", "--experimental", "--upload-certs", "--certificate-key",
-			"--print-join"), proves(
+			"--print-join"), except(proves("failed to validate kubelet flags"), "container runtime endpoint"), proves(
 			"failed to parse kubelet flag", "kubelet*unknown flag: --", "unknown flag: --network-plugin",
 			"unknown flag: --container-runtime", "unknown flag: --cni-", "unknown flag: --cgroup-driver",
 			"unknown flag: --allow-privileged", "unknown flag: --pod-infra-container-image", "unknown flag: --cadvisor-port",
@@ -74,7 +75,7 @@ var kubeletCauses = []Symptom{
 			"strict decoding error: unknown field*kubelet", "failed to set feature gates from initial flags-based config",
 			"cannot set feature gate*to false, feature is locked to true",
 			"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels", "unknown node-labels",
-			"flag provided but not defined", "failed to validate kubelet flags", "invalid kubelet configuration",
+			"flag provided but not defined", "invalid kubelet configuration",
 			"failed to validate kubelet configuration", "failed to decode*KubeletConfiguration",
 		)),
 	},
@@ -116,7 +117,7 @@ var kubeletCauses = []Symptom{
 				"http: TLS handshake error from*no serving certificate available for the kubelet",
 				"no serving certificate available for the kubelet",
 
-				"remote error: tls: internal error", "system:bootstrap:* Approved\n", "certificatesigningrequests*timed out waiting",
+				"remote error: tls: internal error", "system:bootstrap:* Approved\n", "certificate request Status: Pending", "certificatesigningrequests*timed out waiting",
 				"no auto-approval", "kubelet CSR*not issued", "recognized as valid*SignerValidationFailure",
 			),
 			seldomRight("error: Get *10250/containerLogs*tls"),
@@ -154,6 +155,8 @@ var kubeletCauses = []Symptom{
 			"unable to load bootstrap kubeconfig", "bootstrap-kubelet.conf: no such file or directory",
 			"bootstrap-kubelet.conf*does not exist", "stat /etc/kubernetes/bootstrap-kubelet.conf: no such file",
 			"bootstrap.kubeconfig: no such file or directory", "/etc/kubernetes/kubelet.conf: no such file or directory",
+			"unable to read existing bootstrap client config", "unable to read client-cert*kubelet-client*no such file",
+			"unable to load kubeconfig*kubelet.conf*no such file",
 		),
 	},
 	{

@@ -134,6 +134,7 @@ var runtimeCauses = []Symptom{
 				"dockershim.sock*context deadline exceeded", "Get \"http://%2Fvar%2Frun%2Fdocker.sock",
 				"connect endpoint 'unix:///var/run/dockershim.sock'", "dockershim.sock*make sure you are running as root",
 			), "default endpoints", "unix:///run/crio/crio.sock unix", "runtime connect using"),
+			endsTheWait("container runtime endpoint address was not specified or empty"),
 			seldomRight("node*annotated with*dockershim.sock"),
 		),
 	},
@@ -167,6 +168,7 @@ var runtimeCauses = []Symptom{
 				"cri-o configured with systemd cgroup manager, but did not receive slice as parent",
 				"cri-o configured with cgroupfs cgroup manager, but received systemd slice as parent",
 				"cgroup-parent for systemd cgroup should be a valid slice named as",
+				"systemd cgroup flag passed, but systemd support for managing cgroups is not available",
 			),
 			seldomRight(
 				"detected \"cgroupfs\" as the Docker cgroup driver", "[WARNING IsDockerSystemdCheck]", "SystemdCgroup = false",

@@ -131,6 +131,12 @@ var trustCauses = []Symptom{
 				"System clock wrong by", "Can't synchronise: no selectable sources", "token not valid yet", "token used before issued",
 				"token is not valid yet", "Clock skew too great",
 			),
+			// A certificate that a join meets is most often new; old programs do not say which end of its life the clock is past.
+			except(proves(
+				"[discovery]*certificate has expired or is not yet valid", "Endpoint check failed*has expired or is not yet valid",
+				"failed to check server version*has expired or is not yet valid",
+				"couldn't validate the identity of the API Server*has expired or is not yet valid",
+			), "is after 20"),
 		),
 	},
 	{
@@ -163,7 +169,7 @@ var trustCauses = []Symptom{
 			"aside, " +
 			"`kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
 		patterns: except(proves(
-			"x509: certificate is valid for", "certificate is valid for *, not", "doesn't contain any IP SANs",
+			"x509: certificate is valid for", "certificate is valid for *, not", "x509*is valid*not", "doesn't contain any IP SANs",
 			"cannot validate certificate for", "x509: certificate is not valid for any names",
 			"certificate relies on legacy Common Name field", "certificate is not valid for any names, but wanted",
 			"tls: failed to verify certificate: x509: certificate is valid for", "x509: cannot validate certificate",

@@ -109,7 +109,7 @@ func (s *scan) order(ids []ID) {
 		if general[id] {
 			return []int{minor(id), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line}
 		}
-		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), explainers[id], t.first.line}
+		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), t.killer.line, explainers[id], t.first.line}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])

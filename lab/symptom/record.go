@@ -46,6 +46,9 @@ func begins(line []byte) bool {
 	if len(s) == 0 || bytes.Contains(s, []byte("  ")) || bytes.IndexByte(s, '\t') >= 0 {
 		return true
 	}
+	if hasClock(s[:min(len(s), clockReach)]) {
+		return true
+	}
 	switch c := s[0]; {
 	case c >= '0' && c <= '9':
 		return len(s) > 4 && (isDigits(s[:4]) || s[2] == ':')
@@ -67,6 +70,19 @@ func begins(line []byte) bool {
 	return false
 }
 
+// clockReach is how far into a line the time stands that begins it, whatever the language of the date before it.
+const clockReach = 26
+
+// hasClock reports whether there is a time of day, such as 10:02:03.
+func hasClock(s []byte) bool {
+	for i := 2; i+5 < len(s); i++ {
+		if s[i] == ':' && s[i+3] == ':' && isDigits(s[i-2:i]) && isDigits(s[i+1:i+3]) && isDigits(s[i+4:i+6]) {
+			return true
+		}
+	}
+	return false
+}
+
 var months = map[string]bool{"Jan": true, "Feb": true, "Mar": true, "Apr": true, "May": true, "Jun": true, "Jul": true, "Aug": true,
 	"Sep": true,
 	"Oct": true, "Nov": true, "Dec": true}
@@ -74,7 +90,7 @@ var months = map[string]bool{"Jan": true, "Feb": true, "Mar": true, "Apr": true,
 var beginnings = [][]byte{[]byte("time="), []byte("level="), []byte("ts="), []byte("error"), []byte("Error"), []byte("ERROR"),
 	[]byte("WARN"), []byte("FATA"), []byte("ERRO"), []byte("INFO"),
 	[]byte("Warning"), []byte("Normal"), []byte("panic:"), []byte("fatal:"), []byte("E:"), []byte("W:"), []byte("Unfortunately"),
-	[]byte("To see the stack")}
+	[]byte("To see the stack"), []byte("TASK ["), []byte("PLAY ["), []byte("changed: ["), []byte("ok: [")}
 
 func isDigits(s []byte) bool {
 	for _, c := range s {
@@ -85,8 +101,15 @@ func isDigits(s []byte) bool {
 	return true
 }
 
-// unitOf is the unit whose page of `systemctl status` a line begins, or "".
-func unitOf(line []byte) string {
+// requester begins the line of `kubectl describe csr` that names who asks.
+var requester = []byte("Requesting User:")
+
+// headingOf is what a line says that a later line about a state needs to be understood: the unit whose page of `systemctl status` begins, or
+// a certificate request that is described. "" for other lines.
+func headingOf(line []byte) string {
+	if bytes.HasPrefix(line, requester) {
+		return "certificate request "
+	}
 	head, _, ok := bytes.Cut(line, []byte(".service - "))
 	if !ok || len(head) > 60 {
 		return ""
@@ -95,6 +118,12 @@ func unitOf(line []byte) string {
 		head = head[i+1:]
 	}
 	return string(head) + ".service"
+}
+
+// saysState reports whether a line says the state of what a heading named.
+func saysState(line []byte) bool {
+	s := bytes.TrimLeft(line, " ")
+	return bytes.HasPrefix(s, []byte("Active: ")) || bytes.HasPrefix(s, []byte("Status: "))
 }
 
 // unquoted takes off what quoting in mail and web pages puts before a line.

@@ -45,7 +45,7 @@ type scan struct {
 	ends     int // commands that ended with an error since the last success
 	found    []find
 	done     marks
-	unit     string // whose page of systemctl status is being read, until its state has been
+	heading  string // of the page that is being read, until its state has been
 }
 
 // findLimit is how much of what one record says is counted.
@@ -121,11 +121,11 @@ func (s *scan) logical(line []byte) {
 	if !s.rec.goesOn(line) {
 		s.flush()
 	}
-	if unit := unitOf(line); unit != "" {
-		s.unit = unit
-	} else if s.unit != "" && bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("Active: ")) {
-		line = append([]byte(s.unit), line...)
-		s.unit = ""
+	if heading := headingOf(line); heading != "" {
+		s.heading = heading
+	} else if s.heading != "" && saysState(line) {
+		line = append([]byte(s.heading), line...)
+		s.heading = ""
 	}
 	s.rec.add(line)
 }
