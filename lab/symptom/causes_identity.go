@@ -77,7 +77,7 @@ var identityCauses = []Symptom{
 				"duplicate machine*id", "machineID*is not unique", "systemUUID*already", "system UUID*conflict", "same system UUID",
 				"machine-id*not unique", "received packet on*with own address as source address", "ARP, duplicate",
 				"conflicting machine ID", "already in use by another*MAC", "weave*peer name collision",
-				"local \"*\" and remote*peer names collision", "peer names collision",
+				"local \"*\" and remote*peer names collision", "peer names collision", "Multiple connections to*added to",
 				"Existing node*different*Machine ID", "Calico node*is already using the IPv4 address",
 				"is already using the IPv4 address", "is already in use by another node", "cloned*machine-id"),
 		),

@@ -51,12 +51,12 @@ var kubeletCauses = []Symptom{
 			"and nothing that empties its arguments; `systemctl daemon-reload && systemctl restart kubelet`, then join the node.",
 		Sources:    []string{"kubernetes/kubeadm#3270"},
 		Repairable: true,
-		patterns: proves(
+		patterns: together(proves(
 			"assuming standalone kubelet", "kubelet running in standalone mode", "Kubelet is running in standalone mode",
 			"No API server defined - no events will be sent", "standalone mode, no API client", "falling back to standalone mode",
 			"kubeclient not set", "Standalone mode, no API client", "No api server defined - no node status update will be sent",
-			"kubelet in standalone mode",
-		),
+			"kubelet in standalone mode", "no client provided, cannot use webhook", "no client-go client provided, cannot use webhook",
+		), seldomRight("/usr/bin/kubelet\n")),
 	},
 	{
 		ID:      KubeletFlagRemoved,
@@ -93,7 +93,8 @@ var kubeletCauses = []Symptom{
 				"error marking master: timed out", "mark-control-plane: error applying control-plane label",
 				"Error writing Crisocket information", "error execution phase kubelet-wait-bootstrap",
 				"error execution phase kubelet-start: unable to*context deadline exceeded", "failed while waiting for TLS bootstrap",
-				"timed out waiting for the kubelet to bootstrap", "kubelet-start: context deadline exceeded", "TLS bootstrap timed out",
+				"timed out waiting for the kubelet to bootstrap",
+				"perform the TLS Bootstrap...timed out waiting for the condition", "kubelet-start: context deadline exceeded", "TLS bootstrap timed out",
 				"Kubelet join monitoring timed out", "unable to write CRI socket information", "error execution phase kubelet-start",
 			),
 			seldomRight("[kubelet-check] Initial timeout of 40s passed", "timed out waiting for the condition", "nodes * not found",
@@ -118,7 +119,7 @@ var kubeletCauses = []Symptom{
 				"no serving certificate available for the kubelet",
 
 				"remote error: tls: internal error", "system:bootstrap:* Approved\n", "certificate request Status: Pending", "certificatesigningrequests*timed out waiting",
-				"no auto-approval", "kubelet CSR*not issued", "recognized as valid*SignerValidationFailure",
+				"no auto-approval", "subject access review was not approved", "kubelet CSR*not issued", "recognized as valid*SignerValidationFailure",
 			),
 			seldomRight("error: Get *10250/containerLogs*tls"),
 		),
@@ -167,7 +168,7 @@ var kubeletCauses = []Symptom{
 		patterns: together(
 			proves(
 				"kube-controller-manager*CrashLoopBackOff", "kube-controller-manager*0/1 Error",
-				"restarting failed container=kube-controller-manager", "kube-controller-manager is not healthy",
+				"restarting failed container=kube-controller-manager", "Back-off restarting failed container kube-controller-manager", "kube-controller-manager is not healthy",
 				"kube-controller-manager check failed", "controller-manager*Unhealthy*connection refused",
 				"controllermanager.go*error running controllers", "kube-controller-manager*exited", "Error building controller context",
 				"failed to wait for apiserver being healthy: timed out", "controllermanager.go*] leaderelection lost",
@@ -190,7 +191,7 @@ var kubeletCauses = []Symptom{
 				"restarting failed container=kube-apiserver", "restarting failed container=etcd",
 				"restarting failed container=kube-scheduler", "kube-apiserver*CrashLoopBackOff", "kube-scheduler*CrashLoopBackOff",
 				"etcd-*CrashLoopBackOff", "Back-off restarting failed container kube-apiserver",
-				"Back-off restarting failed container etcd", "control plane component*crashed",
+				"Back-off restarting failed container etcd", "Back-off restarting failed container kube-scheduler", "control plane component*crashed",
 				"couldn't initialize a Kubernetes cluster", "failed while waiting for the control plane to start",
 				"kube-apiserver is not healthy after", "kube-scheduler is not healthy after", "kube-apiserver check failed",
 				"The API server is not healthy after", "error execution phase wait-control-plane",

@@ -46,7 +46,8 @@ var podNetworkCauses = []Symptom{
 		patterns: proves(
 			"already has an IP address different from", "has an IP address different from", "cni0\" already has",
 			"failed to set bridge addr", "failed to allocate for range*no IP addresses available in range set",
-			"no IP addresses available in range set", "cannot convert version*to supported", "incompatible CNI versions",
+			"no IP addresses available in range set", "no IP addresses available in network", "could not add IP address to \"cni0\": file exists",
+			"cannot convert version*to supported", "incompatible CNI versions",
 			"multiple CNI config", "conflicting CNI", "more than one CNI config",
 			"has been allocated to*duplicate allocation is not allowed", "duplicate allocation is not allowed",
 			"network: error getting ClusterInformation: connection is unauthorized", "error getting ClusterInformation",
@@ -128,7 +129,8 @@ var podNetworkCauses = []Symptom{
 			"level=fatal*cilium", "cilium*level=error*Unable to", "calico-node*0/1 Error", "flannel*Init:Error",
 			"Error retrieving pod spec for*kube-flannel", "kube-flannel*OOMKilled", "back-off*kube-flannel", "cilium-agent*not ready",
 			"Back-off restarting failed container kube-flannel", "Back-off restarting failed container calico",
-			"IPAM*conflicting with*calico", "calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff",
+			"IPAM*conflicting with*calico", "overlaps with existing route", "cilium.sock: connect:", "cilium.sock: no such file",
+			"kube-flannel*Unhealthy", "calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff",
 		),
 	},
 }

@@ -70,7 +70,8 @@ var runtimeCauses = []Symptom{
 			proves(
 				`disabled_plugins = ["cri"]`, "disabled_plugins*io.containerd.grpc.v1.cri", "unknown service runtime.",
 				"unknown service runtime", "failed to load plugin io.containerd.grpc.v1.cri",
-				"failed to load plugin*io.containerd.cri.v1.runtime", "skip loading plugin *io.containerd.grpc.v1.cri*disabled",
+				"failed to load plugin*io.containerd.cri.v1.runtime",
+				"failed to load plugin*io.containerd.grpc.v1.cri", "skip loading plugin *io.containerd.grpc.v1.cri*disabled",
 				"failed to load plugin*io.containerd.cri.v1.images", "failed to create CRI service",
 				"failed to load plugin*cri*invalid plugin config",
 			),
@@ -136,6 +137,7 @@ var runtimeCauses = []Symptom{
 			), "default endpoints", "unix:///run/crio/crio.sock unix", "runtime connect using"),
 			endsTheWait("container runtime endpoint address was not specified or empty"),
 			seldomRight("node*annotated with*dockershim.sock"),
+			endsTheWait("docker is required for container runtime"),
 		),
 	},
 	{

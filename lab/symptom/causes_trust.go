@@ -19,6 +19,7 @@ var trustCauses = []Symptom{
 				"token secret*has expired", "discovery.bootstrapToken.token: Invalid value", "couldn't find a JWS",
 				"the bootstrap token*was not of the form", "is not of the form*[a-z0-9]{6}*[a-z0-9]{16}",
 			),
+			repeated(3, "does not yet contain a JWS signature for token ID"),
 			except(proves("error execution phase preflight*: Unauthorized", "[discovery]*: Unauthorized", "kubeadm-config "+
 				"ConfigMap*Unauthorized",
 				"the token*expired", "failed to get config map: Unauthorized",
@@ -210,6 +211,9 @@ var trustCauses = []Symptom{
 			),
 			proves(
 				"kubelet-config-1.*is forbidden", "kubelet-config-1.*not found", "version skew",
+				"can upgrade only 1 minor version at a time", "is at least one minor release higher than the kubeadm version",
+				"There are kubelets in this cluster that are too old", "can only be used to upgrade to Kubernetes version",
+				"kubelets in this cluster that have these versions*too old",
 				"unable to download the kubelet configuration*forbidden", "error upgrading*too much",
 				"Specified version to upgrade to*is higher than the kubeadm version", "this kubeadm version*not compatible",
 				"the skew between*version", "unknown field \"controlPlaneComponentHealthCheck", "decode*kubeadm-config*unknown field",

@@ -17,6 +17,7 @@ type Finding struct {
 	Level      Level      `json:"level"`
 	Node       string     `json:"node"` // "" when the evidence does not say
 	Meaning    string     `json:"meaning"`
+	Detail     string     `json:"detail,omitempty"` // which kind of the cause it is, where the text tells: one of the names beside details
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
 	Repairable bool       `json:"repairable"`

@@ -20,7 +20,7 @@ func Certain(line string) (ID, bool) {
 	text := append(appendBare(nil, []byte(line)), '\n')
 	var ids []ID
 	words().matches(text, &marks{}, func(k *known, warning bool) {
-		if k.pattern.strength == certain && !warning {
+		if k.kind == ofCause && k.pattern.strength == certain && !warning {
 			ids = append(ids, k.id)
 		}
 	})
@@ -169,7 +169,8 @@ func (s *scan) left(a, b ID) bool {
 
 func (s *scan) finding(id, because ID, source string, redact func(string) string) Finding {
 	sym, t := catalogue[byID[id]], s.tallies[id]
-	f := Finding{Symptom: id, Level: Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because}
+	f := Finding{Symptom: id, Level: Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because,
+		Detail: s.detailOf(id)}
 	if sym.Minor || because != "" && catalogue[byID[because]].Minor || !t.proved() && s.ends == 0 {
 		f.Level = Warn
 	}

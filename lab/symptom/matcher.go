@@ -117,12 +117,22 @@ func (m *matcher) inherit(state, suffix int32) {
 	m.ends[f] = append(append([]int32(nil), m.ends[f]...), m.ends[from]...)
 }
 
-// known is one phrase of the catalogue or of the recoveries, ready to match.
+// kind is what a known phrase is for.
+type kind int
+
+const (
+	ofCause kind = iota
+	ofRecovery
+	ofDetail
+)
+
+// known is one phrase of the catalogue, of the recoveries or of the details, ready to match.
 type known struct {
 	phrase
-	id       ID // "" for a recovery
-	pattern  pattern
-	recovery int // index into recoveries, when id is ""
+	kind    kind
+	id      ID // of a cause
+	pattern pattern
+	index   int // into recoveries or details
 }
 
 type lexicon struct {
@@ -139,10 +149,10 @@ var words = sync.OnceValue(func() *lexicon {
 		}
 	}
 	for i, r := range recoveries {
-		for _, text := range r.phrases {
-			p := pattern{phrase: text}
-			l.all = append(l.all, known{phrase: compile(p), pattern: p, recovery: i})
-		}
+		l.addTexts(ofRecovery, i, r.phrases)
+	}
+	for i, d := range details {
+		l.addTexts(ofDetail, i, d.phrases)
 	}
 	ps := make([]phrase, len(l.all))
 	for i, k := range l.all {
@@ -151,6 +161,13 @@ var words = sync.OnceValue(func() *lexicon {
 	l.matcher = newMatcher(ps)
 	return l
 })
+
+func (l *lexicon) addTexts(k kind, index int, texts []string) {
+	for _, text := range texts {
+		p := pattern{phrase: text}
+		l.all = append(l.all, known{phrase: compile(p), kind: k, pattern: p, index: index})
+	}
+}
 
 // matches calls yield with every known phrase that text, in bare form, has, and whether it is part of one of kubeadm's preflight warnings.
 // A phrase comes once, but again after a warning, and as often as it is there when its repeats count. done is the caller's scratch space:

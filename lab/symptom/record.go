@@ -120,6 +120,24 @@ func headingOf(line []byte) string {
 	return string(head) + ".service"
 }
 
+var (
+	assigned = []byte("Successfully assigned ")
+	backOff  = []byte("Back-off restarting failed container")
+)
+
+// subjectOf is the pod that a page of events is about, as its scheduler names it, or "".
+func subjectOf(line []byte) string {
+	i := bytes.Index(line, assigned)
+	if i < 0 {
+		return ""
+	}
+	pod, _, _ := bytes.Cut(line[i+len(assigned):], []byte(" "))
+	if j := bytes.LastIndexByte(pod, '/'); j >= 0 {
+		pod = pod[j+1:]
+	}
+	return string(pod)
+}
+
 // saysState reports whether a line says the state of what a heading named.
 func saysState(line []byte) bool {
 	s := bytes.TrimLeft(line, " ")

@@ -30,7 +30,7 @@ var recoveries = []recovery{
 		"Node join complete"}},
 	{what: ended, phrases: []string{"error execution phase", "[preflight] Some fatal errors occurred", "[ERROR ", "level=fatal",
 		"failed to run Kubelet",
-		"couldn't initialize a Kubernetes cluster", "command failed", "FATA[", "msg: non-zero return code"}},
+		"couldn't initialize a Kubernetes cluster", "Unfortunately, an error has occurred", "command failed", "FATA[", "msg: non-zero return code"}},
 	{clears: kubeletTroubles, phrases: []string{"Started kubelet\n", "The kubelet is healthy after",
 		"Adding debug handlers to kubelet server"}},
 	{clears: append([]ID{APIServerUnreachable, TLSBootstrapTimeout, KubeletStandalone, NodeNameMismatch, X509UnknownAuthority,

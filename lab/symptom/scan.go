@@ -45,6 +45,8 @@ type scan struct {
 	ends     int // commands that ended with an error since the last success
 	found    []find
 	done     marks
+	subject  string // the pod whose events are being read
+	told     []bool // by index into details
 	heading  string // of the page that is being read, until its state has been
 }
 
@@ -57,7 +59,9 @@ type find struct {
 	warning bool
 }
 
-func newScan() *scan { return &scan{words: words(), tallies: map[ID]*tally{}, over: map[ID]bool{}} }
+func newScan() *scan {
+	return &scan{words: words(), tallies: map[ID]*tally{}, over: map[ID]bool{}, told: make([]bool, len(details))}
+}
 
 // read takes all of r.
 func (s *scan) read(r io.Reader) error {
@@ -127,6 +131,11 @@ func (s *scan) logical(line []byte) {
 		line = append([]byte(s.heading), line...)
 		s.heading = ""
 	}
+	if subject := subjectOf(line); subject != "" {
+		s.subject = subject
+	} else if s.subject != "" && bytes.HasSuffix(line, backOff) { // which container, older kubelets do not say
+		line = append(append(append([]byte(nil), line...), ' '), s.subject...)
+	}
 	s.rec.add(line)
 }
 
@@ -146,7 +155,7 @@ func (s *scan) judge() {
 		if len(s.found) < findLimit {
 			s.found = append(s.found, find{k, warning})
 		}
-		deadly = deadly || k.id == "" && recoveries[k.recovery].what == ended
+		deadly = deadly || k.kind == ofRecovery && recoveries[k.index].what == ended
 	})
 	if deadly {
 		s.ends++
@@ -155,9 +164,12 @@ func (s *scan) judge() {
 		return
 	}
 	for _, f := range s.found {
-		if f.known.id == "" {
-			s.passed(recoveries[f.known.recovery])
-		} else {
+		switch f.known.kind {
+		case ofRecovery:
+			s.passed(recoveries[f.known.index])
+		case ofDetail:
+			s.told[f.known.index] = true
+		default:
 			s.count(f.known, f.warning, deadly)
 		}
 	}
