@@ -11,7 +11,7 @@ var bareByte = func() (t [256]byte) {
 		}
 	}
 	t['\n'] = '\n' // ends a record; in a phrase it stands for that end
-	for _, c := range []byte("\"'`\\<>&*") {
+	for _, c := range []byte("\"'`\\<>&*#^") {
 		t[c] = 0
 	}
 	return t
@@ -29,22 +29,39 @@ func appendBare(dst, line []byte) []byte {
 	return dst
 }
 
-// dropped is how many bytes go with the first of s, which has no bare form: the rest of a terminal's escape sequence or of JSON's \u003e.
+// dropped is how many bytes go with the first of s, which has no bare form: the rest of a terminal's escape sequence, however it is written,
+// of JSON's \u003e, of rsyslog's #011, or of a web page's mark.
 func dropped[T string | []byte](s T) int {
-	switch {
-	case s[0] == 0x1b && len(s) > 1 && s[1] == '[':
-		for i := 2; i < len(s); i++ {
-			if s[i] >= 0x40 && s[i] <= 0x7e {
-				return i + 1
+	switch s[0] {
+	case 0x1b, '\\', '#', '^':
+		for _, escape := range escapes {
+			if len(s) >= len(escape) && string(s[:len(escape)]) == escape {
+				return sequence(s, len(escape))
 			}
 		}
-		return len(s)
-	case s[0] == '&' || s[0] == '<':
+	case '&', '<':
 		return markup(s)
+	}
+	switch {
 	case s[0] == '\\' && len(s) > 5 && s[1] == 'u' && s[2] == '0' && s[3] == '0':
 		return 6
+	case s[0] == '#' && len(s) > 3 && s[1] == '0' && s[2] == '1' && s[3] >= '0' && s[3] <= '7':
+		return 4
 	}
 	return 1
+}
+
+// escapes are the ways in which the beginning of a terminal's escape sequence is written.
+var escapes = []string{"\x1b[", `\u001b[`, `\x1b[`, `\033[`, `\e[`, "#033[", "^[["}
+
+// sequence is the length of an escape sequence in s whose beginning takes from bytes: up to the letter that ends it.
+func sequence[T string | []byte](s T, from int) int {
+	for i := from; i < len(s); i++ {
+		if s[i] >= 0x40 && s[i] <= 0x7e {
+			return i + 1
+		}
+	}
+	return len(s)
 }
 
 func bare(s string) string { return string(appendBare(nil, []byte(s))) }

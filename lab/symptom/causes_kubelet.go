@@ -41,6 +41,7 @@ var kubeletCauses = []Symptom{
 			"failed to read kubelet config file \"/var/lib/kubelet/config.yaml\"",
 			"failed to load kubelet config file, path: /var/lib/kubelet/config.yaml", "failed to load kubelet config file",
 			"/var/lib/kubelet/config.yaml*no such file",
+			"unable to load client CA file /etc/kubernetes/pki/ca.crt",
 		),
 	},
 	{

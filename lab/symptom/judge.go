@@ -44,6 +44,9 @@ func rootAmong(id ID, ids []ID) bool {
 // findings weighs what was seen.
 func (s *scan) findings(source string, redact func(string) string) []Finding {
 	ids := s.standing()
+	if len(ids) == 0 {
+		ids = s.guess()
+	}
 	s.order(ids)
 	because := s.because(ids)
 	var out []Finding
@@ -102,14 +105,23 @@ func reachesAny(id ID, ids []ID) bool {
 }
 
 // order sorts so that of two causes the one to look at first comes first: what stops nothing last, particular causes before general ones,
-// of the particular ones first what ended a command, and of the general ones first what fewer causes bring about.
+// of the particular ones first what ended a command (a list of errors counts from its top, but for what others in it bring about), and of
+// the general ones first what fewer causes bring about.
 func (s *scan) order(ids []ID) {
+	present := map[ID]int{}
+	for _, id := range ids {
+		for _, other := range ids {
+			if reach[other][id] {
+				present[id]++
+			}
+		}
+	}
 	rank := func(id ID) []int {
 		t := s.tallies[id]
 		if general[id] {
 			return []int{minor(id), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line}
 		}
-		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), t.killer.line, explainers[id], t.first.line}
+		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), present[id], t.killer.line, explainers[id], t.first.line}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])
@@ -171,7 +183,7 @@ func (s *scan) finding(id, because ID, source string, redact func(string) string
 	sym, t := catalogue[byID[id]], s.tallies[id]
 	f := Finding{Symptom: id, Level: Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because,
 		Detail: s.detailOf(id)}
-	if sym.Minor || because != "" && catalogue[byID[because]].Minor || !t.proved() && s.ends == 0 {
+	if sym.Minor || because != "" && catalogue[byID[because]].Minor || t.surmised || !t.proved() && s.ends == 0 {
 		f.Level = Warn
 	}
 	told := map[int]bool{0: true}

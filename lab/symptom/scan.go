@@ -30,24 +30,28 @@ type tally struct {
 	deadly              int // records that ended a command
 	attempt             int // kubeadm's attempt when first seen, 0 before any
 	first, killer, last sight
+	surmised            bool          // only words hint at it
 	begun, ended        time.Duration // times of day of the repeats
 	timed               bool
 }
 
 // scan reads text and keeps what it proves; its size does not depend on the text's.
 type scan struct {
-	words    *lexicon
-	rec      record
-	line     int
-	tallies  map[ID]*tally
-	over     map[ID]bool // causes that a recovery has taken back in this attempt
-	attempts int
-	ends     int // commands that ended with an error since the last success
-	found    []find
-	done     marks
-	subject  string // the pod whose events are being read
-	told     []bool // by index into details
-	heading  string // of the page that is being read, until its state has been
+	words      *lexicon
+	rec        record
+	line       int
+	tallies    map[ID]*tally
+	over       map[ID]bool // causes that a recovery has taken back in this attempt
+	attempts   int
+	ends       int // commands that ended with an error since the last success
+	records    int // how many there were
+	complaints []complaint
+	recovered  bool // something was seen to have passed
+	found      []find
+	done       marks
+	subject    string // the pod whose events are being read
+	told       []bool // by index into details
+	heading    string // of the page that is being read, until its state has been
 }
 
 // findLimit is how much of what one record says is counted.
@@ -160,6 +164,7 @@ func (s *scan) judge() {
 	if deadly {
 		s.ends++
 	}
+	s.complain(deadly)
 	if len(s.found) == 0 {
 		return
 	}
@@ -176,6 +181,9 @@ func (s *scan) judge() {
 }
 
 func (s *scan) passed(r recovery) {
+	if r.what == joined || r.what == some {
+		s.recovered, s.complaints = true, nil
+	}
 	switch r.what {
 	case attempt:
 		s.attempts++
