@@ -33,11 +33,13 @@ var hostCauses = []Symptom{
 			except(proves("unexpected kernel config"), "CONFIG_CPUSETS", "CONFIG_MEMCG", "CONFIG_CGROUP"),
 			except(proves("modprobe: FATAL: Module"), "Module overlay not found", "skip plugin", "skip loading", "configs"),
 			proves(
-				"/proc/sys/net/bridge/bridge-nf-call-iptables: no such file", "stat /proc/sys/net/bridge",
+				"/proc/sys/net/bridge/bridge-nf-call-iptables: no such file", "/proc/sys/net/ipv6/conf/*no such file",
+				"stat /proc/sys/net/bridge",
 				"Failed to check br_netfilter", "br_netfilter*not found", "module br_netfilter not found",
 				"sysctl: cannot stat /proc/sys/net/bridge", "IPv4 forwarding is disabled", "ip_forward*disabled",
 				"net.ipv4.ip_forward = 0", "required IPVS kernel modules", "overlay*not supported*kernel",
-				"vxlan*operation not supported", "failed to mount*overlay*no such device", "[ERROR KernelModule", "missing required kernel module",
+				"vxlan*operation not supported", "failed to mount*overlay*no such device", "[ERROR KernelModule",
+				"missing required kernel module",
 				"[ERROR SystemVerification]: failed to parse kernel config", "[ERROR SystemVerification]: missing required kernel",
 				"missing kernel config", "kernel release*is unsupported",
 				"the running kernel*does not support", "invalid kernel flag", "kernel does not support overlay",
@@ -54,7 +56,8 @@ var hostCauses = []Symptom{
 		Sources: []string{"kubernetes/kubernetes#94329", "kubernetes/kubernetes#90710"},
 		patterns: together(
 			proves(
-				"unexpected kernel config*CONFIG_CPUSETS", "unexpected kernel config*CONFIG_MEMCG", "unexpected kernel config*CONFIG_CGROUP",
+				"unexpected kernel config*CONFIG_CPUSETS", "unexpected kernel config*CONFIG_MEMCG",
+				"unexpected kernel config*CONFIG_CGROUP",
 				"[ERROR SystemVerification]: missing required cgroups", "missing required cgroups", "missing cgroups:",
 				"missing required cgroup",
 				"CGROUPS_MEMORY: missing", "CGROUPS_PIDS: missing", "CGROUPS_CPUSET: missing", "CGROUPS_CPU: missing",
@@ -82,7 +85,8 @@ var hostCauses = []Symptom{
 			proves(
 				"kubelet is configured to not run on a host using cgroup v1", "configured to not run on a host using cgroup v1",
 				"cgroup v1 support is unsupported", "cgroup v1 is not supported", "[ERROR SystemVerification]: cgroups v1",
-				"cgroups v1 support is*error", "failCgroupV1", "cgroup v1*unsupported", "cgroups v1*is unsupported", "[ERROR SystemVerification]: cgroups v1 support is deprecated",
+				"cgroups v1 support is*error", "failCgroupV1", "cgroup v1*unsupported", "cgroups v1*is unsupported",
+				"[ERROR SystemVerification]: cgroups v1 support is deprecated",
 				"does not support cgroup v1",
 			),
 			seldomRight("cgroups v1 support is in maintenance mode", "cgroup v1 support is in maintenance mode", "cgroups v1 support is deprecated", "[WARNING SystemVerification]: cgroups v1"),
@@ -118,11 +122,14 @@ var hostCauses = []Symptom{
 			"kubelet not found in system path", "Failed to execute /usr/bin/kubelet", "Failed at step EXEC spawning /usr/bin/kubelet",
 			"Unable to locate executable '/usr/bin/kubelet'", "Unable to locate package kubeadm", "No package kubeadm available",
 			"Unable to locate executable*kubelet", "kubelet*status=203/EXEC", "code=exited, status=203/EXEC",
-			"No match for argument: kubeadm", "No match for argument: kubelet", "Unable to locate package kubelet", "No package kubelet available",
-			"Package kubeadm is not available", "Package 'kubeadm' has no installation candidate", "Package 'kubelet' has no installation candidate",
+			"No match for argument: kubeadm", "No match for argument: kubelet", "Unable to locate package kubelet",
+			"No package kubelet available",
+			"Package kubeadm is not available", "Package 'kubeadm' has no installation candidate",
+			"Package 'kubelet' has no installation candidate",
 			"Unit kubelet.service failed to load: No such file",
 			"Could not find the requested service kubelet", "No package matching 'kubelet", "No package matching 'kubeadm",
-			"No such file or directory: b'/usr/*bin/kubeadm'", "No such file or directory: '/usr/*bin/kubeadm'", "Unit file kubelet.service does not exist", "Failed to start kubelet.service: Unit",
+			"No such file or directory: b'/usr/*bin/kubeadm'", "No such file or directory: '/usr/*bin/kubeadm'",
+			"Unit file kubelet.service does not exist", "Failed to start kubelet.service: Unit",
 			"unable to get kubelet version", "couldn't get kubelet version", "cannot execute binary file: Exec format error",
 			"kubeadm: cannot execute", "Failed to locate executable /usr/bin/kubelet",
 		),
@@ -147,7 +154,8 @@ var hostCauses = []Symptom{
 		patterns: together(
 			proves(
 				"Out of memory: Kill", "oom-kill:constraint", "invoked oom-killer", "Memory cgroup out of memory", "OOMKilled",
-				"oom_reaper: reaped process", "oom_kill_process", "mem_cgroup_out_of_memory", "SystemOOM", "System OOM encountered", "Killed process",
+				"oom_reaper: reaped process", "oom_kill_process", "mem_cgroup_out_of_memory", "SystemOOM", "System OOM encountered",
+				"Killed process",
 				"A process of this unit has been killed by the OOM killer", "killed by the OOM killer", "Failed with result 'oom-kill'",
 				"out of memory", "cannot allocate memory", "NodeHasInsufficientMemory", "MemoryPressure True",
 				"attempting to reclaim memory", "The node was low on resource: memory", "status is now: NodeHasInsufficientMemory",
@@ -165,7 +173,8 @@ var hostCauses = []Symptom{
 		patterns: together(
 			proves(
 				"no space left on device", "NodeHasDiskPressure", "DiskPressure True", "Taints: node.kubernetes.io/disk-pressure",
-				"untolerated taint {node.kubernetes.io/disk-pressure", "had condition: [DiskPressure]", "node has conditions: [DiskPressure",
+				"untolerated taint {node.kubernetes.io/disk-pressure", "had taint {node.kubernetes.io/disk-pressure",
+				"had condition: [DiskPressure]", "node has conditions: [DiskPressure",
 				"low on resource: ephemeral-storage", "low on resource: imagefs", "low on resource: nodefs", "FreeDiskSpaceFailed",
 				"failed to garbage collect required amount of images", "EvictionThresholdMet",
 				"attempting to reclaim*ephemeral-storage", "attempting to reclaim imagefs", "attempting to reclaim nodefs",

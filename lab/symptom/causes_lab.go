@@ -24,6 +24,7 @@ var labCauses = []Symptom{
 		Repairable: true,
 		patterns: proves(
 			"State: paused", "paused (user)", "paused (I/O error)", "paused (ioerror)", "domain*is paused", "pmsuspended",
+			"Resource is paused, will not attempt", "Reconciliation is paused for this object",
 		),
 	},
 	{
@@ -57,6 +58,9 @@ var labCauses = []Symptom{
 		Meaning: "The runtime still reports an image file system without capacity after it has settled.",
 		Hint: "`crictl imagefsinfo`; `systemctl restart containerd` and then the kubelet; look at the disk under " +
 			"/var/lib/containerd.",
-		patterns: repeated(10, "invalid capacity 0 on image filesystem"),
+		patterns: together(
+			repeated(10, "invalid capacity 0 on image filesystem"),
+			proves("failed multiple times in a row*invalid capacity 0 on image", "ImageGCFailed*invalid capacity 0 on image"),
+		),
 	},
 }

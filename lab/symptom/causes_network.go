@@ -24,7 +24,7 @@ var networkCauses = []Symptom{
 				"couldn't validate the identity of the API Server*deadline exceeded", "Unable to connect to the server: dial tcp",
 				"Unable to connect to the server: EOF", "Unable to connect to the server: net/http",
 				"Failed to request cluster info, will try again*dial tcp", "Failed to connect to API Server",
-				"abort connecting to API servers after timeout", "Unable to register node with API server*dial tcp",
+				"abort connecting to API servers after timeout", "Unable to register node*with API server*dial tcp",
 				"Failed to contact API server", "Failed to ensure lease exists, will retry*dial tcp",
 				"Failed to request cluster info*Client.Timeout",
 				"error execution phase preflight*client rate limiter Wait returned an error: context deadline exceeded",

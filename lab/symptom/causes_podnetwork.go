@@ -46,7 +46,8 @@ var podNetworkCauses = []Symptom{
 		patterns: proves(
 			"already has an IP address different from", "has an IP address different from", "cni0\" already has",
 			"failed to set bridge addr", "failed to allocate for range*no IP addresses available in range set",
-			"no IP addresses available in range set", "no IP addresses available in network", "could not add IP address to \"cni0\": file exists",
+			"no IP addresses available in range set", "no IP addresses available in network",
+			"could not add IP address to \"cni0\": file exists",
 			"cannot convert version*to supported", "incompatible CNI versions",
 			"multiple CNI config", "conflicting CNI", "more than one CNI config",
 			"has been allocated to*duplicate allocation is not allowed", "duplicate allocation is not allowed",
@@ -115,7 +116,7 @@ var podNetworkCauses = []Symptom{
 		Hint: "`kubectl get pods -A -o wide | grep -E 'flannel|calico|cilium|weave'`, then `kubectl logs` (also --previous, and " +
 			"of its init containers) of the failing one.",
 		Sources: []string{"projectcalico/calico#2656"},
-		patterns: proves(
+		patterns: together(proves(
 			"kube-flannel*CrashLoopBackOff", "kube-flannel*0/1 Error", "/var/lib/calico/nodename: no such file",
 			"unable to connect to Cilium daemon", "127.0.0.1:6784: connect: connection refused", "calico-node*CrashLoopBackOff",
 			"calico-node*Init:CrashLoopBackOff", "calico-node*Init:Error", "calico*Init:CrashLoopBackOff", "cilium*CrashLoopBackOff",
@@ -130,7 +131,9 @@ var podNetworkCauses = []Symptom{
 			"Error retrieving pod spec for*kube-flannel", "kube-flannel*OOMKilled", "back-off*kube-flannel", "cilium-agent*not ready",
 			"Back-off restarting failed container kube-flannel", "Back-off restarting failed container calico",
 			"IPAM*conflicting with*calico", "overlaps with existing route", "cilium.sock: connect:", "cilium.sock: no such file",
-			"kube-flannel*Unhealthy", "calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff",
-		),
+			"failed to set up pod*network: context deadline exceeded", "netplugin failed with no error message",
+			"netplugin failed but error parsing its diagnostic message", "error getting ClusterInformation", "kube-flannel*Unhealthy",
+			"calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff",
+		), saysItself("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod")),
 	},
 }

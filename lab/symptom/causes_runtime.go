@@ -73,7 +73,7 @@ var runtimeCauses = []Symptom{
 				"failed to load plugin*io.containerd.cri.v1.runtime",
 				"failed to load plugin*io.containerd.grpc.v1.cri", "skip loading plugin *io.containerd.grpc.v1.cri*disabled",
 				"failed to load plugin*io.containerd.cri.v1.images", "failed to create CRI service",
-				"failed to load plugin*cri*invalid plugin config",
+				"failed to load plugin*cri*invalid plugin config", "container.Runtime.Name must be set",
 			),
 		),
 	},

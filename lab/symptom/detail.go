@@ -21,7 +21,7 @@ type detail struct {
 // both before a member that is merely slow.
 var details = []detail{
 	{EtcdLearnerNotInSync, AlreadyPromoted, []string{"can only promote a learner member\n", "can only promote a learner member,",
-		"can only promote a learner member\\", "can only promote a learner member}", "ErrMemberNotLearner"}},
+		"can only promote a learner member}", "ErrMemberNotLearner"}},
 	{EtcdLearnerNotInSync, WrongAddress, []string{"https://10.0.2.15:2380", "https://127.0.0.1:2380", "https://127.0.1.1:2380",
 		"https://localhost:2380", ":2380*x509: certificate is valid for", "2380*doesn't contain any IP SANs",
 		"bind: cannot assign requested address", "missing from --initial-advertise-peer-urls"}},

@@ -30,6 +30,9 @@ func TestJudgeNormalises(t *testing.T) {
 		{"escaped quotes", `err="failed to run Kubelet: unable to load \"bootstrap\" kubeconfig: stat"`, BootstrapKubeconfigMissing},
 		{"escaped line ends", `"stderr": "some\n\t[ERROR Port-10250]: Port 10250 is in use\nmore"`, PortInUse},
 		{"typographic quotes", "Secret “kubeadm-certs” was not found in the “kube-system” Namespace", CertificateKeyExpired},
+		{"markup of a web page", "<code>[ERROR Swap]: running with swap on</code><br>dial tcp &quot;x&quot;", SwapEnabled},
+		{"escaped colours", `\u001b[0;31m[ERR\u001b[0mOR Swap]: running with swap on`, SwapEnabled},
+		{"tabs of rsyslog", "kubeadm: #011[ERROR#011Swap]: running with swap on", SwapEnabled},
 		{"other letter case", "X509: CERTIFICATE SIGNED BY UNKNOWN AUTHORITY", X509UnknownAuthority},
 		{"no text", "", ""},
 		{"nothing but noise", strings.Repeat("ok\n", 1000), ""},
@@ -75,6 +78,11 @@ func TestJudgeReasons(t *testing.T) {
 		{"a long delay, twice", "\"msg\":\"slow fdatasync\",\"took\":\"7.4s\"\ntook too long (151.5ms) to execute\n", []ID{EtcdSlow}},
 		{"the runtime's start", "failed to load cni during init, please check CRI plugin status before setting up network for pods\n", nil},
 		{"image capacity at the start", "invalid capacity 0 on image filesystem\n", nil},
+		{"a pod network that fails", `plugin type="new" failed (add): no idea` + "\n", []ID{NetworkPluginPodsFailing}},
+		{"a pod network that failed at the start", `plugin type="new" failed (add): no idea` + "\n" +
+			`msg="RunPodSandbox for &PodSandboxMetadata{Name:coredns-1,} returns sandbox id \"f0\""` + "\n", nil},
+		{"a host's pod that runs", `plugin type="new" failed (add): no idea` + "\n" +
+			`msg="RunPodSandbox for &PodSandboxMetadata{Name:kube-proxy-1,} returns sandbox id \"f0\""` + "\n", []ID{NetworkPluginPodsFailing}},
 		{"crictl alone", "WARN[0000] runtime connect using default endpoints: [unix:///var/run/dockershim.sock]. As the default settings are now deprecated\n" +
 			"ERRO[0000] dial unix /var/run/dockershim.sock: connect: no such file or directory\n", []ID{CrictlEndpointUnset, CRIEndpointWrong}},
 	} {

@@ -40,6 +40,10 @@ var recoveries = []recovery{
 		APIServerUnreachable, TLSBootstrapTimeout,
 		ImagePullFailure, PodCIDRNotAssigned}, kubeletTroubles...),
 		phrases: []string{"Node became ready", "event=NodeReady", "Recording NodeReady event message", "as it just became ready"}},
+	// A pod with an address of its own runs: the network of pods works here.
+	{clears: []ID{CNINotInitialized, CNIStaleConfig, FlannelSubnetEnvMissing, CNIPluginBinaryMissing, NetworkPluginPodsFailing},
+		phrases: []string{"RunPodSandbox for*Name:coredns*returns sandbox id",
+			`"Observed pod startup duration" pod="kube-system/coredns`}},
 	{clears: []ID{APIServerUnreachable, ControlPlaneCrashloop, KubeletNotRunning, EtcdUnreachable, TLSBootstrapTimeout}, phrases: []string{
 		"All control plane components are healthy after", "control-plane-check] kube-apiserver is healthy after"}},
 	{clears: []ID{EtcdLearnerNotInSync, EtcdTooManyLearners}, phrases: []string{"[mark-control-plane] Marking the node",
