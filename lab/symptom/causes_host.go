@@ -85,11 +85,11 @@ var hostCauses = []Symptom{
 			proves(
 				"kubelet is configured to not run on a host using cgroup v1", "configured to not run on a host using cgroup v1",
 				"cgroup v1 support is unsupported", "cgroup v1 is not supported", "[ERROR SystemVerification]: cgroups v1",
-				"cgroups v1 support is*error", "failCgroupV1", "cgroup v1*unsupported", "cgroups v1*is unsupported",
+				"cgroups v1 support is*error", "cgroup v1*unsupported", "cgroups v1*is unsupported",
 				"[ERROR SystemVerification]: cgroups v1 support is deprecated",
 				"does not support cgroup v1",
 			),
-			seldomRight("cgroups v1 support is in maintenance mode", "cgroup v1 support is in maintenance mode", "cgroups v1 support is deprecated", "[WARNING SystemVerification]: cgroups v1"),
+			seldomRight("failCgroupV1", "cgroups v1 support is in maintenance mode", "cgroup v1 support is in maintenance mode", "cgroups v1 support is deprecated", "[WARNING SystemVerification]: cgroups v1"),
 		),
 	},
 	{

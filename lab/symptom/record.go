@@ -156,7 +156,7 @@ func unquoted(line []byte) []byte {
 // warned reports whether what begins at an offset of a bare record is part of one of kubeadm's preflight warnings, such as [WARNING Swap]
 // or, of old, [preflight] WARNING: these by themselves stop nothing.
 func warned(bare string, begin int) bool {
-	const label, old, reach = "[warning", "[preflight]warning:", 100
+	const label, old, reach = "[warning", "[preflight]warning:", 600
 	near := bare[max(0, begin-reach):min(len(bare), begin+len(label)+1)]
 	at := strings.LastIndex(near, label)
 	if at >= 0 && (len(near) == at+len(label) || near[at+len(label)] == ']') { // a level, not a check
