@@ -181,14 +181,15 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 	done := make(chan []Check, 1)
 	go func() {
 		done <- run(ctx, func(c Check) {
+			if ctx.Err() != nil {
+				return // it says no more than that it was told to end
+			}
 			if c.telling() {
 				step.Progress("%s", describe(c))
 			}
 			if c.Result == Blocked {
-				select {
-				case blocked <- c:
-				default:
-				}
+				cancel()
+				blocked <- c
 			}
 		})
 	}()
@@ -196,7 +197,6 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 	case checks := <-done:
 		return checks, nil
 	case c := <-blocked:
-		cancel()
 		select {
 		case checks := <-done:
 			return checks, &c

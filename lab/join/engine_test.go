@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,6 +17,7 @@ func TestPreflightEndsTheAttempt(t *testing.T) {
 	s.engine.Preflight = func(ctx context.Context, _ Machine, _ Target, report func(Check)) []Check {
 		report(dead)
 		<-ctx.Done() // told to end, and slow to do so
+		report(Check{ID: "endpoint-connect", Result: Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "context canceled"})
 		<-released
 		return []Check{dead, {ID: "slow", Result: OK}}
 	}
@@ -24,6 +26,9 @@ func TestPreflightEndsTheAttempt(t *testing.T) {
 	close(released)
 	if o.Symptom != symptom.RuntimeSocketMissing || o.Phase != phasePreflight || o.Hint != dead.Hint || o.ExitCode != -1 || time.Since(begin) > time.Second {
 		t.Errorf("after %s: %+v", time.Since(begin), o)
+	}
+	if strings.Contains(s.events.details(), string(symptom.APIServerUnreachable)) {
+		t.Errorf("a check that was told to end named a cause:\n%s", s.events.details())
 	}
 	if ran := s.changed(); len(ran) > 0 || !s.missing("args") {
 		t.Errorf("something was done all the same: %q", ran)
