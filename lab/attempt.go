@@ -23,6 +23,8 @@ type joining struct {
 	node config.Node
 	pin  string // of the cluster's CA
 	step *event.Step
+	// number is the attempt's, from 1; 0 when nothing is to join.
+	number int
 }
 
 // joinNode gets the node into the cluster: attempts in the node, and between them what needs the cluster's administrator. The cause that is
@@ -55,6 +57,7 @@ func (c *forming) joinPolicy(role config.Role) join.Policy {
 // attempt makes one attempt with a token of its own, which is deleted when the attempt has ended, however it ended.
 func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error) {
 	l := j.lab
+	j.number = number
 	o, err := j.clear(ctx)
 	if err != nil || o.Symptom != "" {
 		return j.said(o), err

@@ -21,6 +21,9 @@ func (j *joining) clear(ctx context.Context) (join.Outcome, error) {
 		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
 	}
 	if f := j.fact(j.node); f.Dirty || f.Joined {
+		if j.number == 1 && !f.Joined { // a later attempt meets what the first one left
+			j.cause(symptom.LeftoverState, "files or processes of an earlier kubeadm are on the machine")
+		}
 		if err := j.undo(ctx); err != nil {
 			return join.Outcome{}, err
 		}

@@ -1,9 +1,11 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8slab/config"
@@ -26,7 +28,7 @@ type Repaired struct {
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
 		r := &repairing{forming: c, dryRun: dryRun}
-		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.network(ctx))
+		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.unhealthy(ctx), r.network(ctx))
 		found = r.found
 		return err
 	})
@@ -125,6 +127,27 @@ func (r *repairing) outside(ctx context.Context) error {
 		return nil
 	}
 	return r.join(ctx)
+}
+
+// unhealthy tells of the members that are not well although there is nothing to repair on them.
+func (r *repairing) unhealthy(ctx context.Context) error {
+	return together(r.lab.cluster.Members(), func(n config.Node) error {
+		if f := r.fact(n); !f.Joined || f.Running() || r.has(n.Name) {
+			return nil
+		}
+		if bad := firstBad(r.lab.validate(ctx, n.Name)); bad != nil {
+			r.add(Repaired{Node: n.Name, Symptom: cmp.Or(string(bad.Symptom), bad.ID), Evidence: bad.Evidence,
+				Left: cmp.Or(bad.Hint, "labctl logs "+n.Name) + "; if nothing else helps, labctl rejoin " + n.Name})
+		}
+		return nil
+	})
+}
+
+// has tells whether something was found on the node.
+func (r *repairing) has(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == name })
 }
 
 // RepairWatch repairs again and again until ctx ends; every is the pause between two looks.

@@ -48,7 +48,7 @@ func (r *repairing) network(ctx context.Context) error {
 // flannelOn looks after flannel's pod on its node.
 func (r *repairing) flannelOn(ctx context.Context, p kube.Pod) error {
 	n, known := r.lab.nodes[p.Node]
-	if _, answers := r.facts[p.Node]; !known || !answers || p.Deleting {
+	if _, answers := r.facts[p.Node]; !known || !answers || p.Deleting || r.has(p.Node) {
 		return nil
 	}
 	switch {

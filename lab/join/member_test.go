@@ -223,6 +223,9 @@ func TestProveWatchesTheNode(t *testing.T) {
 	if s.Exists(placeholderConf) {
 		t.Error("the placeholder is left beside the real configuration")
 	}
+	if slices.ContainsFunc(o.Checks, func(c Check) bool { return c.ID == "" }) {
+		t.Errorf("a check without its name: %+v", o.Checks)
+	}
 }
 
 func TestProveIsBounded(t *testing.T) {

@@ -44,7 +44,8 @@ func (w *member) await(ctx context.Context, limit time.Duration, report func(Che
 		last := Check{ID: c.id, Result: Blocked, Evidence: "not checked"}
 		said := ""
 		see := func(now Check) bool {
-			now.ID, last = c.id, now
+			now.ID = c.id
+			last = now
 			if now.Result != OK && now.Evidence != said {
 				said = now.Evidence
 				report(now)
