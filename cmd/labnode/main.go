@@ -106,7 +106,7 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
-		a.preflightCommand(), a.mendCommand(), a.joinCommand(), a.followCommand(), a.resetCommand(), a.factsCommand(), a.validateCommand(),
+		a.preflightCommand(), a.mendCommand(), a.joinCommand(), a.followCommand(), a.resetCommand(), a.factsCommand(), a.collectCommand(), a.validateCommand(),
 		probeCommand(),
 	)
 	usageArgs(root)

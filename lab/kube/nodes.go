@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,8 +25,10 @@ const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 type Node struct {
 	Name           string
 	Ready          bool
-	Reason         string // why it is not ready
-	IP             string // its internal address, as the kubelet reports it
+	ReadyStatus    string   // True, False or Unknown; "" when it was never reported
+	Reason         string   // why it is not ready
+	Pressure       []string // what it is short of, such as "DiskPressure: …"
+	IP             string   // its internal address, as the kubelet reports it
 	Role           string
 	KubeletVersion string
 	MachineID      string
@@ -89,6 +92,8 @@ func (c *Client) DeleteNode(ctx context.Context, name string) error {
 	return nil
 }
 
+var pressures = []corev1.NodeConditionType{corev1.NodeDiskPressure, corev1.NodeMemoryPressure, corev1.NodePIDPressure}
+
 func toNode(n *corev1.Node) Node {
 	node := Node{
 		Name:           n.Name,
@@ -114,9 +119,12 @@ func toNode(n *corev1.Node) Node {
 	}
 	for _, cond := range n.Status.Conditions {
 		if cond.Type != corev1.NodeReady {
+			if cond.Status == corev1.ConditionTrue && slices.Contains(pressures, cond.Type) {
+				node.Pressure = append(node.Pressure, because(string(cond.Type), cond.Message))
+			}
 			continue
 		}
-		node.Ready, node.Reason = cond.Status == corev1.ConditionTrue, ""
+		node.Ready, node.ReadyStatus, node.Reason = cond.Status == corev1.ConditionTrue, string(cond.Status), ""
 		if !node.Ready {
 			node.Reason = because(cond.Reason, cond.Message)
 		}

@@ -14,6 +14,7 @@ const (
 // Finding is one cause that a judge named.
 type Finding struct {
 	Symptom    ID         `json:"symptom"`
+	Detail     string     `json:"detail,omitempty"` // which kind of it, where there are several with remedies of their own
 	Level      Level      `json:"level"`
 	Node       string     `json:"node"` // "" when the evidence does not say
 	Meaning    string     `json:"meaning"`

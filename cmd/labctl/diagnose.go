@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"k8slab/lab"
+	"k8slab/lab/diagnose"
+)
+
+func (a *app) diagnoseCommand() *cobra.Command {
+	var o lab.DiagnoseOptions
+	var from, output string
+	var timeout time.Duration
+	cmd := &cobra.Command{
+		Use:   "diagnose [NODE...]",
+		Short: "Say what is wrong with the cluster, why, and what to do; of any other, from its logs",
+		Long: `Look at every node, the API server and etcd at once, and name what is wrong: the causes first, then what they brought about, each with the node, the
+evidence and what to do. It works while the API server is down or a node does not answer, and it never changes anything.
+
+With --from it judges what was written down instead: a bundle, a directory of logs, or any text – kubeadm's output, journals, etcd's logs,
+kubectl's tables or a mix – from a cluster of any version and distribution, with no lab at hand.
+
+The output is text, json or html (one page that needs nothing else); all of them are redacted. Findings can warn or fail.
+
+Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`,
+		Example: `  labctl diagnose
+  labctl diagnose cp2 w1 --since 30m
+  labctl diagnose -o html >report.html
+  labctl diagnose --bundle broken.tar.gz
+  labctl diagnose --from broken.tar.gz
+  kubeadm join … 2>&1 | labctl diagnose --from - -o json`,
+		ValidArgsFunction: a.diagnoseNodes,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Nodes = args
+			if err := checkDiagnose(o, from, timeout); err != nil {
+				return usageError{err}
+			}
+			r, err := a.diagnosed(cmd.Context(), o, from, timeout)
+			if r.Source == "" { // nothing was judged
+				return err
+			}
+			if err := errors.Join(err, a.showReport(r, output)); err != nil {
+				return err
+			}
+			if r.Failed() {
+				return exitStatus(exitFailed)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&output, "output", "o", "text", "text, json or html")
+	flags.StringVar(&from, "from", "", "judge this bundle, directory of logs or text, or - for standard input, instead of the lab")
+	flags.StringVar(&o.Bundle, "bundle", "", "also keep the facts and logs, redacted, in this `FILE.tar.gz`, which --from judges again")
+	flags.DurationVar(&o.Since, "since", 0, "read journals from this long ago on, for example 30m; 0 is from the last boot on")
+	flags.DurationVar(&timeout, "timeout", 30*time.Second, "give up after this time")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))
+	cmd.PreRunE = func(*cobra.Command, []string) error {
+		switch output {
+		case "text", "json", "html":
+			return nil
+		}
+		return usageError{fmt.Errorf("--output %q: use text, json or html", output)}
+	}
+	return cmd
+}
+
+var reportOutputs = []string{"text", "json", "html"}
+
+// checkDiagnose returns everything that is wrong with the call at once.
+func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) error {
+	var errs []error
+	if from != "" && (len(o.Nodes) > 0 || o.Bundle != "" || o.Since != 0) {
+		errs = append(errs, errors.New("--from judges what is there: it takes no NODE, --bundle or --since"))
+	}
+	if o.Since < 0 {
+		errs = append(errs, fmt.Errorf("--since %s: it must not be negative", o.Since))
+	}
+	if timeout <= 0 {
+		errs = append(errs, fmt.Errorf("--timeout %s: it must be positive", timeout))
+	}
+	return errors.Join(errs...)
+}
+
+func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {
+	if from != "" {
+		return diagnose.From(from, a.stdin)
+	}
+	l, err := a.lab()
+	if err != nil {
+		return diagnose.Report{}, err
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
+	defer cancel()
+	return l.Diagnose(ctx, o)
+}
+
+func (a *app) showReport(r diagnose.Report, output string) error {
+	switch output {
+	case "json":
+		enc := json.NewEncoder(a.stdout)
+		enc.SetIndent("", "  ")
+		enc.SetEscapeHTML(false) // hints are read with grep as often as with jq
+		return enc.Encode(r)
+	case "html":
+		return diagnose.WriteHTML(a.stdout, r)
+	}
+	width, colour := terminalOf(a.stdout)
+	return diagnose.WriteText(a.stdout, r, width, colour)
+}
+
+// terminalOf is the width of the terminal that w is, 0 for none, and whether it is to have colours.
+func terminalOf(w io.Writer) (width int, colour bool) {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return 0, false
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		width = 0
+	}
+	return width, os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+}
+
+// diagnoseNodes completes nodes of cluster.yaml that are not named yet.
+func (a *app) diagnoseNodes(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+	names, directive := a.nodeNames(cmd, nil, word)
+	var left []string
+	for _, name := range names {
+		named := false
+		for _, arg := range args {
+			named = named || arg == name
+		}
+		if !named {
+			left = append(left, name)
+		}
+	}
+	return left, directive
+}

@@ -1,0 +1,58 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/join"
+)
+
+func (a *app) collectCommand() *cobra.Command {
+	var o fact.Options
+	var peers []string
+	cmd := &cobra.Command{
+		Use:   "collect",
+		Short: "Say as JSON all that a diagnosis of this machine needs; changes nothing",
+		Long: `Read what a diagnosis of this machine needs, in about a second, and print it as one JSON object: units, checks, certificates, etcd's own
+measurements, the network, the ports of its peers, and the ends of journals and logs, redacted. What cannot be read is in "errors" there and fails nothing.
+It changes nothing.`,
+		Example: `  labnode collect
+  labnode collect --since 1h --role control-plane --peer cp2=control-plane=10.30.0.12`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.Since < 0 {
+				return usageError{fmt.Errorf("--since %s: it must not be negative", o.Since)}
+			}
+			for _, text := range peers {
+				p, err := parsePeer(text)
+				if err != nil {
+					return usageError{err}
+				}
+				o.Peers = append(o.Peers, p)
+			}
+			return json.NewEncoder(a.stdout).Encode(fact.Collect(cmd.Context(), join.Local(), o))
+		},
+	}
+	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals from this long ago on; 0 is from the last boot on")
+	cmd.Flags().StringVar(&o.Role, "role", "", "what the machine is to be: control-plane or worker")
+	cmd.Flags().StringVar(&o.Endpoint, "endpoint", "", "`HOST:PORT` of the cluster's API server, to try the way there")
+	cmd.Flags().StringArrayVar(&peers, "peer", nil, "another machine, `NAME=ROLE=IP`, whose ports are dialled; may be repeated")
+	return cmd
+}
+
+func parsePeer(text string) (fact.Peer, error) {
+	parts := strings.Split(text, "=")
+	if len(parts) != 3 || parts[0] == "" {
+		return fact.Peer{}, fmt.Errorf("--peer %q is not NAME=ROLE=IP", text)
+	}
+	if _, err := netip.ParseAddr(parts[2]); err != nil {
+		return fact.Peer{}, fmt.Errorf("--peer %q: %w", text, err)
+	}
+	return fact.Peer{Name: parts[0], Role: parts[1], IP: parts[2]}, nil
+}

@@ -1,0 +1,117 @@
+package diagnose
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
+)
+
+// ownNamespaces have the pods that a cluster is made of, and the lab's probe.
+var ownNamespaces = []string{"kube-system", "kube-flannel", "k8slab"}
+
+// ownDaemonSets are those without which pods have no network.
+var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, {"kube-system", "kube-proxy"}}
+
+// newestEvents is how many warnings are kept.
+const newestEvents = 200
+
+// askAPI asks the API server everything at once.
+func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
+	ctx, cancel := context.WithTimeoutCause(ctx, apiQuestion, fmt.Errorf("no answer within %s", apiQuestion))
+	defer cancel()
+	if err := k.Answers(ctx); err != nil {
+		out.Error = errorText(err)
+		return
+	}
+	out.DaemonSets, out.Errors = map[string]fact.DaemonSet{}, map[string]string{}
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	ask := func(what string, question func() error) {
+		wg.Go(func() {
+			if err := question(); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				out.Errors[what] = errorText(err)
+			}
+		})
+	}
+	ask("readiness", func() error { out.Ready = errorText(k.Ready(ctx)); return nil })
+	ask("nodes", func() (err error) { out.Nodes, err = k.Nodes(ctx); return err })
+	ask("certificate requests", func() (err error) { out.CSRs, err = k.CSRs(ctx); return err })
+	ask("leases", func() (err error) { out.Leases, err = k.LeaseRenewals(ctx); return err })
+	ask("bootstrap tokens", func() (err error) { out.Tokens, err = k.TokenLives(ctx); return err })
+	ask("events", func() (err error) { out.Events, err = k.Warnings(ctx, newestEvents); return err })
+	ask("pods", func() error {
+		pods, err := k.Pods(ctx, "", "")
+		out.Pods = slices.DeleteFunc(pods, func(p kube.Pod) bool {
+			return p.Ready || p.Phase == "Succeeded" || !slices.Contains(ownNamespaces, p.Namespace)
+		})
+		return err
+	})
+	for _, name := range ownDaemonSets {
+		wg.Go(func() {
+			ready, want, err := k.DaemonSet(ctx, name[0], name[1])
+			mu.Lock()
+			defer mu.Unlock()
+			out.DaemonSets[name[0]+"/"+name[1]] = fact.DaemonSet{Ready: ready, Want: want, Error: errorText(err)}
+		})
+	}
+	wg.Wait()
+}
+
+// learnerPause is the time between the two looks that tell how fast a learner catches up.
+const learnerPause = time.Second
+
+// etcdLimit bounds the look at etcd's members; without a quorum each that is silent costs its time twice.
+const etcdLimit = 6500 * time.Millisecond
+
+func askEtcd(ctx context.Context, e *etcd.Client, out *fact.Etcd) {
+	ctx, cancel := context.WithTimeoutCause(ctx, etcdLimit, fmt.Errorf("no answer within %s", etcdLimit))
+	defer cancel()
+	// The members that one remembers are asked for beside, because a list by quorum fails only when its time is up.
+	var early, local etcd.Sample
+	var err, localErr error
+	var wg sync.WaitGroup
+	wg.Go(func() { early, err = sampled(ctx, e.Status) })
+	wg.Go(func() { local, localErr = sampled(ctx, e.LocalStatus) })
+	wg.Wait()
+	late := early
+	switch {
+	case err != nil && localErr != nil:
+		out.Error = errorText(err)
+		return
+	case err != nil:
+		out.Quorum, early, late = errorText(err), local, local
+	case slices.ContainsFunc(early.Statuses, func(s etcd.Status) bool { return s.Member.Learner && s.Healthy }):
+		select {
+		case <-ctx.Done():
+		case <-time.After(learnerPause):
+			if again, err := sampled(ctx, e.Status); err == nil {
+				late = again
+			}
+		}
+	}
+	progress := map[uint64]etcd.Progress{}
+	for _, p := range etcd.Learners(early, late) {
+		progress[p.Member.ID] = p
+	}
+	for _, s := range late.Statuses {
+		p := progress[s.Member.ID]
+		out.Members = append(out.Members, fact.Member{
+			ID: s.Member.ID, Name: s.Member.Name, PeerURLs: s.Member.PeerURLs, ClientURLs: s.Member.ClientURLs, Learner: s.Member.Learner,
+			Started: s.Member.Started, Healthy: s.Healthy, Leader: s.Leader, LeaderID: s.LeaderID, RaftIndex: s.RaftIndex, Rate: p.Rate,
+			Ready: p.Ready(), DBSize: s.DBSize, Version: s.Version, Alarms: s.Alarms, Error: errorText(s.Err),
+		})
+	}
+}
+
+func sampled(ctx context.Context, look func(context.Context) ([]etcd.Status, error)) (etcd.Sample, error) {
+	statuses, err := look(ctx)
+	return etcd.Sample{At: time.Now(), Statuses: statuses}, err
+}

@@ -1,0 +1,214 @@
+package diagnose
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/etcd"
+	"k8slab/lab/event"
+	"k8slab/lab/kube"
+)
+
+// Machine is one machine of a lab, and the ways to look at it.
+type Machine struct {
+	Name, Role, IP string
+	// State is what its domain does.
+	State func(context.Context) (string, error)
+	// Read runs a command on it that changes nothing and returns its output, also when it failed.
+	Read func(ctx context.Context, argv ...string) (string, error)
+	// Console is what it last wrote to its console, "" when there is none.
+	Console func() string
+}
+
+// Cluster is a way to ask the cluster itself.
+type Cluster struct {
+	Kube *kube.Client
+	Etcd *etcd.Client
+}
+
+// Close drops the connections.
+func (c Cluster) Close() {
+	c.Kube.Close()
+	_ = c.Etcd.Close()
+}
+
+// Sources are where facts come from.
+type Sources struct {
+	Lab      string
+	Labnode  string        // on every machine
+	Endpoint string        // HOST:PORT of the API server, as nodes should reach it
+	Since    time.Duration // how far back texts are read; 0 is from the last boot on
+	Machines []Machine
+	// Peers are all machines of the lab, of which Machines may be a part.
+	Peers []fact.Peer
+	// Open asks the cluster through one control plane, with the credentials that are there.
+	Open func(ctx context.Context, controlPlane string) (Cluster, error)
+}
+
+// The limits of the collecting. A machine that is off costs one of each.
+const (
+	stateLimit   = 3 * time.Second // a domain's state
+	connectLimit = 5 * time.Second // until a machine has answered at all
+	openLimit    = 4 * time.Second // until a control plane has given its credentials
+	apiQuestion  = 3 * time.Second
+	insideLimit  = 7 * time.Second // the collecting inside a machine, which ends sooner by itself
+)
+
+// Collect gathers the facts of a live cluster, everything at once. What does not answer is a fact and not an error.
+func Collect(ctx context.Context, s Sources) fact.Facts {
+	f := fact.Facts{Lab: s.Lab, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
+		Part: len(s.Machines) < len(s.Peers), Machines: make([]fact.Machine, len(s.Machines))}
+	var wg sync.WaitGroup
+	for i, m := range s.Machines {
+		wg.Go(func() { f.Machines[i] = s.machine(ctx, m) })
+	}
+	wg.Go(func() { s.cluster(ctx, &f.API, &f.Etcd) })
+	wg.Wait()
+	return f
+}
+
+// machine asks a machine and its domain, both at once: either can be dead.
+func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
+	out := fact.Machine{Name: m.Name, Role: m.Role, IP: m.IP}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %s", stateLimit))
+		defer cancel()
+		state, err := m.State(ctx)
+		out.State, out.StateError = state, errorText(err)
+	})
+	wg.Go(func() { s.inside(ctx, m, &out) })
+	wg.Wait()
+	if out.SSH != "" && m.Console != nil {
+		out.Console = event.Redact(m.Console())
+	}
+	return out
+}
+
+// inside has the machine collect. It is asked first whether it answers at all, because one that is off must not cost the time of one that works.
+func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
+	connect, cancel := context.WithTimeoutCause(ctx, connectLimit, fmt.Errorf("no answer within %s", connectLimit))
+	_, err := m.Read(connect, "true")
+	cancel()
+	if err != nil {
+		out.SSH = errorText(err)
+		return
+	}
+	work, cancel := context.WithTimeoutCause(ctx, insideLimit, fmt.Errorf("no answer within %s", insideLimit))
+	defer cancel()
+	out.Sent = time.Now().UTC()
+	text, err := m.Read(work, s.command(m)...)
+	out.Received = time.Now().UTC()
+	var node fact.Node
+	if jsonErr := json.Unmarshal([]byte(text), &node); jsonErr != nil {
+		if err == nil {
+			err = jsonErr
+		}
+		out.Labnode = errorText(err)
+		return
+	}
+	out.Inside = &node
+}
+
+func (s Sources) command(m Machine) []string {
+	argv := []string{s.Labnode, "collect", "--role", m.Role, "--endpoint", s.Endpoint, "--since", s.Since.String()}
+	for _, p := range s.Peers {
+		if p.Name != m.Name {
+			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
+		}
+	}
+	return argv
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return event.Redact(err.Error())
+}
+
+// cluster asks the API server and etcd through the first control plane that can: none is waited for after another.
+func (s Sources) cluster(ctx context.Context, api *fact.API, members *fact.Etcd) {
+	via, c, err := s.first(ctx)
+	if err != nil {
+		api.Error, members.Error = errorText(err), errorText(err)
+		return
+	}
+	defer c.Close()
+	api.Via, members.Via = via, via
+	var wg sync.WaitGroup
+	wg.Go(func() { askAPI(ctx, c.Kube, api) })
+	wg.Go(func() { askEtcd(ctx, c.Etcd, members) })
+	wg.Wait()
+}
+
+type opened struct {
+	via     string
+	cluster Cluster
+	serves  bool // its API server answers
+	err     error
+}
+
+// first opens the cluster through every control plane at once and takes the first whose API server answers; else, for etcd, the first that
+// gave its credentials.
+func (s Sources) first(ctx context.Context) (string, Cluster, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer within %s", openLimit))
+	defer cancel()
+	results := make(chan opened)
+	asked := 0
+	for _, m := range s.Peers {
+		if m.Role != "control-plane" || s.Open == nil {
+			continue
+		}
+		asked++
+		go func() {
+			o := opened{via: m.Name}
+			if o.cluster, o.err = s.Open(ctx, m.Name); o.err == nil {
+				o.serves = o.cluster.Kube.Answers(ctx) == nil
+			}
+			results <- o
+		}()
+	}
+	var spare *opened
+	var errs []error
+	for range asked {
+		o := <-results
+		asked--
+		switch {
+		case o.err != nil:
+			errs = append(errs, o.err)
+		case o.serves || asked == 0 && spare == nil:
+			closeRest(results, asked, spare)
+			return o.via, o.cluster, nil
+		case spare == nil:
+			spare = &o
+		default:
+			o.cluster.Close()
+		}
+	}
+	if spare != nil {
+		return spare.via, spare.cluster, nil
+	}
+	return "", Cluster{}, errors.Join(append(errs, errNoControlPlane)...)
+}
+
+var errNoControlPlane = errors.New("no control plane that was asked has an administrator's credentials")
+
+// closeRest closes what the slower control planes still open.
+func closeRest(results <-chan opened, left int, spare *opened) {
+	if spare != nil {
+		spare.cluster.Close()
+	}
+	go func() {
+		for range left {
+			if o := <-results; o.err == nil {
+				o.cluster.Close()
+			}
+		}
+	}()
+}

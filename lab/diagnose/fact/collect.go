@@ -1,0 +1,198 @@
+package fact
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+)
+
+// Peer is another machine, whose ports are dialled.
+type Peer struct {
+	Name, Role, IP string
+}
+
+// Options of the collecting inside a node.
+type Options struct {
+	Role     string        // that the machine is to have
+	Endpoint string        // HOST:PORT of the cluster's API server; "" is not asked for
+	Since    time.Duration // how far back journals are read; 0 is the last boot
+	Peers    []Peer
+}
+
+// The limits inside a node. A healthy one takes a fraction of them.
+const (
+	nodeLimit    = 4500 * time.Millisecond // of everything
+	questionTime = 3500 * time.Millisecond // of one question
+)
+
+// collector gathers the facts of the machine that it runs on, each kind by itself.
+type collector struct {
+	m      join.Machine
+	o      Options
+	stream streamFunc // runs a program whose output may be large
+
+	mu   sync.Mutex
+	node Node
+}
+
+// Collect reads what the machine says of itself. It does not fail: what could not be read is in Errors.
+func Collect(ctx context.Context, m join.Machine, o Options) Node {
+	return collect(ctx, m, o, streamProgram)
+}
+
+func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) Node {
+	ctx, cancel := context.WithTimeoutCause(ctx, nodeLimit, fmt.Errorf("no answer within %s", nodeLimit))
+	defer cancel()
+	began := time.Now()
+	c := &collector{m: m, o: o, stream: stream}
+	c.node = Node{Time: m.Now().UTC(), Units: map[string]Unit{}, Errors: map[string]string{}}
+	early := c.etcdMetrics(ctx)
+	c.all(ctx, map[string]func(context.Context) error{
+		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
+		"dials": c.dials, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
+	})
+	c.etcdDisk(early, c.etcdMetrics(ctx))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	node := c.node
+	node.Errors = maps.Clone(node.Errors) // who was not waited for may still write
+	node.Units = maps.Clone(node.Units)
+	node.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
+	return node
+}
+
+// all asks everything at once, and waits for nobody longer than the whole may take.
+func (c *collector) all(ctx context.Context, questions map[string]func(context.Context) error) {
+	var wg sync.WaitGroup
+	for name, ask := range questions {
+		wg.Go(func() {
+			ctx, cancel := context.WithTimeoutCause(ctx, questionTime, fmt.Errorf("no answer within %s", questionTime))
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- guarded(ctx, ask) }()
+			select {
+			case err := <-done:
+				c.failed(name, err)
+			case <-ctx.Done():
+				select {
+				case err := <-done:
+					c.failed(name, err)
+				case <-time.After(500 * time.Millisecond): // for what it noticed itself
+					c.failed(name, context.Cause(ctx))
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// guarded turns a panic into an error: one question's must not cost all the others' answers.
+func guarded(ctx context.Context, ask func(context.Context) error) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("this program failed: %v", broken)
+		}
+	}()
+	return ask(ctx)
+}
+
+func (c *collector) failed(what string, err error) {
+	if err == nil {
+		return
+	}
+	c.set(func(n *Node) { n.Errors[what] = event.Redact(err.Error()) })
+}
+
+func (c *collector) set(change func(*Node)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(&c.node)
+}
+
+func (c *collector) facts(ctx context.Context) error {
+	facts, err := join.ReadFacts(ctx, c.m)
+	records := join.Records(c.m)
+	c.set(func(n *Node) { n.Facts, n.Records = facts, records })
+	return err
+}
+
+func (c *collector) checks(ctx context.Context) error {
+	t := join.Target{ControlPlane: c.o.Role == "control-plane", Endpoint: c.o.Endpoint}
+	checks := join.Examine(ctx, c.m, t)
+	c.set(func(n *Node) { n.Checks = checks })
+	return nil
+}
+
+// member asks what holds on a member, also of one that lost its kubeconfig since.
+func (c *collector) member(ctx context.Context) error {
+	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, questionTime-300*time.Millisecond) // each check says itself what it waited for
+	defer cancel()
+	checks := join.Validate(ctx, c.m, join.Target{})
+	c.set(func(n *Node) { n.Member = checks })
+	return nil
+}
+
+// services are the units that a node is about.
+var services = []string{"kubelet", "containerd", "keepalived", "ssh", "k8slab-kubeadm", "k8slab-join"}
+
+func (c *collector) units(ctx context.Context) error {
+	argv := []string{"systemctl", "show", "--timestamp=unix",
+		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp"}
+	for _, name := range services {
+		argv = append(argv, name+".service")
+	}
+	out, err := c.m.Run(ctx, argv...)
+	if err != nil {
+		return err
+	}
+	for block := range strings.SplitSeq(out, "\n\n") {
+		u := map[string]string{}
+		for line := range strings.Lines(block) {
+			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
+			u[key] = value
+		}
+		name := strings.TrimSuffix(u["Id"], ".service")
+		if name == "" {
+			continue
+		}
+		unit := Unit{
+			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
+			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]),
+		}
+		c.set(func(n *Node) { n.Units[name] = unit })
+		if pid := u["MainPID"]; name == "kubelet" && pid != "" && pid != "0" {
+			line, _ := c.m.Read("/proc/" + pid + "/cmdline")
+			flags := strings.FieldsFunc(line, func(r rune) bool { return r == 0 })
+			c.set(func(n *Node) { n.Flags = flags })
+		}
+	}
+	return nil
+}
+
+// unixTime reads systemd's "@1700000000"; the zero time for anything else.
+func unixTime(s string) time.Time {
+	seconds, err := strconv.ParseInt(strings.TrimPrefix(s, "@"), 10, 64)
+	if err != nil || seconds == 0 {
+		return time.Time{}
+	}
+	return time.Unix(seconds, 0).UTC()
+}
+
+func (c *collector) containers(ctx context.Context) error {
+	if c.o.Role == "" && !c.m.Exists("/run/containerd") {
+		return nil
+	}
+	_, all, err := join.Containers(ctx, c.m)
+	c.set(func(n *Node) { n.Containers = all })
+	return err
+}

@@ -1,0 +1,105 @@
+package fact
+
+import (
+	"context"
+	"errors"
+	"net"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// dialLimit bounds one dial. A lost first packet is sent again after a second.
+const dialLimit = 1500 * time.Millisecond
+
+const overlayPort = 8472 // flannel's VXLAN
+
+type target struct {
+	peer  Peer
+	port  int
+	proto string
+}
+
+// targets are the ports of its peers that a machine of the role needs.
+func targets(role string, peers []Peer) []target {
+	var all []target
+	for _, p := range peers {
+		ports := []int{}
+		if p.Role == "control-plane" {
+			ports = append(ports, 6443)
+			if role == "control-plane" {
+				ports = append(ports, 2379, 2380)
+			}
+		}
+		if role == "control-plane" {
+			ports = append(ports, 10250) // of kubelet, which only API servers ask
+		}
+		for _, port := range ports {
+			all = append(all, target{p, port, "tcp"})
+		}
+		all = append(all, target{p, overlayPort, "udp"})
+	}
+	return all
+}
+
+// dials tries every port at once.
+func (c *collector) dials(ctx context.Context) error {
+	all := targets(c.o.Role, c.o.Peers)
+	results := make([]Dial, len(all))
+	var wg sync.WaitGroup
+	for i, t := range all {
+		wg.Go(func() { results[i] = c.dial(ctx, t) })
+	}
+	wg.Wait()
+	results = slices.DeleteFunc(results, func(d Dial) bool { return d.To == "" })
+	c.set(func(n *Node) { n.Dials = results })
+	return nil
+}
+
+func (c *collector) dial(ctx context.Context, t target) Dial {
+	ctx, cancel := context.WithTimeout(ctx, dialLimit)
+	defer cancel()
+	began := time.Now()
+	conn, err := c.m.Dial(ctx, t.proto, net.JoinHostPort(t.peer.IP, strconv.Itoa(t.port)))
+	d := Dial{To: t.peer.Name, Port: t.port, Proto: t.proto, Result: "open"}
+	if err == nil {
+		if t.proto == "udp" {
+			d.Result, err = "unknown", probeUDP(conn)
+		}
+		_ = conn.Close()
+	}
+	d.Millis = float64(time.Since(began).Microseconds()) / 1000
+	if err != nil {
+		d.Result = dialResult(err)
+	}
+	return d
+}
+
+// probeUDP sends an empty datagram, which no protocol knows, and waits a moment for the answer that nobody listens. Silence is no error.
+func probeUDP(conn net.Conn) error {
+	if _, err := conn.Write(nil); err != nil {
+		return err
+	}
+	if err := conn.SetReadDeadline(time.Now().Add(200 * time.Millisecond)); err != nil {
+		return err
+	}
+	_, err := conn.Read(make([]byte, 1))
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() {
+		return nil
+	}
+	return err
+}
+
+func dialResult(err error) string {
+	var timeout net.Error
+	switch {
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return "refused"
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
+		return "timeout"
+	}
+	return "unreachable"
+}

@@ -1,0 +1,106 @@
+package fact
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"math"
+	"net/http"
+	"sort"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// metricsURL is where kubeadm has etcd tell its metrics, without credentials, on the node itself.
+const metricsURL = "http://127.0.0.1:2381/metrics"
+
+// bucket is a step of a histogram: how many were at most this long.
+type bucket struct {
+	upTo  float64
+	count float64
+}
+
+// metrics are those of etcd's that matter here.
+type metrics struct {
+	fsync   []bucket
+	changes float64
+}
+
+// etcdMetrics asks the local etcd, which knows how long its real writes took: nothing is written to find out. nil where none answers.
+func (c *collector) etcdMetrics(ctx context.Context) *metrics {
+	if !c.m.Exists("/etc/kubernetes/manifests/etcd.yaml") {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DialContext: c.m.Dial, DisableKeepAlives: true}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsURL, nil)
+	if err != nil {
+		return nil
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil
+	}
+	return readMetrics(io.LimitReader(resp.Body, 4<<20))
+}
+
+func readMetrics(r io.Reader) *metrics {
+	const fsync, changes = `etcd_disk_wal_fsync_duration_seconds_bucket{le="`, "etcd_server_leader_changes_seen_total "
+	m := &metrics{}
+	lines := bufio.NewScanner(r)
+	for lines.Scan() {
+		line := lines.Text()
+		if rest, ok := strings.CutPrefix(line, fsync); ok {
+			le, value, _ := strings.Cut(rest, `"} `)
+			upTo, err := strconv.ParseFloat(le, 64) // "+Inf" too
+			count, errCount := strconv.ParseFloat(value, 64)
+			if err == nil && errCount == nil {
+				m.fsync = append(m.fsync, bucket{upTo, count})
+			}
+		}
+		if rest, ok := strings.CutPrefix(line, changes); ok {
+			m.changes, _ = strconv.ParseFloat(rest, 64) // 0 when it is no number
+		}
+	}
+	sort.Slice(m.fsync, func(i, j int) bool { return m.fsync[i].upTo < m.fsync[j].upTo })
+	return m
+}
+
+// etcdDisk compares two looks: what etcd wrote between them tells of the disk now.
+func (c *collector) etcdDisk(early, late *metrics) {
+	if late == nil || len(late.fsync) == 0 {
+		return
+	}
+	d := &EtcdDisk{FsyncP99: quantile(late.fsync, 0.99), LeaderChanges: uint64(late.changes)}
+	if early != nil && len(early.fsync) == len(late.fsync) {
+		recent := make([]bucket, len(late.fsync))
+		for i := range recent {
+			recent[i] = bucket{late.fsync[i].upTo, late.fsync[i].count - early.fsync[i].count}
+		}
+		if n := recent[len(recent)-1].count; n > 0 {
+			d.RecentSyncs, d.RecentMedian = uint64(n), quantile(recent, 0.5)
+		}
+	}
+	c.set(func(n *Node) { n.Etcd = d })
+}
+
+// quantile is the upper end of the histogram's step that has it; the last finite end where it is beyond all.
+func quantile(steps []bucket, q float64) float64 {
+	total := steps[len(steps)-1].count
+	last := 0.0
+	for _, s := range steps {
+		if !math.IsInf(s.upTo, 1) {
+			last = s.upTo
+		}
+		if total > 0 && s.count >= q*total {
+			break
+		}
+	}
+	return last
+}

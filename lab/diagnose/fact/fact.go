@@ -1,0 +1,194 @@
+// Package fact is what is known of a cluster before anything is judged, as JSON, and the collecting that happens inside a node. What could
+// not be read is a fact too: an error's text beside the value. It changes nothing.
+package fact
+
+import (
+	"slices"
+	"time"
+
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+	"k8slab/lab/kube"
+)
+
+// Facts are everything that a judgement of a live cluster is made from.
+type Facts struct {
+	Lab      string        `json:"lab"`
+	Time     time.Time     `json:"time"`  // the host's clock when the collecting began
+	Since    time.Duration `json:"since"` // how far back the texts were asked for; 0 is the last boot
+	Endpoint string        `json:"endpoint"`
+	Part     bool          `json:"part,omitempty"` // only some of the lab's machines were asked
+	Machines []Machine     `json:"machines"`
+	API      API           `json:"api"`
+	Etcd     Etcd          `json:"etcd"`
+}
+
+// Machine is one machine of the lab as its host sees it, and what it says of itself.
+type Machine struct {
+	Name       string    `json:"name"`
+	Role       string    `json:"role"` // that it is to have: control-plane or worker
+	IP         string    `json:"ip"`
+	State      string    `json:"state"` // the domain's: running, paused, off, crashed, absent
+	StateError string    `json:"state_error,omitempty"`
+	SSH        string    `json:"ssh,omitempty"`     // why it does not answer
+	Labnode    string    `json:"labnode,omitempty"` // why it answers over SSH and could not collect
+	Console    string    `json:"console,omitempty"` // its last words, where SSH does not answer
+	Sent       time.Time `json:"sent"`              // by the host's clock, when it was asked and when it had answered
+	Received   time.Time `json:"received"`
+	Inside     *Node     `json:"inside,omitempty"` // nil when it did not answer
+}
+
+// Machine finds a machine by its name, nil when there is none.
+func (f *Facts) Machine(name string) *Machine {
+	i := slices.IndexFunc(f.Machines, func(m Machine) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &f.Machines[i]
+}
+
+// WithoutTexts are the facts without the journals and logs; the original keeps them.
+func (f Facts) WithoutTexts() Facts {
+	f.Machines = slices.Clone(f.Machines)
+	for i, m := range f.Machines {
+		if m.Inside != nil {
+			inside := *m.Inside
+			inside.Texts = nil
+			f.Machines[i].Inside = &inside
+		}
+	}
+	return f
+}
+
+// Node is what a machine says of itself.
+type Node struct {
+	Time         time.Time         `json:"time"`    // its clock when it began
+	Elapsed      float64           `json:"elapsed"` // seconds that the collecting took
+	Facts        join.Facts        `json:"facts"`   // whether it joined, what runs, how its last join ended
+	Checks       []join.Check      `json:"checks"`  // what holds on any machine, and the way to the API server
+	Member       []join.Check      `json:"member"`  // what holds on a member; empty when it never joined
+	Units        map[string]Unit   `json:"units"`   // by name, without ".service"
+	Flags        []string          `json:"flags"`   // kubelet's real command line
+	Certificates []Certificate     `json:"certificates,omitempty"`
+	Dials        []Dial            `json:"dials,omitempty"` // to its peers
+	Filesystem   join.Space        `json:"filesystem"`      // of /var/lib
+	Memory       Memory            `json:"memory"`
+	Etcd         *EtcdDisk         `json:"etcd,omitempty"` // nil where none runs
+	PeerURL      string            `json:"peer_url,omitempty"`
+	Links        []Link            `json:"links,omitempty"`
+	SubnetEnv    map[string]string `json:"subnet_env"` // of flannel, nil without
+	Network      []string          `json:"network"`    // plugins that the CNI configuration in use calls
+	Plugins      []string          `json:"plugins"`    // in /opt/cni/bin
+	Manifests    []string          `json:"manifests,omitempty"`
+	Resolv       string            `json:"resolv,omitempty"`
+	Containerd   string            `json:"containerd,omitempty"` // its configuration
+	Containers   []join.Container  `json:"containers,omitempty"`
+	Records      []event.Event     `json:"records,omitempty"` // of the join engine's last series
+	Texts        []Text            `json:"texts,omitempty"`
+	Errors       map[string]string `json:"errors,omitempty"` // what could not be read, and why
+}
+
+// Unit is a service as systemd knows it.
+type Unit struct {
+	Load    string    `json:"load"`
+	Active  string    `json:"active"`
+	Sub     string    `json:"sub"`
+	Result  string    `json:"result,omitempty"`
+	Since   time.Time `json:"since"`   // of its present state
+	Started time.Time `json:"started"` // when its present or last run began
+}
+
+// Certificate is one of a node's own.
+type Certificate struct {
+	File      string    `json:"file"`
+	Subject   string    `json:"subject"`
+	NotBefore time.Time `json:"not_before"`
+	NotAfter  time.Time `json:"not_after"`
+}
+
+// Dial is an attempt to connect to a peer's port.
+type Dial struct {
+	To     string  `json:"to"`
+	Port   int     `json:"port"`
+	Proto  string  `json:"proto"`
+	Result string  `json:"result"` // open, refused, timeout, unreachable or unknown
+	Millis float64 `json:"millis"`
+}
+
+// Memory is of the machine, in bytes.
+type Memory struct {
+	Total     uint64 `json:"total"`
+	Available uint64 `json:"available"`
+}
+
+// EtcdDisk is what the local etcd measured of its own disk and leader.
+type EtcdDisk struct {
+	FsyncP99      float64 `json:"fsync_p99"`     // seconds, since it started
+	RecentSyncs   uint64  `json:"recent_syncs"`  // during the collecting
+	RecentMedian  float64 `json:"recent_median"` // seconds, of those
+	LeaderChanges uint64  `json:"leader_changes"`
+}
+
+// Link is a network interface.
+type Link struct {
+	Name      string   `json:"name"`
+	MTU       int      `json:"mtu"`
+	Up        bool     `json:"up"`
+	Addresses []string `json:"addresses,omitempty"`
+}
+
+// Text is a journal or a log, its end where it is long. Its lines begin with their time.
+type Text struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
+
+// API is what the API server says of the cluster.
+type API struct {
+	Via        string               `json:"via,omitempty"`   // the control plane through whose API server this was asked
+	Error      string               `json:"error,omitempty"` // why nobody answers
+	Ready      string               `json:"ready,omitempty"` // why it says that it is not
+	Nodes      []kube.Node          `json:"nodes,omitempty"`
+	Pods       []kube.Pod           `json:"pods,omitempty"`       // of the cluster's own namespaces, those that are not ready
+	DaemonSets map[string]DaemonSet `json:"daemonsets,omitempty"` // by namespace/name
+	CSRs       []kube.CSR           `json:"csrs,omitempty"`
+	Leases     map[string]time.Time `json:"leases,omitempty"` // when each Node's was renewed
+	Tokens     []kube.TokenLife     `json:"tokens,omitempty"`
+	Events     []string             `json:"events,omitempty"` // warnings, newest last
+	Errors     map[string]string    `json:"errors,omitempty"`
+}
+
+// DaemonSet counts the pods of one.
+type DaemonSet struct {
+	Ready int    `json:"ready"`
+	Want  int    `json:"want"`
+	Error string `json:"error,omitempty"`
+}
+
+// Etcd is what its members say.
+type Etcd struct {
+	Via     string   `json:"via,omitempty"`
+	Error   string   `json:"error,omitempty"`  // why no member answers
+	Quorum  string   `json:"quorum,omitempty"` // why a list by quorum failed, where members are those that one remembers
+	Members []Member `json:"members,omitempty"`
+}
+
+// Member is one of etcd's members.
+type Member struct {
+	ID         uint64   `json:"id"`
+	Name       string   `json:"name"`
+	PeerURLs   []string `json:"peer_urls"`
+	ClientURLs []string `json:"client_urls"`
+	Learner    bool     `json:"learner"`
+	Started    bool     `json:"started"`
+	Healthy    bool     `json:"healthy"`
+	Leader     bool     `json:"leader"`
+	LeaderID   uint64   `json:"leader_id"`
+	RaftIndex  uint64   `json:"raft_index"`
+	Rate       float64  `json:"rate"`  // entries per second of a learner
+	Ready      bool     `json:"ready"` // a learner that etcd would promote
+	DBSize     int64    `json:"db_size"`
+	Version    string   `json:"version,omitempty"`
+	Alarms     []string `json:"alarms,omitempty"`
+	Error      string   `json:"error,omitempty"`
+}

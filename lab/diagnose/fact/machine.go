@@ -1,0 +1,168 @@
+package fact
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+const (
+	pkiDir     = "/etc/kubernetes/pki"
+	cniConfigs = "/etc/cni/net.d"
+	cniPlugins = "/opt/cni/bin"
+	subnetFile = "/run/flannel/subnet.env"
+)
+
+// textLimit bounds what is taken of a configuration file.
+const textLimit = 16 << 10
+
+// certificates reads the certificates of a node, never a key.
+func (c *collector) certificates(context.Context) error {
+	files := []string{"/var/lib/kubelet/pki/kubelet-client-current.pem"}
+	for _, dir := range []string{pkiDir, pkiDir + "/etcd"} {
+		for _, name := range c.m.List(dir) {
+			if strings.HasSuffix(name, ".crt") {
+				files = append(files, path.Join(dir, name))
+			}
+		}
+	}
+	var all []Certificate
+	for _, file := range files {
+		text, err := c.m.Read(file)
+		if err != nil {
+			continue
+		}
+		if cert := firstCertificate([]byte(text)); cert != nil {
+			all = append(all, Certificate{File: file, Subject: cert.Subject.String(), NotBefore: cert.NotBefore, NotAfter: cert.NotAfter})
+		}
+	}
+	c.set(func(n *Node) { n.Certificates = all })
+	return nil
+}
+
+func firstCertificate(text []byte) *x509.Certificate {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return nil
+		}
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil
+		}
+		return cert
+	}
+}
+
+var advertised = regexp.MustCompile(`--initial-advertise-peer-urls=(\S+)`)
+
+// machine reads what a few files and one call tell.
+func (c *collector) machine(context.Context) error {
+	space, err := c.m.Space(c.m.Path("/var/lib"))
+	memory := readMemory(c.m.Line("/proc/meminfo"))
+	manifest, _ := c.m.Read("/etc/kubernetes/manifests/etcd.yaml")
+	peer := ""
+	if found := advertised.FindStringSubmatch(manifest); found != nil {
+		peer = found[1]
+	}
+	resolv, containerd := c.m.Line("/etc/resolv.conf"), c.m.Line("/etc/containerd/config.toml")
+	c.set(func(n *Node) {
+		n.Filesystem, n.Memory, n.PeerURL = space, memory, peer
+		n.Manifests = c.m.List("/etc/kubernetes/manifests")
+		n.Resolv, n.Containerd = resolv[:min(len(resolv), textLimit)], containerd[:min(len(containerd), textLimit)]
+	})
+	return err
+}
+
+func readMemory(meminfo string) Memory {
+	value := func(key string) uint64 {
+		for line := range strings.Lines(meminfo) {
+			if f := strings.Fields(line); len(f) >= 2 && f[0] == key+":" {
+				kib, _ := strconv.ParseUint(f[1], 10, 64)
+				return kib << 10
+			}
+		}
+		return 0
+	}
+	return Memory{Total: value("MemTotal"), Available: value("MemAvailable")}
+}
+
+// network reads the links, and what pods get their network from.
+func (c *collector) network(context.Context) error {
+	env := c.readSubnet()
+	used := c.networkInUse()
+	plugins := c.m.List(cniPlugins)
+	links, err := readLinks()
+	c.set(func(n *Node) { n.SubnetEnv, n.Network, n.Plugins, n.Links = env, used, plugins, links })
+	return err
+}
+
+func (c *collector) readSubnet() map[string]string {
+	text, err := c.m.Read(subnetFile)
+	if err != nil {
+		return nil
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// networkInUse are the plugins of the first configuration, which is the one that containerd takes.
+func (c *collector) networkInUse() []string {
+	for _, name := range c.m.List(cniConfigs) {
+		if !slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(name)) {
+			continue
+		}
+		var conf struct {
+			Type    string
+			Plugins []struct{ Type string }
+		}
+		text, err := c.m.Read(path.Join(cniConfigs, name))
+		if err != nil || json.Unmarshal([]byte(text), &conf) != nil {
+			return nil
+		}
+		types := []string{}
+		if conf.Type != "" {
+			types = append(types, conf.Type)
+		}
+		for _, p := range conf.Plugins {
+			types = append(types, p.Type)
+		}
+		return types
+	}
+	return nil
+}
+
+func readLinks() ([]Link, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for _, i := range interfaces {
+		if strings.HasPrefix(i.Name, "veth") {
+			continue // a pod's
+		}
+		l := Link{Name: i.Name, MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}
+		addresses, _ := i.Addrs() // a link that has just gone has none
+		for _, a := range addresses {
+			l.Addresses = append(l.Addresses, a.String())
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}

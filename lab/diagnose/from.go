@@ -1,0 +1,167 @@
+package diagnose
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"k8slab/lab/event"
+	"k8slab/lab/symptom"
+)
+
+// fromStdin is the path that stands for standard input.
+const fromStdin = "-"
+
+// From judges what was written down earlier, with nothing else known: a bundle, a directory of logs, one file of text, or with the path "-"
+// what in gives. Text may be of any program, version and distribution. The memory it takes does not grow with the text.
+func From(path string, in io.Reader) (Report, error) {
+	began := time.Now()
+	r := Report{Source: path, Time: began.UTC()}
+	err := r.judgePath(path, in)
+	r.settle(began)
+	return r, err
+}
+
+func (r *Report) judgePath(path string, in io.Reader) error {
+	if path == fromStdin {
+		return r.judgeFile("stdin", in)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("judge %s: %w", path, err)
+	}
+	if info.IsDir() {
+		return r.judgeDirectory(path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("judge %s: %w", path, err)
+	}
+	defer f.Close()
+	return r.judgeFile(filepath.Base(path), f)
+}
+
+var gzipMagic = []byte{0x1f, 0x8b}
+
+// judgeFile judges a bundle or a text, told apart by their first bytes.
+func (r *Report) judgeFile(source string, in io.Reader) error {
+	buffered := bufio.NewReader(in)
+	if magic, _ := buffered.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) {
+		return r.judgeBundle(buffered)
+	}
+	found, err := symptom.Judge(buffered, source, event.Redact)
+	r.Findings = found
+	if err != nil {
+		return fmt.Errorf("read %s: %w", r.Source, err)
+	}
+	return nil
+}
+
+// filesLimit bounds how many files of a directory or a bundle are judged.
+const filesLimit = 10000
+
+// judgeDirectory judges every file below the directory, each by itself, because a success in one says nothing about another. Links are not
+// followed: a directory of logs from elsewhere must not lead to this computer's files.
+func (r *Report) judgeDirectory(root string) error {
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return fmt.Errorf("judge %s: %w", root, err)
+	}
+	defer dir.Close()
+	var texts textFindings
+	files := 0
+	err = fs.WalkDir(dir.FS(), ".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			r.unread(path, err)
+			return nil
+		case !d.Type().IsRegular():
+			return nil
+		}
+		if files++; files > filesLimit {
+			return fmt.Errorf("more than %d files; next: give the directory of one node", filesLimit)
+		}
+		f, err := dir.Open(path)
+		if err == nil {
+			err = texts.judge(path, f)
+			f.Close()
+		}
+		r.unread(path, err)
+		return nil
+	})
+	r.Findings = texts.ordered()
+	if err == nil && files == 0 {
+		err = errors.New("it has no files")
+	}
+	if err != nil {
+		return fmt.Errorf("judge %s: %w", root, err)
+	}
+	return nil
+}
+
+func (r *Report) unread(what string, err error) {
+	if err != nil {
+		r.Unread = append(r.Unread, event.Redact(fmt.Sprintf("%s: %v", what, err)))
+	}
+}
+
+// textFindings are the findings of several texts of which nothing but the text is known.
+type textFindings struct{ all []symptom.Finding }
+
+// judge adds what one text shows.
+func (t *textFindings) judge(path string, in io.Reader) error {
+	found, err := symptom.Judge(in, path, event.Redact)
+	for _, f := range found {
+		if f.Node == "" {
+			f.Node = nodeOfPath(path)
+		}
+		t.all = mergeFinding(t.all, f)
+	}
+	return err
+}
+
+// nodeOfPath is the first directory, by which people who gather logs name the machine; "" for a file at the top.
+func nodeOfPath(path string) string {
+	first, _, below := strings.Cut(filepath.ToSlash(path), "/")
+	if !below {
+		return ""
+	}
+	return first
+}
+
+// evidenceLimit is how many places a finding is shown at.
+const evidenceLimit = 3
+
+// mergeFinding adds a finding, or its evidence to the same cause on the same node.
+func mergeFinding(all []symptom.Finding, f symptom.Finding) []symptom.Finding {
+	for i := range all {
+		have := &all[i]
+		if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail {
+			continue
+		}
+		for _, e := range f.Evidence {
+			if len(have.Evidence) < evidenceLimit {
+				have.Evidence = append(have.Evidence, e)
+			}
+		}
+		if f.Level == symptom.Fail {
+			have.Level = symptom.Fail
+		}
+		return all
+	}
+	return append(all, f)
+}
+
+// ordered sorts the findings of all texts: nodes' names, where there are any, keep the graph's arrows apart.
+func (t *textFindings) ordered() []symptom.Finding {
+	return relate(t.all, func(cause, effect symptom.Finding) bool {
+		return cause.Node == effect.Node || cause.Node == "" || effect.Node == "" || crossesNodes[effect.Symptom]
+	})
+}

@@ -1,0 +1,144 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/event"
+	"k8slab/lab/symptom"
+)
+
+// Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
+// stands beside new, only say why. A healthy cluster yields nothing, whatever happened to it before.
+func Judge(f fact.Facts) []symptom.Finding { return newJudging(&f).findings() }
+
+// judging is one judgement. What it cannot name goes to unread, with where to look.
+type judging struct {
+	f      *fact.Facts
+	found  []symptom.Finding
+	unread []string
+	texts  map[string][]symptom.Finding // what the texts of a node show, judged when first needed
+}
+
+func newJudging(f *fact.Facts) *judging { return &judging{f: f, texts: map[string][]symptom.Finding{}} }
+
+func (j *judging) findings() []symptom.Finding {
+	for i := range j.f.Machines {
+		j.machine(&j.f.Machines[i])
+	}
+	j.api()
+	j.ports()
+	j.etcd()
+	j.oneAPI()
+	j.explain()
+	for i := range j.f.Machines {
+		j.unready(&j.f.Machines[i])
+	}
+	return relate(j.found, j.near)
+}
+
+// find adds what was measured, or more evidence of it. The finding can be changed until the next is added.
+func (j *judging) find(id symptom.ID, node, source, text string) *symptom.Finding {
+	return j.findKind(id, "", node, source, text)
+}
+
+func (j *judging) findKind(id symptom.ID, detail, node, source, text string) *symptom.Finding {
+	s, _ := symptom.Lookup(id)
+	f := symptom.Finding{
+		Symptom: id, Detail: detail, Level: symptom.Fail, Node: node, Meaning: s.Meaning, Hint: s.Hint,
+		Evidence: []symptom.Evidence{{Source: source, Text: event.Redact(oneLine(text))}},
+	}
+	j.found = mergeFinding(j.found, f)
+	i := slices.IndexFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == id && o.Node == node && o.Detail == detail })
+	return &j.found[i]
+}
+
+// textLimit is the longest text of a piece of evidence, in bytes.
+const textLimit = 400
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	return strings.ToValidUTF8(s[:min(len(s), textLimit)], "")
+}
+
+func (j *judging) has(id symptom.ID, node string) bool {
+	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
+}
+
+// on reports whether anything was found on the node.
+func (j *judging) on(node string) bool {
+	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Node == node })
+}
+
+// near reports whether what was found on one node can have brought about what was found on another: what is the whole cluster's takes a
+// control plane, or what stops a road.
+func (j *judging) near(cause, effect symptom.Finding) bool {
+	if cause.Node == effect.Node || cause.Node == "" {
+		return true
+	}
+	wide := j.controlPlane(cause.Node) || cause.Symptom == symptom.FirewallBlocked
+	return wide && (effect.Node == "" || crossesNodes[effect.Symptom])
+}
+
+func (j *judging) controlPlane(name string) bool {
+	m := j.f.Machine(name)
+	return m != nil && m.Role == roleControlPlane
+}
+
+const (
+	roleControlPlane = "control-plane"
+	stateRunning     = "running"
+)
+
+// joined reports whether the machine is, or was, a member of a cluster.
+func joined(m *fact.Machine) bool {
+	return m != nil && m.Inside != nil && (m.Inside.Facts.Joined || m.Inside.Facts.Role != "")
+}
+
+// silent reports whether nothing on the machine can answer.
+func silent(m *fact.Machine) bool {
+	return m == nil || m.SSH != "" || m.State != stateRunning && m.State != ""
+}
+
+// cluster reports whether there is a cluster at all, or what cannot be asked may have one.
+func (j *judging) cluster() bool {
+	return j.f.API.Via != "" || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
+}
+
+// oneAPI makes one finding of an API server that several do not reach.
+func (j *judging) oneAPI() {
+	same := func(f symptom.Finding) bool { return f.Symptom == symptom.APIServerUnreachable }
+	var merged *symptom.Finding
+	for _, f := range j.found {
+		if !same(f) {
+			continue
+		}
+		if merged == nil {
+			one := f
+			merged = &one
+			continue
+		}
+		merged.Node = ""
+		for _, e := range f.Evidence {
+			if len(merged.Evidence) < evidenceLimit {
+				merged.Evidence = append(merged.Evidence, e)
+			}
+		}
+	}
+	if merged != nil {
+		j.found = append(slices.DeleteFunc(j.found, same), *merged)
+	}
+}
+
+// specific is the nearest cause that a program's own words name, if it can have brought the failure about; else the failure itself.
+func specific(words string, failure symptom.ID) symptom.ID {
+	found, err := symptom.Judge(strings.NewReader(words), "", func(s string) string { return s })
+	if err != nil || len(found) == 0 {
+		return failure
+	}
+	if id := found[0].Symptom; failure == "" || symptom.Brings(id, failure) {
+		return id
+	}
+	return failure
+}

@@ -1,0 +1,192 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+// api judges what the API server answers, or that it does not.
+func (j *judging) api() {
+	a := j.f.API
+	if a.Error != "" {
+		if j.cluster() {
+			j.find(symptom.APIServerUnreachable, "", "API", a.Error)
+		}
+		return
+	}
+	for what, err := range a.Errors {
+		j.unread = append(j.unread, "API: "+what+": "+err)
+	}
+	if a.Ready != "" {
+		id := symptom.ControlPlaneCrashloop
+		if strings.Contains(a.Ready, "etcd") {
+			id = symptom.EtcdUnreachable
+		}
+		j.find(id, a.Via, "API", a.Ready)
+	}
+	machines := map[string]string{}
+	for _, n := range a.Nodes {
+		j.record(n)
+		if other := machines[n.MachineID]; other != "" && n.MachineID != "" {
+			j.find(symptom.DuplicateMachineIdentity, n.Name, "API", fmt.Sprintf("its machine-id %s is that of %s too", n.MachineID, other))
+		}
+		machines[n.MachineID] = n.Name
+	}
+	j.pods()
+	j.daemonSets()
+	j.requests()
+}
+
+// record judges a Node's own conditions. Whether it is Ready its machine knows better.
+func (j *judging) record(n kube.Node) {
+	m := j.f.Machine(n.Name)
+	if m == nil || silent(m) {
+		return
+	}
+	for _, p := range n.Pressure {
+		switch {
+		case strings.HasPrefix(p, "DiskPressure"):
+			j.find(symptom.DiskFull, n.Name, "API", p)
+		case strings.HasPrefix(p, "MemoryPressure"):
+			j.find(symptom.OutOfMemory, n.Name, "API", p).Level = symptom.Warn
+		default:
+			j.find(symptom.InsufficientResources, n.Name, "API", p).Level = symptom.Warn
+		}
+	}
+	if n.PodCIDR == "" && j.f.Time.Sub(n.Created) > settleTime {
+		j.find(symptom.PodCIDRNotAssigned, n.Name, "API", "its Node has no podCIDR")
+	}
+}
+
+// ready are the Nodes that are.
+func (j *judging) ready(name string) bool {
+	return slices.ContainsFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == name && n.Ready })
+}
+
+// podFailures are the causes that a pod of the cluster's own stands for, by the beginning of its name.
+var podFailures = []struct {
+	prefix string
+	id     symptom.ID
+}{
+	{"flannel-", symptom.NetworkPluginPodsFailing},
+	{"kube-flannel-", symptom.NetworkPluginPodsFailing},
+	{"kube-proxy-", symptom.KubeProxyCrash},
+	{"kube-controller-manager-", symptom.ControllerManagerFailing},
+	{"kube-apiserver-", symptom.ControlPlaneCrashloop},
+	{"kube-scheduler-", symptom.ControlPlaneCrashloop},
+	{"etcd-", symptom.EtcdUnreachable},
+}
+
+// pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
+func (j *judging) pods() {
+	for _, p := range j.f.API.Pods {
+		if p.Deleting || !j.ready(p.Node) || !failing(p.Reason) {
+			continue
+		}
+		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
+		id := specific(p.Reason, "")
+		for _, known := range podFailures {
+			if strings.HasPrefix(p.Name, known.prefix) {
+				id = specific(p.Reason, known.id)
+				break
+			}
+		}
+		if id == "" {
+			j.unread = append(j.unread, fmt.Sprintf("%s; next: kubectl -n %s describe pod %s", text, p.Namespace, p.Name))
+			continue
+		}
+		j.find(id, p.Node, "API", text)
+	}
+}
+
+// failing tells a pod that fails from one that starts.
+func failing(reason string) bool {
+	return slices.ContainsFunc([]string{"BackOff", "Err", "exit code", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
+		return strings.Contains(reason, sign)
+	})
+}
+
+func (j *judging) daemonSets() {
+	for name, d := range j.f.API.DaemonSets {
+		id := symptom.NetworkPluginPodsFailing
+		if strings.HasSuffix(name, "/kube-proxy") {
+			id = symptom.KubeProxyCrash
+		}
+		switch {
+		case strings.Contains(d.Error, "not found"):
+			j.find(id, "", "API", "daemonset "+name+" does not exist")
+		case d.Error != "":
+			j.unread = append(j.unread, "API: "+d.Error)
+		case d.Want < len(j.f.API.Nodes):
+			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes)))
+		}
+	}
+}
+
+// requestTime is how long a bootstrap request may wait for its approval: it takes a second.
+const requestTime = 20 * time.Second
+
+// requests judges the bootstrap requests that nobody answers. What an earlier join of a node that is Ready left counts for nothing.
+func (j *judging) requests() {
+	for _, r := range j.f.API.CSRs {
+		waits := r.State == "pending" || r.State == "approved"
+		if waits && r.Signer == "kubernetes.io/kube-apiserver-client-kubelet" && r.Node != "" && !j.ready(r.Node) && j.f.Time.Sub(r.Created) > requestTime {
+			j.find(symptom.CSRNotApproved, r.Node, "API", fmt.Sprintf("certificate request %s of %s is %s since %s", r.Name, r.Requester, r.State, r.Created.UTC().Format(time.RFC3339)))
+		}
+	}
+}
+
+// portChecks are the checks by which a node says that what should listen on its port does.
+var portChecks = map[int]string{6443: "api-server", 2379: "etcd-member", 2380: "etcd-member", 10250: "kubelet"}
+
+// ports judges the dials from node to node. A port of a machine that is dead, or of a service that does not run there, has a nearer cause;
+// what its own machine finds healthy and another cannot reach, somebody stops on the way.
+func (j *judging) ports() {
+	for i := range j.f.Machines {
+		from := &j.f.Machines[i]
+		if silent(from) || !joined(from) {
+			continue
+		}
+		for _, d := range from.Inside.Dials {
+			to := j.f.Machine(d.To)
+			if d.Result == "open" || d.Proto != "tcp" || silent(to) || !joined(to) || to.Inside.Facts.Running() {
+				continue
+			}
+			if d.Result == "refused" && !serves(to, portChecks[d.Port]) {
+				continue
+			}
+			j.find(symptom.FirewallBlocked, j.behindWall(from, to), from.Name, fmt.Sprintf("%s → %s:%d/%s: %s, while %s answers otherwise",
+				from.Name, to.Name, d.Port, d.Proto, d.Result, to.Name))
+		}
+	}
+}
+
+func serves(m *fact.Machine, check string) bool {
+	return slices.ContainsFunc(m.Inside.Member, func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
+}
+
+// behindWall is the one of the two at which packets are lost: that which reaches none of its peers, or is said to have such a rule, else
+// that which is dialled.
+func (j *judging) behindWall(from, to *fact.Machine) string {
+	others := 0
+	for _, d := range from.Inside.Dials {
+		if d.Proto != "tcp" || d.To == to.Name || silent(j.f.Machine(d.To)) {
+			continue
+		}
+		if d.Result == "open" {
+			return to.Name
+		}
+		others++
+	}
+	if others > 0 || j.has(symptom.FirewallBlocked, from.Name) && !j.has(symptom.FirewallBlocked, to.Name) {
+		return from.Name
+	}
+	return to.Name
+}

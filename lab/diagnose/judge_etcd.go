@@ -1,0 +1,249 @@
+package diagnose
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/etcd"
+	"k8slab/lab/symptom"
+)
+
+func peerURL(m *fact.Machine) string { return "https://" + net.JoinHostPort(m.IP, "2380") }
+
+// etcd judges the members, each by the decision table of lab/etcd.
+func (j *judging) etcd() {
+	e := j.f.Etcd
+	if e.Error != "" {
+		if e.Via != "" {
+			j.find(symptom.EtcdUnreachable, "", "etcd", e.Error)
+		}
+		return
+	}
+	if e.Quorum != "" {
+		j.find(symptom.EtcdNoQuorum, "", "etcd", e.Quorum)
+	}
+	verdicts := etcd.Judge(statuses(e.Members), j.etcdMachines(), "")
+	for i, v := range verdicts {
+		m := e.Members[i]
+		owner := j.f.Machine(v.Machine)
+		if m.Learner {
+			j.learner(m, v, owner)
+		} else {
+			j.voter(m, owner)
+		}
+		for _, alarm := range m.Alarms {
+			id := symptom.EtcdDataCorrupt
+			if alarm == "NOSPACE" {
+				id = symptom.DiskFull
+			}
+			j.find(id, v.Machine, "etcd", fmt.Sprintf("member %s has the alarm %s", v.Member, alarm))
+		}
+	}
+	j.unlisted()
+}
+
+func statuses(members []fact.Member) []etcd.Status {
+	all := make([]etcd.Status, 0, len(members))
+	for _, m := range members {
+		s := etcd.Status{
+			Member:  etcd.Member{ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs, Learner: m.Learner, Started: m.Started},
+			Healthy: m.Healthy, Leader: m.Leader, LeaderID: m.LeaderID, RaftIndex: m.RaftIndex,
+		}
+		if m.Error != "" {
+			s.Err = errors.New(m.Error)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// etcdMachines says of every control plane what its member is judged by.
+func (j *judging) etcdMachines() []etcd.Machine {
+	var all []etcd.Machine
+	for i := range j.f.Machines {
+		m := &j.f.Machines[i]
+		if m.Role != roleControlPlane {
+			continue
+		}
+		e := etcd.Machine{Name: m.Name, PeerURL: peerURL(m)}
+		switch {
+		case m.Inside != nil && m.Inside.Errors["facts"] == "":
+			e.Joining, e.Data = yes(m.Inside.Facts.Running()), yes(m.Inside.Facts.EtcdData)
+		case m.State == "off" || m.State == "crashed" || m.State == "absent":
+			e.Joining = etcd.No
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+func yes(b bool) etcd.Fact {
+	if b {
+		return etcd.Yes
+	}
+	return etcd.No
+}
+
+// The kinds of a learner that is not in sync.
+const (
+	neverStarted    = "never-started"
+	peerPortBlocked = "peer-port-blocked"
+	wrongAddress    = "wrong-address"
+	slowDisk        = "slow-disk"
+	catchingUp      = "catching-up"
+)
+
+var learnerHints = map[string]string{
+	neverStarted:    "its etcd never started: on its machine crictl ps -a --name etcd; crictl logs CONTAINER; journalctl -u kubelet; when no join is at work: labctl etcd clean-learners",
+	peerPortBlocked: "open TCP 2380 between the control planes in both directions; then labctl rejoin NODE",
+	wrongAddress:    "it was added under an address that is not its machine's: set localAPIEndpoint.advertiseAddress (--apiserver-advertise-address), then labctl etcd clean-learners and labctl rejoin NODE",
+	slowDisk:        "give /var/lib/etcd a faster disk, or its machine less to do; then labctl rejoin NODE",
+	catchingUp:      "wait while its raft index grows (labctl etcd members); when no join is at work any more: labctl etcd clean-learners, then labctl join NODE",
+}
+
+// learner judges a member that does not vote. One whose machine joins just now may be fine in a moment.
+func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
+	detail, why := j.learnerDetail(m, &owner)
+	text := fmt.Sprintf("learner %s at %s: %s", v.Member, strings.Join(m.PeerURLs, ","), why)
+	if owner == nil {
+		f := j.find(symptom.EtcdTooManyLearners, "", "etcd", fmt.Sprintf("learner %s at %s: %s", v.Member, strings.Join(m.PeerURLs, ","), v.Reason))
+		f.Repairable = v.Action == etcd.Remove
+		return
+	}
+	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
+	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
+	f.Repairable = v.Action == etcd.Remove
+	if v.Action == etcd.Wait && (detail == catchingUp || detail == neverStarted) {
+		f.Level = symptom.Warn
+	}
+}
+
+// learnerDetail says which kind of trouble a learner has. One that belongs to no machine by its address may belong to one by its name, or
+// by what its machine's manifest says.
+func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
+	if *owner == nil {
+		if *owner = j.claimant(m); *owner != nil {
+			return wrongAddress, fmt.Sprintf("it is %s's, whose address is %s", (*owner).Name, (*owner).IP)
+		}
+		return "", ""
+	}
+	o := *owner
+	if blocked := j.peerBlocked(o); blocked != "" {
+		return peerPortBlocked, blocked
+	}
+	switch {
+	case !m.Started:
+		return neverStarted, "it was added and has never started"
+	case o.Inside != nil && slow(o.Inside.Etcd):
+		return slowDisk, fmt.Sprintf("the usual write to its log takes %.0f ms or more", o.Inside.Etcd.RecentMedian*1000)
+	case m.Error != "":
+		return neverStarted, "it does not run now: " + m.Error
+	}
+	return catchingUp, fmt.Sprintf("raft index %d of %d, %.0f entries a second", m.RaftIndex, j.leaderIndex(), m.Rate)
+}
+
+func (j *judging) leaderIndex() uint64 {
+	for _, m := range j.f.Etcd.Members {
+		if m.Leader {
+			return m.RaftIndex
+		}
+	}
+	return 0
+}
+
+// claimant is the machine that a learner at a strange address belongs to, nil for nobody's.
+func (j *judging) claimant(m fact.Member) *fact.Machine {
+	for i := range j.f.Machines {
+		o := &j.f.Machines[i]
+		if o.Role != roleControlPlane {
+			continue
+		}
+		named := m.Name != "" && m.Name == o.Name
+		manifested := o.Inside != nil && o.Inside.PeerURL != "" && slices.Contains(m.PeerURLs, o.Inside.PeerURL)
+		if named || manifested || hasAddress(o, m.PeerURLs) {
+			return o
+		}
+	}
+	return nil
+}
+
+// hasAddress reports whether the machine has the address of one of the URLs on some other interface of its own.
+func hasAddress(m *fact.Machine, urls []string) bool {
+	if m.Inside == nil {
+		return false
+	}
+	for _, text := range urls {
+		u, err := url.Parse(text)
+		if err != nil {
+			continue
+		}
+		for _, l := range m.Inside.Links {
+			for _, a := range l.Addresses {
+				// A pod network's gateway may have the same address on every node, so that it proves nothing; neither does loopback.
+				p, err := netip.ParsePrefix(a)
+				if err == nil && p.Addr().String() == u.Hostname() && !p.Addr().IsLoopback() && l.Name != "cni0" {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// peerBlocked is the first dial over etcd's peer port, from or to the machine, that was swallowed on the way.
+func (j *judging) peerBlocked(m *fact.Machine) string {
+	for i := range j.f.Machines {
+		from := &j.f.Machines[i]
+		if silent(from) || from.Inside == nil {
+			continue
+		}
+		for _, d := range from.Inside.Dials {
+			lost := d.Result == "timeout" || d.Result == "unreachable"
+			if d.Port == 2380 && lost && (from.Name == m.Name || d.To == m.Name) && !silent(j.f.Machine(d.To)) {
+				return fmt.Sprintf("%s → %s:2380: %s", from.Name, d.To, d.Result)
+			}
+		}
+	}
+	return ""
+}
+
+// voter judges a member that votes.
+func (j *judging) voter(m fact.Member, owner *fact.Machine) {
+	who := fmt.Sprintf("member %s at %s", statuses([]fact.Member{m})[0].Member, strings.Join(m.PeerURLs, ","))
+	switch {
+	case m.Healthy:
+	case owner == nil && j.f.Part: // it may be a machine's that was not asked
+	case owner == nil:
+		j.find(symptom.EtcdStaleMember, "", "etcd", who+" is no machine's of the lab: "+m.Error)
+	case !silent(owner) && owner.Inside != nil && owner.Inside.Errors["facts"] == "" && !owner.Inside.Facts.EtcdData && !owner.Inside.Facts.Running():
+		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", who+" votes, and its machine has none of its data: "+m.Error)
+	case strings.Contains(m.Error, "another member"):
+		j.find(symptom.EtcdMemberMismatch, owner.Name, "etcd", who+": "+m.Error)
+	case strings.Contains(m.Error, "no leader"):
+		j.find(symptom.EtcdNoQuorum, "", "etcd", who+": "+m.Error)
+	default:
+		j.find(symptom.EtcdUnreachable, owner.Name, "etcd", who+": "+m.Error)
+	}
+}
+
+// unlisted are control planes that run an etcd which the cluster does not know.
+func (j *judging) unlisted() {
+	if j.f.Etcd.Quorum != "" || len(j.f.Etcd.Members) == 0 {
+		return
+	}
+	for i := range j.f.Machines {
+		m := &j.f.Machines[i]
+		if silent(m) || !joined(m) || m.Inside.Facts.Running() || !m.Inside.Facts.EtcdManifest {
+			continue
+		}
+		if !slices.ContainsFunc(j.f.Etcd.Members, func(e fact.Member) bool { return slices.Contains(e.PeerURLs, peerURL(m)) || e.Name == m.Name }) {
+			j.find(symptom.EtcdMemberMismatch, m.Name, "etcd", "it runs an etcd that the cluster's list of members does not have")
+		}
+	}
+}

@@ -1,0 +1,263 @@
+package diagnose
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
+
+// machine judges one machine: its domain, then what it says of itself.
+func (j *judging) machine(m *fact.Machine) {
+	switch m.State {
+	case stateRunning, "":
+	case "paused":
+		j.find(symptom.MachinePaused, m.Name, "libvirt", "the domain is paused")
+		return
+	case "absent":
+		j.find(symptom.MachineNotRunning, m.Name, "libvirt", "there is no domain")
+		return
+	default:
+		j.find(symptom.MachineNotRunning, m.Name, "libvirt", "the domain is "+m.State)
+		return
+	}
+	if m.StateError != "" {
+		j.unread = append(j.unread, m.Name+": the state of its domain: "+m.StateError)
+	}
+	if m.SSH != "" {
+		j.find(symptom.NodeUnreachable, m.Name, "ssh", m.SSH)
+		if last := lastLine(m.Console); last != "" {
+			j.find(symptom.NodeUnreachable, m.Name, "console", last)
+		}
+		return
+	}
+	if m.Inside == nil {
+		j.unread = append(j.unread, m.Name+": labnode did not collect: "+m.Labnode)
+		return
+	}
+	for what, err := range m.Inside.Errors {
+		j.unread = append(j.unread, m.Name+": "+what+": "+err)
+	}
+	j.checks(m)
+	j.clock(m)
+	j.disk(m)
+	switch {
+	case m.Inside.Facts.Running():
+		j.atWork(m)
+	case joined(m):
+		j.member(m)
+		j.certificates(m)
+		j.podNetwork(m)
+	default:
+		j.outside(m)
+	}
+}
+
+func lastLine(s string) string {
+	lines := strings.Split(strings.TrimSpace(s), "\n")
+	return lines[len(lines)-1]
+}
+
+// warned are the checks whose warning is a fault on a machine that has joined.
+var warned = []string{"firewall", "clock"}
+
+// roads are the checks of the way to the API server, which mean nothing where there is none.
+var roads = []string{"proxy", "endpoint-name", "endpoint-connect", "endpoint-tls", "endpoint-health", "clock"}
+
+// onMembers are the checks that mean something only on a machine that has joined.
+var onMembers = []string{"cni-network", "cni-config"}
+
+// checks takes over what the node's own checks found.
+func (j *judging) checks(m *fact.Machine) {
+	for _, c := range m.Inside.Checks {
+		bad := c.Result == joining.Blocked || c.Result == joining.Fixable
+		switch {
+		case c.Symptom == "", !bad && !(c.Result == joining.Warn && joined(m) && slices.Contains(warned, c.ID)):
+			continue
+		case slices.Contains(roads, c.ID) && !j.cluster(), slices.Contains(onMembers, c.ID) && !joined(m):
+			continue
+		case c.ID == "swap" && m.Inside.Facts.Kubelet.Active == "active": // kubelet was told to live with it
+			continue
+		}
+		f := j.find(c.Symptom, m.Name, "check "+c.ID, c.Evidence)
+		f.Hint = c.Hint
+		f.Repairable = c.Result == joining.Fixable && joining.Mendable(c.ID) && joined(m)
+		if c.ID == "clock" && c.Result == joining.Warn {
+			f.Level = symptom.Warn
+		}
+	}
+	if missing := missingPlugins(m.Inside); joined(m) && len(missing) > 0 {
+		j.find(symptom.CNIPluginBinaryMissing, m.Name, "/opt/cni/bin", "the network in use calls "+strings.Join(missing, ", ")+", which is not there")
+	}
+}
+
+// missingPlugins are those that the network configuration in use calls, and that are not there.
+func missingPlugins(n *fact.Node) []string {
+	if len(n.Network) == 0 || n.Errors["network"] != "" {
+		return nil
+	}
+	needed := append(slices.Clone(n.Network), "loopback")
+	if slices.Contains(needed, "flannel") {
+		needed = append(needed, "bridge", "host-local") // which it hands the pod to
+	}
+	return slices.DeleteFunc(needed, func(name string) bool { return slices.Contains(n.Plugins, name) })
+}
+
+// How far a clock may be off, as lab/join judges it: certificates are dated back five minutes.
+const (
+	offsetNoted   = 30 * time.Second
+	offsetHarmful = 5 * time.Minute
+)
+
+// offset is how far the machine's clock is ahead of the host's, for certain: what the question and the answer took is not counted.
+func offset(m *fact.Machine) time.Duration {
+	switch {
+	case m.Inside == nil:
+	case m.Inside.Time.Before(m.Sent):
+		return m.Inside.Time.Sub(m.Sent)
+	case m.Inside.Time.After(m.Received):
+		return m.Inside.Time.Sub(m.Received)
+	}
+	return 0
+}
+
+func (j *judging) clock(m *fact.Machine) {
+	off := offset(m)
+	direction := "ahead of"
+	if off < 0 {
+		off, direction = -off, "behind"
+	}
+	if off < offsetNoted {
+		return
+	}
+	f := j.find(symptom.ClockSkew, m.Name, "clock", fmt.Sprintf("it is %s %s the host's", off.Round(time.Second), direction))
+	if off < offsetHarmful {
+		f.Level = symptom.Warn
+	}
+}
+
+// member judges a machine that has joined: what kubelet, its control plane and its Node are like now.
+func (j *judging) member(m *fact.Machine) {
+	for _, c := range m.Inside.Member {
+		if c.Result != joining.Blocked && c.Result != joining.Fixable {
+			continue
+		}
+		id := c.Symptom
+		switch c.ID {
+		case "node":
+			j.node(m, c)
+			continue
+		case "etcd-member":
+			if id == symptom.EtcdLearnerNotInSync { // judged with all members
+				continue
+			}
+			id = specific(c.Evidence, id)
+		case "kubelet":
+			f := j.find(id, m.Name, "kubelet.service", c.Evidence)
+			f.Hint, f.Repairable = c.Hint, true
+			continue
+		}
+		if id == "" {
+			j.unread = append(j.unread, m.Name+": "+c.ID+": "+c.Evidence+"; next: "+c.Hint)
+			continue
+		}
+		j.find(id, m.Name, c.ID, c.Evidence).Hint = c.Hint
+	}
+}
+
+// node judges what the cluster records of a member. Why it is not Ready is often seen elsewhere better: unready has the last word.
+func (j *judging) node(m *fact.Machine, c joining.Check) {
+	switch {
+	case strings.Contains(c.Evidence, "has no Node"):
+		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
+		f.Hint, f.Repairable = c.Hint, true
+	case strings.Contains(c.Evidence, "is not Ready"):
+		if id := specific(c.Evidence, c.Symptom); id != "" {
+			f := j.find(id, m.Name, "API", c.Evidence)
+			f.Hint = hintOf(id, c.Hint)
+		}
+	case c.Symptom != "":
+		j.find(specific(c.Evidence, c.Symptom), m.Name, "API", c.Evidence)
+	default:
+		j.unread = append(j.unread, m.Name+": its Node: "+c.Evidence)
+	}
+}
+
+func hintOf(id symptom.ID, other string) string {
+	if s, ok := symptom.Lookup(id); ok {
+		return s.Hint
+	}
+	return other
+}
+
+// unready names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
+func (j *judging) unready(m *fact.Machine) {
+	if silent(m) || !joined(m) || m.Inside.Facts.Running() || j.on(m.Name) {
+		return
+	}
+	for _, n := range j.f.API.Nodes {
+		if n.Name == m.Name && !n.Ready && !j.has(symptom.APIServerUnreachable, "") {
+			j.find(symptom.KubeletNotRunning, m.Name, "API", "its Node is not Ready: "+n.Reason).Repairable = true
+		}
+	}
+}
+
+// certificates judges the ends of a member's certificates by a clock that is right.
+func (j *judging) certificates(m *fact.Machine) {
+	now := m.Inside.Time
+	if o := offset(m); o >= offsetHarmful || o <= -offsetHarmful {
+		now = m.Sent
+	}
+	for _, c := range m.Inside.Certificates {
+		switch {
+		case now.After(c.NotAfter):
+			j.find(symptom.CertificateExpired, m.Name, c.File, "valid until "+c.NotAfter.UTC().Format(time.RFC3339))
+		case now.Before(c.NotBefore):
+			j.find(symptom.ClockSkew, m.Name, c.File, "valid only from "+c.NotBefore.UTC().Format(time.RFC3339)+" on")
+		}
+	}
+}
+
+// settleTime is what a kubelet that has just started may take until its node has everything.
+const settleTime = 30 * time.Second
+
+// podNetwork judges what flannel left on a member.
+func (j *judging) podNetwork(m *fact.Machine) {
+	n := m.Inside
+	if !slices.Contains(n.Network, "flannel") {
+		return
+	}
+	started := n.Units["kubelet"].Started
+	if n.SubnetEnv == nil && n.Units["kubelet"].Active == "active" && n.Time.Sub(started) > settleTime {
+		j.find(symptom.FlannelSubnetEnvMissing, m.Name, "/run/flannel/subnet.env", "it is missing")
+	}
+	subnet, err := netip.ParsePrefix(n.SubnetEnv["FLANNEL_SUBNET"])
+	for _, l := range n.Links {
+		if l.Name != "cni0" || err != nil {
+			continue
+		}
+		for _, a := range l.Addresses {
+			if have, err := netip.ParsePrefix(a); err == nil && have.Addr().Is4() && have.Masked() != subnet.Masked() {
+				j.find(symptom.CNIStaleConfig, m.Name, "cni0", fmt.Sprintf("it has %s, flannel's subnet of this node is %s", have, subnet))
+			}
+		}
+	}
+}
+
+// disk judges what etcd measures of its disk while facts are collected. What it measured since its start counts for nothing now.
+func (j *judging) disk(m *fact.Machine) {
+	if e := m.Inside.Etcd; slow(e) {
+		j.find(symptom.EtcdSlow, m.Name, "etcd", fmt.Sprintf("the usual write to its log takes %.0f ms or more now (99th percentile since its start: %.0f ms)",
+			e.RecentMedian*1000, e.FsyncP99*1000))
+	}
+}
+
+func slow(e *fact.EtcdDisk) bool { return e != nil && e.RecentSyncs >= 2 && e.RecentMedian > slowSync }
+
+// slowSync is etcd's heartbeat interval, in seconds: a member whose usual write takes longer cannot follow a leader.
+const slowSync = 0.1

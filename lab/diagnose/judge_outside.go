@@ -1,0 +1,75 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+
+	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
+
+// outside judges a machine that is in no cluster: its last join's own record says why, unless that holds no longer.
+func (j *judging) outside(m *fact.Machine) {
+	facts := m.Inside.Facts
+	next := "labctl join " + m.Name
+	if !j.cluster() {
+		next = "labctl up"
+	}
+	if facts.KubeadmUnit == "failed" { // kubeadm init
+		if found := j.judged(m, "k8slab-kubeadm"); len(found) > 0 {
+			j.found = append(j.found, found...)
+			return
+		}
+	}
+	o := facts.Outcome
+	if o == nil || o.Joined {
+		id, text := symptom.KubeletConfigMissing, "it is in no cluster, and no join of it has been tried"
+		if facts.Dirty {
+			id, text = symptom.LeftoverState, "it is in no cluster, and something of an init or a join is on it"
+		}
+		f := j.find(id, m.Name, "labnode", text)
+		f.Level, f.Hint, f.Repairable = symptom.Warn, next, j.cluster()
+		return
+	}
+	id := o.Symptom
+	if id == "" {
+		id = specific(o.Output+"\n"+o.Evidence, "")
+	}
+	said := fmt.Sprintf("the last join ended in %s: %s", o.Phase, o.Evidence)
+	if id == symptom.EtcdLearnerNotInSync && j.votes(m) {
+		f := j.findKind(id, "already-promoted", m.Name, "join", said+"; its etcd member votes now")
+		f.Hint = "its member was promoted after all: " + next + " goes on, and removes the member first if its data is gone"
+		return
+	}
+	if id == "" || refutes(m.Inside, id) {
+		text := said
+		if id != "" {
+			text += fmt.Sprintf("; %s no longer holds", id)
+		}
+		f := j.find(symptom.KubeletConfigMissing, m.Name, "join", text)
+		f.Hint, f.Repairable = next, true
+		return
+	}
+	f := j.find(id, m.Name, "join", said)
+	if o.Hint != "" {
+		f.Hint = o.Hint
+	}
+	f.Repairable = joining.Remedy(id) != joining.Stop
+}
+
+// atWork judges a join or an init that runs: what kubeadm says of it until now.
+func (j *judging) atWork(m *fact.Machine) {
+	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {
+		for _, f := range j.judged(m, name) {
+			if f.Level == symptom.Fail && f.BecauseOf == "" && !refutes(m.Inside, f.Symptom) {
+				j.found = mergeFinding(j.found, f)
+			}
+		}
+	}
+}
+
+// votes reports whether etcd lists the machine's member as a voter.
+func (j *judging) votes(m *fact.Machine) bool {
+	return slices.ContainsFunc(j.f.Etcd.Members, func(e fact.Member) bool { return !e.Learner && slices.Contains(e.PeerURLs, peerURL(m)) })
+}

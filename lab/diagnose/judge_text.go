@@ -1,0 +1,163 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/event"
+	joining "k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
+
+// recent is how far back a text can explain what is wrong now, unless the diagnosis was asked to look back from some time on.
+const recent = 10 * time.Minute
+
+// explain looks in the texts for why something that was measured is wrong, where nothing that was measured explains it. A cause that a
+// measurement refutes is old trouble.
+func (j *judging) explain() {
+	measured := slices.Clone(j.found)
+	for _, effect := range measured {
+		if slices.ContainsFunc(measured, func(c symptom.Finding) bool { return symptom.Brings(c.Symptom, effect.Symptom) && j.near(c, effect) }) {
+			continue
+		}
+		for i := range j.f.Machines {
+			m := &j.f.Machines[i]
+			if m.Inside == nil || effect.Node != m.Name && !(effect.Node == "" && m.Role == roleControlPlane) {
+				continue
+			}
+			for _, text := range m.Inside.Texts {
+				j.explainBy(m, effect, j.judged(m, text.Name))
+			}
+		}
+	}
+}
+
+func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, told []symptom.Finding) {
+	for _, f := range told {
+		same := f.Symptom == effect.Symptom && effect.Node == m.Name
+		if same {
+			f.Detail = effect.Detail
+		}
+		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !refutes(m.Inside, f.Symptom)
+		if same || causes {
+			j.found = mergeFinding(j.found, f)
+		}
+	}
+}
+
+// judged is what one of a machine's texts shows, as far as it is recent.
+func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
+	key := m.Name + "/" + name
+	if found, done := j.texts[key]; done {
+		return found
+	}
+	var found []symptom.Finding
+	for _, t := range m.Inside.Texts {
+		if t.Name != name {
+			continue
+		}
+		text := t.Text
+		if name != "kubeadm" && name != "k8slab-kubeadm" { // the records of one series, whenever that was
+			text = after(text, j.horizon(m.Inside, name))
+		}
+		found, _ = symptom.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
+	}
+	for i := range found {
+		found[i].Node, found[i].BecauseOf = m.Name, ""
+	}
+	j.texts[key] = found
+	return found
+}
+
+// horizon is the time before which a text tells of other trouble than what is wrong now: a unit's last run, but not long before it ended.
+func (j *judging) horizon(n *fact.Node, name string) time.Time {
+	if j.f.Since > 0 {
+		return n.Time.Add(-j.f.Since)
+	}
+	unit, known := n.Units[name]
+	if !known {
+		return n.Time.Add(-recent)
+	}
+	until := n.Time
+	if unit.Active != "active" && !unit.Since.IsZero() {
+		until = unit.Since
+	}
+	from := until.Add(-recent)
+	if unit.Started.After(from) {
+		from = unit.Started.Add(-time.Second)
+	}
+	return from
+}
+
+// after leaves out the lines that were written before. A line without a time belongs to the one before it.
+func after(text string, from time.Time) string {
+	var kept strings.Builder
+	keep := true
+	for line := range strings.Lines(text) {
+		if at, ok := lineTime(line); ok {
+			keep = !at.Before(from)
+		}
+		if keep {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String()
+}
+
+// lineTime reads the time that journalctl's short-iso and container logs begin a line with.
+func lineTime(line string) (time.Time, bool) {
+	word, _, _ := strings.Cut(line, " ")
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05-0700"} {
+		if at, err := time.Parse(layout, word); err == nil {
+			return at, true
+		}
+	}
+	return time.Time{}, false
+}
+
+// refutedBy has, for each check that a healthy machine passes, the causes that cannot be when it does.
+var refutedBy = map[string][]symptom.ID{
+	"hostname":         {symptom.HostnameInvalid},
+	"disk":             {symptom.DiskFull, symptom.ReadOnlyFilesystem},
+	"swap":             {symptom.SwapEnabled},
+	"sysctls":          {symptom.KernelPrereqMissing},
+	"cgroups":          {symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
+	"kube-binaries":    {symptom.KubeBinariesMissing},
+	"host-tools":       {symptom.HostToolsMissing},
+	"kubelet-unit":     {symptom.KubeletStandalone},
+	"cri":              {symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous},
+	"runtime-version":  {symptom.RuntimeVersionUnsupported},
+	"cgroup-driver":    {symptom.CgroupDriverMismatch},
+	"ports":            {symptom.PortInUse},
+	"cni-plugins":      {symptom.CNIPluginBinaryMissing},
+	"proxy":            {symptom.ProxyInterference},
+	"endpoint-name":    {symptom.DNSResolutionFailure},
+	"endpoint-connect": {symptom.APIServerUnreachable},
+	"clock":            {symptom.ClockSkew},
+	"kubelet": {symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
+		symptom.BootstrapKubeconfigMissing},
+	"etcd-member":        {symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum},
+	"controller-manager": {symptom.ControllerManagerFailing},
+	"image-filesystem":   {symptom.ImageFilesystemZero},
+}
+
+// never are causes that stop nothing and that healthy nodes' journals have too.
+var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnset}
+
+// refutes reports whether what was measured on the node shows that the cause does not hold now.
+func refutes(n *fact.Node, id symptom.ID) bool {
+	if slices.Contains(never, id) {
+		return true
+	}
+	for _, c := range slices.Concat(n.Checks, n.Member) {
+		if c.Result == joining.OK && slices.Contains(refutedBy[c.ID], id) {
+			return true
+		}
+	}
+	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
+		return !slices.ContainsFunc(n.Certificates, func(c fact.Certificate) bool { return n.Time.After(c.NotAfter) })
+	}
+	return false
+}
