@@ -33,8 +33,8 @@ func (l *Lab) Diagnose(ctx context.Context, o DiagnoseOptions) (diagnose.Report,
 	if err := ctx.Err(); err != nil {
 		return diagnose.Report{}, fmt.Errorf("diagnose %s: %w", l.cluster.Name, context.Cause(ctx))
 	}
-	report := diagnose.NewReport(facts)
-	if o.Bundle != "" {
+	report, err := diagnose.NewReport(facts)
+	if err == nil && o.Bundle != "" {
 		err = diagnose.WriteBundle(o.Bundle, facts)
 	}
 	return report, err

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"archive/tar"
-	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -14,7 +13,6 @@ import (
 	"strings"
 
 	"k8slab/lab/diagnose/fact"
-	"k8slab/lab/event"
 )
 
 // A bundle is a tar.gz of facts.json, which comes first, and the texts, texts/NODE/NAME.log.
@@ -56,11 +54,15 @@ func WriteBundle(file string, f fact.Facts) (err error) {
 func writeBundle(w io.Writer, f fact.Facts) error {
 	packed := gzip.NewWriter(w)
 	out := tar.NewWriter(packed)
-	facts, err := redactedJSON(f.WithoutTexts())
+	f, err := redacted(f)
 	if err != nil {
 		return err
 	}
-	if err := addFile(out, factsFile, f, facts); err != nil {
+	facts, err := json.MarshalIndent(f.WithoutTexts(), "", " ")
+	if err != nil {
+		return err
+	}
+	if err := addFile(out, factsFile, f, string(facts)); err != nil {
 		return err
 	}
 	for _, m := range f.Machines {
@@ -68,44 +70,12 @@ func writeBundle(w io.Writer, f fact.Facts) error {
 			continue
 		}
 		for _, t := range m.Inside.Texts {
-			if err := addFile(out, path.Join(textsDir, m.Name, t.Name+".log"), f, event.Redact(t.Text)); err != nil {
+			if err := addFile(out, path.Join(textsDir, m.Name, t.Name+".log"), f, t.Text); err != nil {
 				return err
 			}
 		}
 	}
 	return errors.Join(out.Close(), packed.Close())
-}
-
-// redactedJSON redacts string by string: half a private key in one must not hide the others.
-func redactedJSON(v any) (string, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return "", err
-	}
-	var tree any
-	numbers := json.NewDecoder(bytes.NewReader(data))
-	numbers.UseNumber()
-	if err := numbers.Decode(&tree); err != nil {
-		return "", err
-	}
-	data, err = json.MarshalIndent(redactTree(tree), "", " ")
-	return string(data), err
-}
-
-func redactTree(v any) any {
-	switch v := v.(type) {
-	case string:
-		return event.Redact(v)
-	case []any:
-		for i := range v {
-			v[i] = redactTree(v[i])
-		}
-	case map[string]any:
-		for key := range v {
-			v[key] = redactTree(v[key])
-		}
-	}
-	return v
 }
 
 func addFile(out *tar.Writer, name string, f fact.Facts, text string) error {

@@ -50,14 +50,15 @@ func (j *judging) record(n kube.Node) {
 	if m == nil || silent(m) {
 		return
 	}
-	for _, p := range n.Pressure {
-		switch {
-		case strings.HasPrefix(p, "DiskPressure"):
-			j.find(symptom.DiskFull, n.Name, "API", p)
-		case strings.HasPrefix(p, "MemoryPressure"):
-			j.find(symptom.OutOfMemory, n.Name, "API", p).Level = symptom.Warn
-		default:
-			j.find(symptom.InsufficientResources, n.Name, "API", p).Level = symptom.Warn
+	for condition, id := range map[string]symptom.ID{
+		"DiskPressure": symptom.DiskFull, "MemoryPressure": symptom.OutOfMemory, "PIDPressure": symptom.InsufficientResources,
+	} {
+		if !strings.Contains(n.Pressure, condition) {
+			continue
+		}
+		f := j.find(id, n.Name, "API", n.Pressure)
+		if id != symptom.DiskFull {
+			f.Level = symptom.Warn
 		}
 	}
 	if n.PodCIDR == "" && j.f.Time.Sub(n.Created) > settleTime {

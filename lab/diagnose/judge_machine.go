@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -85,7 +86,7 @@ func (j *judging) checks(m *fact.Machine) {
 			continue
 		}
 		f := j.find(c.Symptom, m.Name, "check "+c.ID, c.Evidence)
-		f.Hint = c.Hint
+		f.Hint = cmp.Or(c.Hint, f.Hint)
 		f.Repairable = c.Result == joining.Fixable && joining.Mendable(c.ID) && joined(m)
 		if c.ID == "clock" && c.Result == joining.Warn {
 			f.Level = symptom.Warn
@@ -159,14 +160,15 @@ func (j *judging) member(m *fact.Machine) {
 			id = specific(c.Evidence, id)
 		case "kubelet":
 			f := j.find(id, m.Name, "kubelet.service", c.Evidence)
-			f.Hint, f.Repairable = c.Hint, true
+			f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
 			continue
 		}
 		if id == "" {
 			j.unread = append(j.unread, m.Name+": "+c.ID+": "+c.Evidence+"; next: "+c.Hint)
 			continue
 		}
-		j.find(id, m.Name, c.ID, c.Evidence).Hint = c.Hint
+		f := j.find(id, m.Name, c.ID, c.Evidence)
+		f.Hint = cmp.Or(c.Hint, f.Hint)
 	}
 }
 
@@ -175,24 +177,16 @@ func (j *judging) node(m *fact.Machine, c joining.Check) {
 	switch {
 	case strings.Contains(c.Evidence, "has no Node"):
 		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
-		f.Hint, f.Repairable = c.Hint, true
+		f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
 	case strings.Contains(c.Evidence, "is not Ready"):
 		if id := specific(c.Evidence, c.Symptom); id != "" {
-			f := j.find(id, m.Name, "API", c.Evidence)
-			f.Hint = hintOf(id, c.Hint)
+			j.find(id, m.Name, "API", c.Evidence)
 		}
 	case c.Symptom != "":
 		j.find(specific(c.Evidence, c.Symptom), m.Name, "API", c.Evidence)
 	default:
 		j.unread = append(j.unread, m.Name+": its Node: "+c.Evidence)
 	}
-}
-
-func hintOf(id symptom.ID, other string) string {
-	if s, ok := symptom.Lookup(id); ok {
-		return s.Hint
-	}
-	return other
 }
 
 // unready names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.

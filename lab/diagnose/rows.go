@@ -14,11 +14,15 @@ import (
 )
 
 // NewReport judges the facts of a live cluster.
-func NewReport(f fact.Facts) Report {
+func NewReport(f fact.Facts) (Report, error) {
+	safe, err := redacted(f)
+	if err != nil {
+		return Report{}, err
+	}
 	r := Report{Source: "live"}
-	r.fill(f)
+	r.fill(safe)
 	r.settle(f.Time)
-	return r
+	return r, nil
 }
 
 // fill judges facts, and shows what they say of each node.

@@ -25,10 +25,10 @@ const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
 type Node struct {
 	Name           string
 	Ready          bool
-	ReadyStatus    string   // True, False or Unknown; "" when it was never reported
-	Reason         string   // why it is not ready
-	Pressure       []string // what it is short of, such as "DiskPressure: …"
-	IP             string   // its internal address, as the kubelet reports it
+	ReadyStatus    string // True, False or Unknown; "" when it was never reported
+	Reason         string // why it is not ready
+	Pressure       string // what it is short of, such as "DiskPressure: …", several with "; " between
+	IP             string // its internal address, as the kubelet reports it
 	Role           string
 	KubeletVersion string
 	MachineID      string
@@ -120,7 +120,7 @@ func toNode(n *corev1.Node) Node {
 	for _, cond := range n.Status.Conditions {
 		if cond.Type != corev1.NodeReady {
 			if cond.Status == corev1.ConditionTrue && slices.Contains(pressures, cond.Type) {
-				node.Pressure = append(node.Pressure, because(string(cond.Type), cond.Message))
+				node.Pressure = strings.TrimPrefix(node.Pressure+"; "+because(string(cond.Type), cond.Message), "; ")
 			}
 			continue
 		}

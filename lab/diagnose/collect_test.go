@@ -1,0 +1,221 @@
+package diagnose
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/node"
+	"k8slab/lab/symptom"
+)
+
+// sshMachines serves machines over real SSH in this process; each command line takes a moment, and labnode's answer is the machine's facts.
+type sshMachines struct {
+	t        *testing.T
+	key      []byte
+	public   []byte
+	host     ssh.Signer
+	hostLine []byte
+
+	mu    sync.Mutex
+	lines []string
+}
+
+func newSSHMachines(t *testing.T) *sshMachines {
+	t.Helper()
+	key, public, err := node.GenerateKey()
+	hostKey, hostLine, hostErr := node.GenerateKey()
+	if err := errors.Join(err, hostErr); err != nil {
+		t.Fatal(err)
+	}
+	host, err := ssh.ParsePrivateKey(hostKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &sshMachines{t: t, key: key, public: public, host: host, hostLine: hostLine}
+}
+
+// serve gives the machine an SSH server that answers labnode with facts.
+func (s *sshMachines) serve(m *fact.Machine) Machine {
+	s.t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { listener.Close() })
+	answer, err := json.Marshal(m.Inside)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go s.talk(conn, answer)
+		}
+	}()
+	n, err := node.New(node.Config{Name: m.Name, Address: listener.Addr().String(), User: "root", Key: s.key, HostKey: s.hostLine,
+		Mutated: func(what string) { s.t.Errorf("%s: it changes something: %s", m.Name, what) }})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { n.Close() })
+	return Machine{Name: m.Name, Role: m.Role, IP: m.IP, Read: n.Read, State: func(context.Context) (string, error) { return stateRunning, nil }}
+}
+
+func (s *sshMachines) talk(conn net.Conn, answer []byte) {
+	config := &ssh.ServerConfig{PublicKeyCallback: func(_ ssh.ConnMetadata, key ssh.PublicKey) (*ssh.Permissions, error) {
+		if !bytes.Equal(ssh.MarshalAuthorizedKey(key), s.public) {
+			return nil, errors.New("unknown key")
+		}
+		return nil, nil
+	}}
+	config.AddHostKey(s.host)
+	server, channels, requests, err := ssh.NewServerConn(conn, config)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go ssh.DiscardRequests(requests)
+	for request := range channels {
+		channel, requests, err := request.Accept()
+		if err != nil {
+			return
+		}
+		go func() {
+			for r := range requests {
+				_ = r.Reply(r.Type == "exec", nil)
+				if r.Type != "exec" {
+					continue
+				}
+				line := string(r.Payload[4:])
+				s.mu.Lock()
+				s.lines = append(s.lines, line)
+				s.mu.Unlock()
+				if strings.Contains(line, "collect") {
+					time.Sleep(collectTime)
+					_, _ = channel.Write(answer)
+				}
+				_, _ = channel.SendRequest("exit-status", false, binary.BigEndian.AppendUint32(nil, 0))
+				_ = channel.Close()
+			}
+		}()
+	}
+}
+
+// collectTime is what a machine takes to collect; real ones do it at the same time, on processors of their own.
+const collectTime = 400 * time.Millisecond
+
+func sourcesOf(t *testing.T, f *fact.Facts) (Sources, *sshMachines) {
+	t.Helper()
+	servers := newSSHMachines(t)
+	s := Sources{Lab: f.Lab, Labnode: "/usr/bin/labnode", Endpoint: f.Endpoint,
+		Open: func(context.Context, string) (Cluster, error) { return Cluster{}, errors.New("refused") }}
+	for i := range f.Machines {
+		m := &f.Machines[i]
+		s.Machines = append(s.Machines, servers.serve(m))
+		s.Peers = append(s.Peers, fact.Peer{Name: m.Name, Role: m.Role, IP: m.IP})
+	}
+	return s, servers
+}
+
+func collected(t *testing.T, workers int) (fact.Facts, time.Duration) {
+	t.Helper()
+	f := healthyFacts(workers)
+	now := time.Now()
+	for i := range f.Machines {
+		f.Machines[i].Inside.Time = now
+		journal(&f.Machines[i], "kubelet", time.Minute, strings.Repeat("x ", 50<<10))
+	}
+	s, _ := sourcesOf(t, &f)
+	began := time.Now()
+	got := Collect(t.Context(), s)
+	return got, time.Since(began)
+}
+
+func TestFiftyMachinesTakeNoLongerThanFive(t *testing.T) {
+	_, five := collected(t, 2)
+	facts, fifty := collected(t, 47)
+	t.Logf("5 machines: %s, 50: %s", five, fifty)
+	if fifty > 2*five {
+		t.Errorf("50 machines take %s, 5 take %s", fifty, five)
+	}
+	for _, m := range facts.Machines {
+		if m.Inside == nil || m.State != stateRunning || m.Inside.Facts.Role != m.Role {
+			t.Errorf("%s: %s %s %+v", m.Name, m.SSH, m.Labnode, m.Inside)
+		}
+	}
+}
+
+func TestCollectAsksOnceAndChangesNothing(t *testing.T) {
+	f := healthyFacts(1)
+	s, servers := sourcesOf(t, &f)
+	s.Since = time.Minute
+	Collect(t.Context(), s)
+	want := "/usr/bin/labnode collect --role worker --endpoint 192.0.2.10:6443 --since 1m0s --peer cp1=control-plane=192.0.2.11 " +
+		"--peer cp2=control-plane=192.0.2.12 --peer cp3=control-plane=192.0.2.13"
+	servers.mu.Lock()
+	defer servers.mu.Unlock()
+	if plain := func(line string) bool { return strings.ReplaceAll(line, "'", "") == want }; !slices.ContainsFunc(servers.lines, plain) || len(servers.lines) != 8 {
+		t.Errorf("%q", servers.lines)
+	}
+}
+
+// A machine that is off and an API server that is dead are facts, and cost only their own time.
+func TestCollectWithoutAMachineAndWithoutTheAPI(t *testing.T) {
+	f := healthyFacts(2)
+	for i := range f.Machines {
+		f.Machines[i].Inside.Time = time.Now()
+	}
+	s, _ := sourcesOf(t, &f)
+	w2 := &s.Machines[4]
+	w2.State = func(context.Context) (string, error) { return "off", nil }
+	w2.Read = func(ctx context.Context, _ ...string) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
+	w2.Console = func() string { return "boot\nKernel panic - not syncing\n" }
+	began := time.Now()
+	got := Collect(t.Context(), s)
+	if took := time.Since(began); took > connectLimit+time.Second {
+		t.Errorf("it took %s", took)
+	}
+	r, err := NewReport(got)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Findings) < 2 || !slices.Equal(wanted(r.Findings), []want{{id: symptom.MachineNotRunning, node: "w2"}, {id: symptom.APIServerUnreachable}}) {
+		t.Errorf("%+v", r.Findings)
+	}
+	if got.Machines[4].Console == "" || got.Machines[4].SSH == "" || got.API.Error == "" {
+		t.Errorf("%+v %+v", got.Machines[4], got.API)
+	}
+}
+
+func TestLabnodeThatIsTooOld(t *testing.T) {
+	f := healthyFacts(0)
+	s, _ := sourcesOf(t, &f)
+	s.Machines[0].Read = func(_ context.Context, argv ...string) (string, error) {
+		if argv[0] == "true" {
+			return "", nil
+		}
+		return "", errors.New(`unknown command "collect"`)
+	}
+	got := Collect(t.Context(), s)
+	if m := got.Machines[0]; m.SSH != "" || !strings.Contains(m.Labnode, "unknown command") {
+		t.Errorf("%+v", m)
+	}
+}

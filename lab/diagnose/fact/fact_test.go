@@ -1,0 +1,218 @@
+package fact
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8slab/lab/join"
+)
+
+// machine is a directory in a machine's place; systemd does not answer there, and the runtime is not there.
+func machine(t *testing.T, files map[string]string) join.Machine {
+	t.Helper()
+	root := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := join.Local()
+	m.Root = root
+	m.Run = func(_ context.Context, argv ...string) (string, error) {
+		return "", fmt.Errorf("%s: no such program", argv[0])
+	}
+	m.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, syscall.ECONNREFUSED }
+	return m
+}
+
+func noJournal(context.Context, io.Writer, ...string) error { return errors.New("no journal") }
+
+func TestCollectOnAMachineThatHasNothing(t *testing.T) {
+	m := machine(t, map[string]string{
+		"proc/meminfo":                               "MemTotal:  2000 kB\nMemAvailable: 1000 kB\n",
+		"run/flannel/subnet.env":                     "FLANNEL_SUBNET=10.244.3.1/24\n",
+		"etc/cni/net.d/10-flannel.conflist":          `{"plugins":[{"type":"flannel"},{"type":"portmap"}]}`,
+		"etc/kubernetes/manifests/etcd.yaml":         "    - --initial-advertise-peer-urls=https://192.0.2.13:2380\n",
+		"var/log/pods/kube-system_etcd_1/etcd/0.log": "old\n",
+		"var/log/pods/kube-system_etcd_1/etcd/2.log": "2026-03-01T12:00:00Z stderr F --token abcdef.0123456789abcdef\n",
+		"var/lib/k8slab/join/kubeadm.log":            "== attempt 1\n",
+	})
+	before := listing(t, m.Root)
+	began := time.Now()
+	n := collect(t.Context(), m, Options{Role: "control-plane", Peers: []Peer{{"cp1", "control-plane", "192.0.2.11"}}}, noJournal)
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("it took %s", took)
+	}
+	if n.Memory.Total != 2000<<10 || n.SubnetEnv["FLANNEL_SUBNET"] != "10.244.3.1/24" || !slices.Equal(n.Network, []string{"flannel", "portmap"}) ||
+		n.PeerURL != "https://192.0.2.13:2380" {
+		t.Errorf("%+v", n)
+	}
+	for _, what := range []string{"facts", "units", "texts"} {
+		if n.Errors[what] == "" {
+			t.Errorf("nothing says why %s is missing: %v", what, n.Errors)
+		}
+	}
+	if len(n.Dials) != 5 || n.Dials[0].Result != "refused" {
+		t.Errorf("%+v", n.Dials)
+	}
+	var etcd, kubeadm string
+	for _, text := range n.Texts {
+		switch text.Name {
+		case "etcd":
+			etcd = text.Text
+		case "kubeadm":
+			kubeadm = text.Text
+		}
+	}
+	if !strings.Contains(etcd, "abcdef.***") || strings.Contains(etcd, "0123456789abcdef") || kubeadm == "" {
+		t.Errorf("%+v", n.Texts)
+	}
+	if listing(t, m.Root) != before {
+		t.Error("it changed the machine")
+	}
+}
+
+func listing(t *testing.T, root string) string {
+	t.Helper()
+	var all strings.Builder
+	err := filepath.Walk(root, func(path string, info os.FileInfo, err error) error {
+		fmt.Fprintln(&all, path, info.Size(), info.ModTime())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all.String()
+}
+
+func TestCollectEndsThoughAProgramHangs(t *testing.T) {
+	m := machine(t, nil)
+	m.Run = func(ctx context.Context, _ ...string) (string, error) {
+		<-ctx.Done()
+		return "", context.Cause(ctx)
+	}
+	began := time.Now()
+	n := Collect(t.Context(), m, Options{Role: "worker"})
+	if took := time.Since(began); took > nodeLimit+time.Second || n.Errors["units"] == "" {
+		t.Errorf("%s %v", took, n.Errors)
+	}
+}
+
+func TestTargets(t *testing.T) {
+	peers := []Peer{{"cp2", "control-plane", ""}, {"w1", "worker", ""}}
+	ports := func(role string) (all []string) {
+		for _, t := range targets(role, peers) {
+			all = append(all, fmt.Sprintf("%s:%d/%s", t.peer.Name, t.port, t.proto))
+		}
+		return all
+	}
+	if got := ports("worker"); !slices.Equal(got, []string{"cp2:6443/tcp", "cp2:8472/udp", "w1:8472/udp"}) {
+		t.Error(got)
+	}
+	want := []string{"cp2:6443/tcp", "cp2:2379/tcp", "cp2:2380/tcp", "cp2:10250/tcp", "cp2:8472/udp", "w1:10250/tcp", "w1:8472/udp"}
+	if got := ports("control-plane"); !slices.Equal(got, want) {
+		t.Error(got)
+	}
+}
+
+func TestDialsForReal(t *testing.T) {
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	udp, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &collector{m: join.Local()}
+	open, closed := tcp.Addr().(*net.TCPAddr).Port, udp.LocalAddr().(*net.UDPAddr).Port
+	dial := func(port int, proto string) string {
+		return c.dial(t.Context(), target{Peer{IP: "127.0.0.1"}, port, proto}).Result
+	}
+	if got := []string{dial(open, "tcp"), dial(closed, "udp")}; !slices.Equal(got, []string{"open", "unknown"}) {
+		t.Error(got)
+	}
+	tcp.Close()
+	udp.Close()
+	if got := []string{dial(open, "tcp"), dial(closed, "udp")}; !slices.Equal(got, []string{"refused", "refused"}) {
+		t.Error(got)
+	}
+}
+
+const etcdMetrics = `# HELP x
+etcd_disk_wal_fsync_duration_seconds_bucket{le="0.001"} %d
+etcd_disk_wal_fsync_duration_seconds_bucket{le="0.128"} %d
+etcd_disk_wal_fsync_duration_seconds_bucket{le="8.192"} %d
+etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} %d
+etcd_server_leader_changes_seen_total 3
+`
+
+func TestEtcdDisk(t *testing.T) {
+	read := func(counts ...any) *metrics {
+		return readMetrics(strings.NewReader(fmt.Sprintf(etcdMetrics, counts...)))
+	}
+	c := &collector{}
+	c.etcdDisk(read(1000, 1000, 1000, 1000), read(1000, 1003, 1004, 1004))
+	if e := c.node.Etcd; e.FsyncP99 != 0.001 || e.RecentSyncs != 4 || e.RecentMedian != 0.128 || e.LeaderChanges != 3 {
+		t.Errorf("%+v", e)
+	}
+	c = &collector{}
+	c.etcdDisk(nil, read(0, 0, 0, 10))
+	if e := c.node.Etcd; e.FsyncP99 != 8.192 || e.RecentSyncs != 0 {
+		t.Errorf("%+v", e)
+	}
+	c = &collector{}
+	c.etcdDisk(nil, nil)
+	if c.node.Etcd != nil {
+		t.Error("measured where nothing was")
+	}
+}
+
+func TestTailKeepsWholeLines(t *testing.T) {
+	tests := []struct{ name, in, want string }{
+		{"short", "a\nb\n", "a\nb\n"},
+		{"long", strings.Repeat("x", 9) + "\nsecond\n", "second\n"},
+		{"one line", strings.Repeat("x", 50), ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			end := &tail{limit: 10}
+			for _, b := range []byte(tt.in) {
+				_, _ = end.Write([]byte{b})
+			}
+			if end.String() != tt.want {
+				t.Errorf("%q", end.String())
+			}
+			file := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(file, []byte(tt.in), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := tailOf(file, 10); text != tt.want || err != nil {
+				t.Errorf("%q %v", text, err)
+			}
+		})
+	}
+	if text, err := tailOf(filepath.Join(t.TempDir(), "absent"), 10); text != "" || err != nil {
+		t.Error(text, err)
+	}
+}
+
+func TestLatestLog(t *testing.T) {
+	if got := latest([]string{"0.log", "10.log", "9.log", "11.log.20260301", "x.log"}); got != "10.log" {
+		t.Error(got)
+	}
+}

@@ -1,0 +1,289 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+func TestHealthyClusterYieldsNothing(t *testing.T) {
+	for _, workers := range []int{0, 2, 50} {
+		if found := Judge(healthyFacts(workers)); len(found) > 0 {
+			t.Errorf("%d workers: %+v", workers, found)
+		}
+	}
+}
+
+const (
+	socketGone  = `E0301 11:50:00.1 7 run.go:72] "command failed" err="failed to run Kubelet: validate service connection: dial unix /run/containerd/containerd.sock: connect: no such file or directory"`
+	unknownFlag = `E0301 11:59:00.1 7 run.go:74] "command failed" err="failed to parse kubelet flag: unknown flag: --network-plugin"`
+)
+
+// Whatever went wrong before, and was repaired, stands in the journals for ever.
+func TestOldTroubleInJournalsIsNone(t *testing.T) {
+	f := healthyFacts(1)
+	for i := range f.Machines {
+		journal(&f.Machines[i], "kubelet", 20*time.Minute, socketGone, 5*time.Minute, unknownFlag, 4*time.Minute, socketGone)
+		f.Machines[i].Inside.Facts.Outcome = &joining.Outcome{Joined: true}
+	}
+	f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: noon.Add(-time.Hour)}}
+	if found := Judge(f); len(found) > 0 {
+		t.Errorf("%+v", found)
+	}
+}
+
+type want struct {
+	id        symptom.ID
+	node      string
+	detail    string
+	becauseOf symptom.ID
+}
+
+func wanted(found []symptom.Finding) []want {
+	var all []want
+	for _, f := range found {
+		all = append(all, want{f.Symptom, f.Node, f.Detail, f.BecauseOf})
+	}
+	return all
+}
+
+func dead(m *fact.Machine, state, ssh string) {
+	m.State, m.SSH, m.Inside = state, ssh, nil
+}
+
+func stoppedKubelet(m *fact.Machine) {
+	m.Inside.Facts.Kubelet.Active = "failed"
+	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: noon.Add(-2 * time.Minute), Since: noon.Add(-time.Minute)}
+	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is failed"})
+	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node " + m.Name + " is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
+}
+
+func TestJudge(t *testing.T) {
+	tests := []struct {
+		name   string
+		damage func(*fact.Facts)
+		want   []want
+	}{
+		{"a worker is off", func(f *fact.Facts) { dead(f.Machine("w1"), "off", "no route to host") }, []want{{id: symptom.MachineNotRunning, node: "w1"}}},
+		{"a machine is paused", func(f *fact.Facts) { dead(f.Machine("w1"), "paused", "no answer") }, []want{{id: symptom.MachinePaused, node: "w1"}}},
+		{"a machine does not answer", func(f *fact.Facts) { dead(f.Machine("w1"), "running", "connection refused") }, []want{{id: symptom.NodeUnreachable, node: "w1"}}},
+		{"a control plane is off, and its etcd member with it", func(f *fact.Facts) {
+			dead(f.Machine("cp3"), "off", "no route to host")
+			f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "ask for its status: deadline exceeded"
+		}, []want{{id: symptom.MachineNotRunning, node: "cp3"}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning}}},
+		{"two of three are off: no quorum, no API", func(f *fact.Facts) {
+			for i, name := range []string{"cp2", "cp3"} {
+				dead(f.Machine(name), "off", "no route to host")
+				f.Etcd.Members[i+1].Healthy, f.Etcd.Members[i+1].Error = false, "deadline exceeded"
+			}
+			f.Etcd.Quorum = "list etcd members: deadline exceeded"
+			f.API = fact.API{Error: "deadline exceeded"}
+			fail(f.Machine("cp1"), joining.Check{ID: "api-server", Result: joining.Blocked, Symptom: symptom.ControlPlaneCrashloop, Evidence: "500"})
+		}, []want{{id: symptom.MachineNotRunning, node: "cp2"}, {id: symptom.MachineNotRunning, node: "cp3"},
+			{id: symptom.ControlPlaneCrashloop, node: "cp1", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdNoQuorum, becauseOf: symptom.MachineNotRunning},
+			{id: symptom.EtcdUnreachable, node: "cp2", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning},
+			{id: symptom.APIServerUnreachable, becauseOf: symptom.MachineNotRunning}}},
+		{"kubelet was stopped by hand, and had old trouble", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			stoppedKubelet(m)
+			journal(m, "kubelet", 5*time.Minute, unknownFlag, 2*time.Minute, "I0301 kubelet started")
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+		{"kubelet's last run says why it died", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			stoppedKubelet(m)
+			journal(m, "kubelet", time.Minute, unknownFlag)
+		}, []want{{id: symptom.KubeletFlagRemoved, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.KubeletFlagRemoved}}},
+		{"kubelet died of a runtime that answers again", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			stoppedKubelet(m)
+			journal(m, "kubelet", time.Minute, socketGone)
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+		{"containerd is dead", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket does not exist"})
+			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: KubeletNotReady: container runtime is down"})
+		}, []want{{id: symptom.RuntimeSocketMissing, node: "w1"}}},
+		{"CRI is disabled", func(f *fact.Facts) {
+			fail(f.Machine("w1"), joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "unknown service"})
+		}, []want{{id: symptom.CRIPluginDisabled, node: "w1"}}},
+		{"standalone kubelet", func(f *fact.Facts) {
+			fail(f.Machine("w1"), joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletStandalone, Evidence: "no --kubeconfig"})
+		}, []want{{id: symptom.KubeletStandalone, node: "w1"}}},
+		{"no CNI configuration", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Network = nil
+			fail(m, joining.Check{ID: "cni-network", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: cni plugin not initialized"})
+		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
+		{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
+			[]want{{id: symptom.CNIPluginBinaryMissing, node: "w1"}}},
+		{"another's cni0", func(f *fact.Facts) { f.Machine("w1").Inside.Links[0].Addresses[0] = "10.88.0.1/16" }, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
+		{"no subnet.env", func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }, []want{{id: symptom.FlannelSubnetEnvMissing, node: "w1"}}},
+		{"flannel was deleted", func(f *fact.Facts) {
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
+		{"swap is on and kubelet dead", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			stoppedKubelet(m)
+			fail(m, joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
+		}, []want{{id: symptom.SwapEnabled, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.SwapEnabled}}},
+		{"swap is on and kubelet lives with it", func(f *fact.Facts) {
+			fail(f.Machine("w1"), joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
+		}, nil},
+		{"disk full", func(f *fact.Facts) {
+			fail(f.Machine("w1"), joining.Check{ID: "disk", Result: joining.Blocked, Symptom: symptom.DiskFull, Evidence: "2 % free"})
+		}, []want{{id: symptom.DiskFull, node: "w1"}}},
+		{"the clock is far off", func(f *fact.Facts) { f.Machine("w1").Inside.Time = noon.Add(-time.Hour) },
+			[]want{{id: symptom.ClockSkew, node: "w1"}}},
+		{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = noon.Add(-time.Minute) },
+			[]want{{id: symptom.CertificateExpired, node: "cp1"}}},
+		{"its Node was deleted", func(f *fact.Facts) {
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "the cluster has no Node w1"})
+		}, []want{{id: symptom.NodeNameMismatch, node: "w1"}}},
+		{"kubelet hangs", func(f *fact.Facts) {
+			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+		{"a worker that nobody joined yet", func(f *fact.Facts) {
+			n := &fact.Node{Time: noon}
+			f.Machine("w1").Inside = n
+			f.API.Nodes = f.API.Nodes[:3]
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Ready: 3, Want: 3}
+			f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Ready: 3, Want: 3}
+		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"its last join failed, and why still holds", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.TokenExpiredOrInvalid, Phase: "preflight", Evidence: "no JWS"}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.TokenExpiredOrInvalid, node: "w1"}}},
+		{"its last join failed, of what holds no longer", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.SwapEnabled, Phase: "preflight", Evidence: "swap is on"}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"packets to a port get lost", func(f *fact.Facts) {
+			blockPort(f, "cp1", "cp3", 2380)
+			blockPort(f, "cp2", "cp3", 2380)
+		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
+		{"a bootstrap request waits", func(f *fact.Facts) {
+			f.API.Nodes[3].Ready, f.Machine("w1").Inside.Member = false, nil
+			f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: noon.Add(-time.Minute)}}
+		}, []want{{id: symptom.CSRNotApproved, node: "w1"}}},
+		{"the same machine twice", func(f *fact.Facts) { f.API.Nodes[4].MachineID = f.API.Nodes[3].MachineID },
+			[]want{{id: symptom.DuplicateMachineIdentity, node: "w2"}}},
+		{"no podCIDR", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "" }, []want{{id: symptom.PodCIDRNotAssigned, node: "w1"}}},
+		{"kube-proxy crashes", func(f *fact.Facts) {
+			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: CrashLoopBackOff"}}
+		}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
+		{"a pod that starts", func(f *fact.Facts) {
+			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
+		}, nil},
+		{"all nodes lost the endpoint", func(f *fact.Facts) {
+			for i := range f.Machines {
+				fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
+			}
+		}, []want{{id: symptom.APIServerUnreachable}}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := healthyFacts(2)
+			tt.damage(&f)
+			found := Judge(f)
+			if got := wanted(found); !slices.Equal(got, tt.want) {
+				t.Errorf("got\n%v\nwant\n%v", got, tt.want)
+			}
+			for _, one := range found {
+				if one.Meaning == "" || one.Hint == "" || len(one.Evidence) == 0 || strings.TrimSpace(one.Evidence[0].Text) == "" {
+					t.Errorf("incomplete: %+v", one)
+				}
+			}
+		})
+	}
+}
+
+func blockPort(f *fact.Facts, from, to string, port int) {
+	for i, d := range f.Machine(from).Inside.Dials {
+		if d.To == to && d.Port == port {
+			f.Machine(from).Inside.Dials[i].Result = "timeout"
+		}
+	}
+}
+
+// learning makes cp3 a learner, of a join that is at work or has ended.
+func learning(f *fact.Facts, atWork bool) (*fact.Machine, *fact.Member) {
+	m, e := f.Machine("cp3"), &f.Etcd.Members[2]
+	e.Learner, e.RaftIndex, e.Rate = true, 900, 120
+	m.Inside.Member = nil
+	m.Inside.Facts.Joined, m.Inside.Facts.Role = false, ""
+	m.Inside.Facts.Outcome = &joining.Outcome{Symptom: symptom.EtcdLearnerNotInSync, Phase: "etcd-join", Evidence: "not in sync"}
+	if atWork {
+		m.Inside.Facts.JoinUnit = "active"
+	}
+	return m, e
+}
+
+func TestLearnerDetails(t *testing.T) {
+	tests := []struct {
+		name   string
+		atWork bool
+		change func(*fact.Facts, *fact.Machine, *fact.Member)
+		detail string
+		level  symptom.Level
+	}{
+		{"never started", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.Started, e.Name, e.Error = false, "", "has not started"
+		}, neverStarted, symptom.Fail},
+		{"has not started yet", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.Started, e.Name, e.Error = false, "", "has not started"
+		}, neverStarted, symptom.Warn},
+		{"peer port", true, func(f *fact.Facts, _ *fact.Machine, _ *fact.Member) { blockPort(f, "cp1", "cp3", 2380) }, peerPortBlocked, symptom.Fail},
+		{"wrong address, by its name", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.PeerURLs = []string{"https://198.51.100.7:2380"}
+		}, wrongAddress, symptom.Fail},
+		{"wrong address, by the manifest", true, func(_ *fact.Facts, m *fact.Machine, e *fact.Member) {
+			e.PeerURLs, e.Name, e.Started = []string{"https://198.51.100.7:2380"}, "", false
+			m.Inside.PeerURL = "https://198.51.100.7:2380"
+		}, wrongAddress, symptom.Fail},
+		{"slow disk", true, func(_ *fact.Facts, m *fact.Machine, _ *fact.Member) { m.Inside.Etcd.RecentMedian = 0.25 }, slowDisk, symptom.Fail},
+		{"catching up", true, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Warn},
+		{"left while catching up", false, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Fail},
+		{"promoted after all", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Learner = false }, "already-promoted", symptom.Fail},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := healthyFacts(1)
+			m, e := learning(&f, tt.atWork)
+			tt.change(&f, m, e)
+			found := Judge(f)
+			i := slices.IndexFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Detail != "" })
+			if i < 0 || found[i].Detail != tt.detail || found[i].Level != tt.level || found[i].Node != "cp3" {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func TestPhantomLearner(t *testing.T) {
+	f := healthyFacts(1)
+	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "has not started"})
+	found := Judge(f)
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdTooManyLearners || !found[0].Repairable {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestStaleVoter(t *testing.T) {
+	f := healthyFacts(1)
+	f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "connection refused"
+	f.Machine("cp3").Inside = &fact.Node{Time: noon}
+	found := Judge(f)
+	if len(found) == 0 || found[0].Symptom != symptom.EtcdStaleMember || found[0].Node != "cp3" {
+		t.Errorf("%+v", found)
+	}
+}
