@@ -93,7 +93,7 @@ func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) er
 
 func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {
 	if from != "" {
-		return diagnose.From(from, a.stdin)
+		return fromFile(ctx, from, a.stdin)
 	}
 	l, err := a.lab()
 	if err != nil {
@@ -103,6 +103,25 @@ func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string,
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
 	defer cancel()
 	return l.Diagnose(ctx, o)
+}
+
+// fromFile ends when ctx does, also while standard input says nothing.
+func fromFile(ctx context.Context, from string, stdin io.Reader) (diagnose.Report, error) {
+	type result struct {
+		report diagnose.Report
+		err    error
+	}
+	done := make(chan result, 1)
+	go func() {
+		r, err := diagnose.From(from, stdin)
+		done <- result{r, err}
+	}()
+	select {
+	case r := <-done:
+		return r.report, r.err
+	case <-ctx.Done():
+		return diagnose.Report{}, context.Cause(ctx)
+	}
 }
 
 func (a *app) showReport(r diagnose.Report, output string) error {

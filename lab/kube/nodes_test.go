@@ -52,6 +52,7 @@ func TestNodes(t *testing.T) {
 			"metadata": fields{"name": "w1"},
 			"spec":     fields{"unschedulable": true},
 			"status": fields{"conditions": []fields{
+				{"type": "DiskPressure", "status": "True", "message": "full"}, {"type": "PIDPressure", "status": "True"}, {"type": "NetworkUnavailable", "status": "True"},
 				{"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown", "message": "Kubelet stopped posting node status."}}},
 		},
 		{"metadata": fields{"name": "w2"}},
@@ -62,9 +63,9 @@ func TestNodes(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Node{
-		{Name: "cp1", Ready: true, IP: "10.0.0.1", Role: RoleControlPlane, KubeletVersion: "v1.36.3", MachineID: "m1",
+		{Name: "cp1", Ready: true, ReadyStatus: "True", IP: "10.0.0.1", Role: RoleControlPlane, KubeletVersion: "v1.36.3", MachineID: "m1",
 			SystemUUID: "s1", BootID: "b1", UID: "u1", PodCIDR: "10.244.0.0/24", Created: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
-		{Name: "w1", Role: RoleWorker, Unschedulable: true, Reason: "NodeStatusUnknown: Kubelet stopped posting node status."},
+		{Name: "w1", Role: RoleWorker, Unschedulable: true, ReadyStatus: "Unknown", Pressure: "DiskPressure: full; PIDPressure", Reason: "NodeStatusUnknown: Kubelet stopped posting node status."},
 		{Name: "w2", Role: RoleWorker, Reason: "no Ready condition reported"},
 	}
 	if len(nodes) != len(want) {
