@@ -75,12 +75,17 @@ func Collect(ctx context.Context, s Sources) fact.Facts {
 // machine asks a machine and its domain, both at once: either can be dead.
 func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
 	out := fact.Machine{Name: m.Name, Role: m.Role, IP: m.IP}
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %s", stateLimit))
 		defer cancel()
 		state, err := m.State(ctx)
 		out.State, out.StateError = state, errorText(err)
+		if err == nil && state != stateRunning {
+			giveUp(errors.New("its machine is " + state))
+		}
 	})
 	wg.Go(func() { s.inside(ctx, m, &out) })
 	wg.Wait()

@@ -108,27 +108,43 @@ func (j *judging) cluster() bool {
 
 // oneAPI makes one finding of an API server that several do not reach.
 func (j *judging) oneAPI() {
-	same := func(f symptom.Finding) bool { return f.Symptom == symptom.APIServerUnreachable }
-	var merged *symptom.Finding
-	for _, f := range j.found {
-		if !same(f) {
-			continue
+	var all []symptom.Finding
+	j.found = slices.DeleteFunc(j.found, func(f symptom.Finding) bool {
+		same := f.Symptom == symptom.APIServerUnreachable
+		if same {
+			all = append(all, f)
 		}
-		if merged == nil {
-			one := f
-			merged = &one
-			continue
+		return same
+	})
+	if len(all) == 0 {
+		return
+	}
+	one := all[0]
+	one.Evidence = nil
+	for i := range j.f.Machines { // what holds the virtual address
+		m := &j.f.Machines[i]
+		if u := unitOf(m, "keepalived"); u.Load == "loaded" && u.Active != "active" {
+			one.Evidence = append(one.Evidence, symptom.Evidence{Source: m.Name + " keepalived.service", Text: "it is " + u.Active})
 		}
-		merged.Node = ""
+	}
+	for _, f := range all {
+		if len(all) > 1 {
+			one.Node = ""
+		}
 		for _, e := range f.Evidence {
-			if len(merged.Evidence) < evidenceLimit {
-				merged.Evidence = append(merged.Evidence, e)
-			}
+			e.Source = strings.TrimSpace(f.Node + " " + e.Source)
+			one.Evidence = append(one.Evidence, e)
 		}
 	}
-	if merged != nil {
-		j.found = append(slices.DeleteFunc(j.found, same), *merged)
+	one.Evidence = one.Evidence[:min(len(one.Evidence), evidenceLimit)]
+	j.found = append(j.found, one)
+}
+
+func unitOf(m *fact.Machine, name string) fact.Unit {
+	if m.Inside == nil {
+		return fact.Unit{}
 	}
+	return m.Inside.Units[name]
 }
 
 // specific is the nearest cause that a program's own words name, if it can have brought the failure about; else the failure itself.

@@ -253,5 +253,6 @@ func (j *judging) disk(m *fact.Machine) {
 
 func slow(e *fact.EtcdDisk) bool { return e != nil && e.RecentSyncs >= 2 && e.RecentMedian > slowSync }
 
-// slowSync is etcd's heartbeat interval, in seconds: a member whose usual write takes longer cannot follow a leader.
-const slowSync = 0.1
+// slowSync is etcd's heartbeat interval, 100 ms, rounded up to the next step of etcd's histogram: a member whose usual write takes longer
+// cannot follow a leader.
+const slowSync = 0.128
