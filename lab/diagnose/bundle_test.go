@@ -209,7 +209,10 @@ func FuzzBundle(f *testing.F) {
 
 // FuzzFacts judges facts that nobody collected.
 func FuzzFacts(f *testing.F) {
-	facts, err := redactedJSON(brokenFacts())
+	small := brokenFacts()
+	small.Machines, small.API.Nodes, small.Etcd.Members = small.Machines[3:], small.API.Nodes[3:], small.Etcd.Members[:1]
+	small.Machines[0].Inside.Dials = small.Machines[0].Inside.Dials[:2]
+	facts, err := redactedJSON(small)
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -50,16 +51,13 @@ func (j *judging) record(n kube.Node) {
 	if m == nil || silent(m) {
 		return
 	}
-	for condition, id := range map[string]symptom.ID{
-		"DiskPressure": symptom.DiskFull, "MemoryPressure": symptom.OutOfMemory, "PIDPressure": symptom.InsufficientResources,
-	} {
-		if !strings.Contains(n.Pressure, condition) {
-			continue
-		}
-		f := j.find(id, n.Name, "API", n.Pressure)
-		if id != symptom.DiskFull {
-			f.Level = symptom.Warn
-		}
+	switch {
+	case strings.Contains(n.Pressure, "DiskPressure"):
+		j.find(symptom.DiskFull, n.Name, "API", n.Pressure)
+	case strings.Contains(n.Pressure, "MemoryPressure"):
+		j.find(symptom.OutOfMemory, n.Name, "API", n.Pressure).Level = symptom.Warn
+	case n.Pressure != "":
+		j.find(symptom.InsufficientResources, n.Name, "API", n.Pressure).Level = symptom.Warn
 	}
 	if n.PodCIDR == "" && j.f.Time.Sub(n.Created) > settleTime {
 		j.find(symptom.PodCIDRNotAssigned, n.Name, "API", "its Node has no podCIDR")
@@ -115,7 +113,8 @@ func failing(reason string) bool {
 }
 
 func (j *judging) daemonSets() {
-	for name, d := range j.f.API.DaemonSets {
+	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {
+		d := j.f.API.DaemonSets[name]
 		id := symptom.NetworkPluginPodsFailing
 		if strings.HasSuffix(name, "/kube-proxy") {
 			id = symptom.KubeProxyCrash

@@ -76,9 +76,9 @@ var onMembers = []string{"cni-network", "cni-config"}
 // checks takes over what the node's own checks found.
 func (j *judging) checks(m *fact.Machine) {
 	for _, c := range m.Inside.Checks {
-		bad := c.Result == joining.Blocked || c.Result == joining.Fixable
+		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && slices.Contains(warned, c.ID)
 		switch {
-		case c.Symptom == "", !bad && !(c.Result == joining.Warn && joined(m) && slices.Contains(warned, c.ID)):
+		case c.Symptom == "", !bad:
 			continue
 		case slices.Contains(roads, c.ID) && !j.cluster(), slices.Contains(onMembers, c.ID) && !joined(m):
 			continue
@@ -191,12 +191,12 @@ func (j *judging) node(m *fact.Machine, c joining.Check) {
 
 // unready names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
 func (j *judging) unready(m *fact.Machine) {
-	if silent(m) || !joined(m) || m.Inside.Facts.Running() || j.on(m.Name) {
+	if silent(m) || j.on(m.Name) || m.Inside != nil && (!joined(m) || m.Inside.Facts.Running()) {
 		return
 	}
 	for _, n := range j.f.API.Nodes {
 		if n.Name == m.Name && !n.Ready && !j.has(symptom.APIServerUnreachable, "") {
-			j.find(symptom.KubeletNotRunning, m.Name, "API", "its Node is not Ready: "+n.Reason).Repairable = true
+			j.find(specific(n.Reason, symptom.KubeletNotRunning), m.Name, "API", "its Node is not Ready: "+n.Reason).Repairable = joined(m)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (j *judging) outside(m *fact.Machine) {
 		f.Hint = "its member was promoted after all: " + next + " goes on, and removes the member first if its data is gone"
 		return
 	}
-	if id == "" || refutes(m.Inside, id) {
+	if id == "" || j.refutes(m.Inside, id) {
 		text := said
 		if id != "" {
 			text += fmt.Sprintf("; %s no longer holds", id)
@@ -62,7 +62,7 @@ func (j *judging) outside(m *fact.Machine) {
 func (j *judging) atWork(m *fact.Machine) {
 	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {
 		for _, f := range j.judged(m, name) {
-			if f.Level == symptom.Fail && f.BecauseOf == "" && !refutes(m.Inside, f.Symptom) {
+			if f.Level == symptom.Fail && f.BecauseOf == "" && !j.refutes(m.Inside, f.Symptom) {
 				j.found = mergeFinding(j.found, f)
 			}
 		}

@@ -167,6 +167,25 @@ func TestJudge(t *testing.T) {
 			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.SwapEnabled, Phase: "preflight", Evidence: "swap is on"}}
 			m.Inside.Member = nil
 		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"its last join met a learner, which is gone", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.EtcdTooManyLearners, Phase: "etcd-join", Evidence: "too many learners"}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"its labnode cannot collect, and its Node is not Ready", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside, m.Labnode = nil, "unknown command"
+			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+		{"the virtual address is held by nobody", func(f *fact.Facts) {
+			for i := range f.Machines {
+				fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
+			}
+			f.Machines[0].Inside.Units["keepalived"] = fact.Unit{Load: "loaded", Active: "failed"}
+		}, []want{{id: symptom.APIServerUnreachable}}},
+		{"no room in etcd", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"NOSPACE"} }, []want{{id: symptom.DiskFull, node: "cp2"}}},
+		{"etcd's data is corrupt", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"CORRUPT"} }, []want{{id: symptom.EtcdDataCorrupt, node: "cp2"}}},
+		{"disk pressure", func(f *fact.Facts) { f.API.Nodes[3].Pressure = "DiskPressure: full" }, []want{{id: symptom.DiskFull, node: "w1"}}},
 		{"packets to a port get lost", func(f *fact.Facts) {
 			blockPort(f, "cp1", "cp3", 2380)
 			blockPort(f, "cp2", "cp3", 2380)

@@ -24,7 +24,8 @@ func (j *judging) explain() {
 		}
 		for i := range j.f.Machines {
 			m := &j.f.Machines[i]
-			if m.Inside == nil || effect.Node != m.Name && !(effect.Node == "" && m.Role == roleControlPlane) {
+			about := effect.Node == m.Name || effect.Node == "" && m.Role == roleControlPlane
+			if m.Inside == nil || !about {
 				continue
 			}
 			for _, text := range m.Inside.Texts {
@@ -40,7 +41,7 @@ func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, told []symp
 		if same {
 			f.Detail = effect.Detail
 		}
-		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !refutes(m.Inside, f.Symptom)
+		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !j.refutes(m.Inside, f.Symptom)
 		if same || causes {
 			j.found = mergeFinding(j.found, f)
 		}
@@ -146,9 +147,9 @@ var refutedBy = map[string][]symptom.ID{
 // never are causes that stop nothing and that healthy nodes' journals have too.
 var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnset}
 
-// refutes reports whether what was measured on the node shows that the cause does not hold now.
-func refutes(n *fact.Node, id symptom.ID) bool {
-	if slices.Contains(never, id) {
+// refutes reports whether what was measured on the node, or of etcd, shows that the cause does not hold now.
+func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
+	if slices.Contains(never, id) || j.etcdRefutes(id) {
 		return true
 	}
 	for _, c := range slices.Concat(n.Checks, n.Member) {
@@ -158,6 +159,21 @@ func refutes(n *fact.Node, id symptom.ID) bool {
 	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
 		return !slices.ContainsFunc(n.Certificates, func(c fact.Certificate) bool { return n.Time.After(c.NotAfter) })
+	}
+	return false
+}
+
+// etcdRefutes reports whether the list of members shows that the cause does not hold now.
+func (j *judging) etcdRefutes(id symptom.ID) bool {
+	e := j.f.Etcd
+	if len(e.Members) == 0 || e.Quorum != "" {
+		return false
+	}
+	switch id {
+	case symptom.EtcdNoQuorum:
+		return true
+	case symptom.EtcdTooManyLearners:
+		return !slices.ContainsFunc(e.Members, func(m fact.Member) bool { return m.Learner })
 	}
 	return false
 }
