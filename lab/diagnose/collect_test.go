@@ -197,7 +197,7 @@ func TestCollectWithoutAMachineAndWithoutTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Findings) < 2 || !slices.Equal(wanted(r.Findings), []want{{id: symptom.MachineNotRunning, node: "w2"}, {id: symptom.APIServerUnreachable}}) {
+	if len(r.Findings) < 2 || !slices.Equal(outlined(r.Findings), []want{{id: symptom.MachineNotRunning, node: "w2"}, {id: symptom.APIServerUnreachable}}) {
 		t.Errorf("%+v", r.Findings)
 	}
 	if got.Machines[4].Console == "" || got.Machines[4].SSH == "" || got.API.Error == "" {

@@ -9,11 +9,11 @@ import (
 	"k8slab/lab/kube"
 )
 
-var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+var midday = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // healthyFacts are those of a healthy cluster of three control planes and some workers.
 func healthyFacts(workers int) fact.Facts {
-	f := fact.Facts{Lab: "lab", Time: noon, Endpoint: "192.0.2.10:6443"}
+	f := fact.Facts{Lab: "lab", Time: midday, Endpoint: "192.0.2.10:6443"}
 	for i := range 3 {
 		f.Machines = append(f.Machines, healthyMachine(fmt.Sprintf("cp%d", i+1), roleControlPlane, 11+i))
 	}
@@ -27,7 +27,7 @@ func healthyFacts(workers int) fact.Facts {
 		m := &f.Machines[i]
 		f.API.Nodes = append(f.API.Nodes, kube.Node{
 			Name: m.Name, Ready: true, ReadyStatus: "True", IP: m.IP, KubeletVersion: "v1.36.3", MachineID: "id-" + m.Name,
-			PodCIDR: fmt.Sprintf("10.244.%d.0/24", i), Created: noon.Add(-time.Hour),
+			PodCIDR: fmt.Sprintf("10.244.%d.0/24", i), Created: midday.Add(-time.Hour),
 		})
 		for k := range f.Machines {
 			if to := f.Machines[k]; k != i {
@@ -64,18 +64,18 @@ func dialsTo(role string, to fact.Machine) []fact.Dial {
 
 func healthyMachine(name, role string, host int) fact.Machine {
 	n := &fact.Node{
-		Time:   noon,
+		Time:   midday,
 		Facts:  joining.Facts{Joined: true, Dirty: true, Role: role, Containerd: "active", KubeadmUnit: "inactive", JoinUnit: "inactive"},
 		Checks: []joining.Check{}, Errors: map[string]string{},
 		Units: map[string]fact.Unit{
-			"kubelet":    {Load: "loaded", Active: "active", Started: noon.Add(-time.Hour), Since: noon.Add(-time.Hour)},
-			"containerd": {Load: "loaded", Active: "active", Started: noon.Add(-time.Hour), Since: noon.Add(-time.Hour)},
+			"kubelet":    {Load: "loaded", Active: "active", Started: midday.Add(-time.Hour), Since: midday.Add(-time.Hour)},
+			"containerd": {Load: "loaded", Active: "active", Started: midday.Add(-time.Hour), Since: midday.Add(-time.Hour)},
 		},
 		Network: []string{"flannel", "portmap"}, Plugins: []string{"bridge", "flannel", "host-local", "loopback", "portmap"},
 		SubnetEnv:  map[string]string{"FLANNEL_SUBNET": fmt.Sprintf("10.244.%d.1/24", host)},
 		Links:      []fact.Link{{Name: "cni0", MTU: 1450, Up: true, Addresses: []string{fmt.Sprintf("10.244.%d.1/24", host), "fe80::1/64"}}},
 		Filesystem: joining.Space{Bytes: 100, FreeBytes: 80}, Memory: fact.Memory{Total: 100, Available: 60},
-		Certificates: []fact.Certificate{{File: "/etc/kubernetes/pki/apiserver.crt", NotBefore: noon.Add(-time.Hour), NotAfter: noon.Add(8760 * time.Hour)}},
+		Certificates: []fact.Certificate{{File: "/etc/kubernetes/pki/apiserver.crt", NotBefore: midday.Add(-time.Hour), NotAfter: midday.Add(8760 * time.Hour)}},
 	}
 	n.Facts.Kubelet.Active = "active"
 	for _, id := range []string{"hostname", "disk", "swap", "kernel-modules", "sysctls", "kube-binaries", "kubelet-unit", "cri", "image-filesystem",
@@ -92,7 +92,7 @@ func healthyMachine(name, role string, host int) fact.Machine {
 	for _, id := range members {
 		n.Member = append(n.Member, joining.Check{ID: id, Result: joining.OK, Evidence: "fine"})
 	}
-	return fact.Machine{Name: name, Role: role, IP: fmt.Sprintf("192.0.2.%d", host), State: stateRunning, Sent: noon, Received: noon.Add(time.Second), Inside: n}
+	return fact.Machine{Name: name, Role: role, IP: fmt.Sprintf("192.0.2.%d", host), State: stateRunning, Sent: midday, Received: midday.Add(time.Second), Inside: n}
 }
 
 // fail makes a check of the machine say what is wrong.
@@ -108,11 +108,11 @@ func fail(m *fact.Machine, c joining.Check) {
 	m.Inside.Checks = append(m.Inside.Checks, c)
 }
 
-// journal gives the machine a text, whose lines were written at the times before noon.
+// journal gives the machine a text, whose lines were written at the times before midday.
 func journal(m *fact.Machine, name string, lines ...any) {
 	text := ""
 	for i := 0; i < len(lines); i += 2 {
-		at := noon.Add(-lines[i].(time.Duration))
+		at := midday.Add(-lines[i].(time.Duration))
 		text += fmt.Sprintf("%s %s %s[7]: %s\n", at.Format("2006-01-02T15:04:05-0700"), m.Name, name, lines[i+1])
 	}
 	m.Inside.Texts = append(m.Inside.Texts, fact.Text{Name: name, Text: text})

@@ -86,7 +86,7 @@ var podFailures = []struct {
 // pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
 func (j *judging) pods() {
 	for _, p := range j.f.API.Pods {
-		if p.Deleting || !j.ready(p.Node) || !failing(p.Reason) {
+		if p.Deleting || !j.ready(p.Node) || !podFails(p.Reason) {
 			continue
 		}
 		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
@@ -105,8 +105,8 @@ func (j *judging) pods() {
 	}
 }
 
-// failing tells a pod that fails from one that starts.
-func failing(reason string) bool {
+// podFails tells a pod that fails from one that starts.
+func podFails(reason string) bool {
 	return slices.ContainsFunc([]string{"BackOff", "Err", "exit code", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
 		return strings.Contains(reason, sign)
 	})

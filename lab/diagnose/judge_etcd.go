@@ -116,6 +116,8 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 		f.Repairable = v.Action == etcd.Remove
 		return
 	}
+	// What kubeadm's output shows of it until now is less than what its members say.
+	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
 	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
 	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
 	f.Repairable = v.Action == etcd.Remove

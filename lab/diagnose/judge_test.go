@@ -32,7 +32,7 @@ func TestOldTroubleInJournalsIsNone(t *testing.T) {
 		journal(&f.Machines[i], "kubelet", 20*time.Minute, socketGone, 5*time.Minute, unknownFlag, 4*time.Minute, socketGone)
 		f.Machines[i].Inside.Facts.Outcome = &joining.Outcome{Joined: true}
 	}
-	f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: noon.Add(-time.Hour)}}
+	f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: midday.Add(-time.Hour)}}
 	if found := Judge(f); len(found) > 0 {
 		t.Errorf("%+v", found)
 	}
@@ -45,7 +45,7 @@ type want struct {
 	becauseOf symptom.ID
 }
 
-func wanted(found []symptom.Finding) []want {
+func outlined(found []symptom.Finding) []want {
 	var all []want
 	for _, f := range found {
 		all = append(all, want{f.Symptom, f.Node, f.Detail, f.BecauseOf})
@@ -59,7 +59,7 @@ func dead(m *fact.Machine, state, ssh string) {
 
 func stoppedKubelet(m *fact.Machine) {
 	m.Inside.Facts.Kubelet.Active = "failed"
-	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: noon.Add(-2 * time.Minute), Since: noon.Add(-time.Minute)}
+	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: midday.Add(-2 * time.Minute), Since: midday.Add(-time.Minute)}
 	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is failed"})
 	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node " + m.Name + " is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
 }
@@ -139,9 +139,9 @@ func TestJudge(t *testing.T) {
 		{"disk full", func(f *fact.Facts) {
 			fail(f.Machine("w1"), joining.Check{ID: "disk", Result: joining.Blocked, Symptom: symptom.DiskFull, Evidence: "2 % free"})
 		}, []want{{id: symptom.DiskFull, node: "w1"}}},
-		{"the clock is far off", func(f *fact.Facts) { f.Machine("w1").Inside.Time = noon.Add(-time.Hour) },
+		{"the clock is far off", func(f *fact.Facts) { f.Machine("w1").Inside.Time = midday.Add(-time.Hour) },
 			[]want{{id: symptom.ClockSkew, node: "w1"}}},
-		{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = noon.Add(-time.Minute) },
+		{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = midday.Add(-time.Minute) },
 			[]want{{id: symptom.CertificateExpired, node: "cp1"}}},
 		{"its Node was deleted", func(f *fact.Facts) {
 			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "the cluster has no Node w1"})
@@ -151,7 +151,7 @@ func TestJudge(t *testing.T) {
 			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
 		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"a worker that nobody joined yet", func(f *fact.Facts) {
-			n := &fact.Node{Time: noon}
+			n := &fact.Node{Time: midday}
 			f.Machine("w1").Inside = n
 			f.API.Nodes = f.API.Nodes[:3]
 			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Ready: 3, Want: 3}
@@ -192,7 +192,7 @@ func TestJudge(t *testing.T) {
 		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
 		{"a bootstrap request waits", func(f *fact.Facts) {
 			f.API.Nodes[3].Ready, f.Machine("w1").Inside.Member = false, nil
-			f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: noon.Add(-time.Minute)}}
+			f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: midday.Add(-time.Minute)}}
 		}, []want{{id: symptom.CSRNotApproved, node: "w1"}}},
 		{"the same machine twice", func(f *fact.Facts) { f.API.Nodes[4].MachineID = f.API.Nodes[3].MachineID },
 			[]want{{id: symptom.DuplicateMachineIdentity, node: "w2"}}},
@@ -214,7 +214,7 @@ func TestJudge(t *testing.T) {
 			f := healthyFacts(2)
 			tt.damage(&f)
 			found := Judge(f)
-			if got := wanted(found); !slices.Equal(got, tt.want) {
+			if got := outlined(found); !slices.Equal(got, tt.want) {
 				t.Errorf("got\n%v\nwant\n%v", got, tt.want)
 			}
 			for _, one := range found {
@@ -300,7 +300,7 @@ func TestPhantomLearner(t *testing.T) {
 func TestStaleVoter(t *testing.T) {
 	f := healthyFacts(1)
 	f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "connection refused"
-	f.Machine("cp3").Inside = &fact.Node{Time: noon}
+	f.Machine("cp3").Inside = &fact.Node{Time: midday}
 	found := Judge(f)
 	if len(found) == 0 || found[0].Symptom != symptom.EtcdStaleMember || found[0].Node != "cp3" {
 		t.Errorf("%+v", found)

@@ -12,7 +12,7 @@ import (
 func TestAttempts(t *testing.T) {
 	f := healthyFacts(1)
 	m := f.Machine("w1")
-	at := noon
+	at := midday
 	say := func(phase string, state event.State, detail string) {
 		m.Inside.Records = append(m.Inside.Records, event.Event{Time: at, Node: "w1", Phase: phase, State: state, Detail: detail})
 		at = at.Add(2 * time.Second)
