@@ -1,5 +1,5 @@
 // labnode is the lab's command inside a node: it joins the node to a cluster and checks what that takes (preflight, join, reset, facts,
-// validate), also on a machine that the lab did not build. It is the pod that proves the pod network (labnode probe), and a CNI plugin
+// collect, validate), also on a machine that the lab did not build. It is the pod that proves the pod network (labnode probe), and a CNI plugin
 // when it is called by the name of one: flannel's, or the placeholder's. Results go to stdout, progress to stderr.
 //
 // Exit status: 0 done, 1 failed or blocked with a named cause, 2 wrong usage or configuration, 3 not ready but fixable (preflight),
