@@ -30,6 +30,9 @@ func (j *judging) findings() []symptom.Finding {
 	j.api()
 	j.ports()
 	j.etcd()
+	for i := range j.f.Machines {
+		j.disk(&j.f.Machines[i])
+	}
 	j.oneAPI()
 	j.explain()
 	for i := range j.f.Machines {

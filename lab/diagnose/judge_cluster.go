@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
-	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
@@ -159,17 +158,13 @@ func (j *judging) ports() {
 			if d.Result == "open" || d.Proto != "tcp" || silent(to) || !joined(to) || to.Inside.Facts.Running() {
 				continue
 			}
-			if d.Result == "refused" && !serves(to, portChecks[d.Port]) {
+			if d.Result == "refused" && !passes(to.Inside, portChecks[d.Port]) {
 				continue
 			}
 			j.find(symptom.FirewallBlocked, j.behindWall(from, to), from.Name, fmt.Sprintf("%s → %s:%d/%s: %s, while %s answers otherwise",
 				from.Name, to.Name, d.Port, d.Proto, d.Result, to.Name))
 		}
 	}
-}
-
-func serves(m *fact.Machine, check string) bool {
-	return slices.ContainsFunc(m.Inside.Member, func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
 }
 
 // behindWall is the one of the two at which packets are lost: that which reaches none of its peers, or is said to have such a rule, else

@@ -42,11 +42,13 @@ func (j *judging) machine(m *fact.Machine) {
 		return
 	}
 	for what, err := range m.Inside.Errors {
+		if what == "containers" && !passes(m.Inside, "cri") { // which says more
+			continue
+		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
 	}
 	j.checks(m)
 	j.clock(m)
-	j.disk(m)
 	switch {
 	case m.Inside.Facts.Running():
 		j.atWork(m)
@@ -243,9 +245,17 @@ func (j *judging) podNetwork(m *fact.Machine) {
 	}
 }
 
-// disk judges what etcd measures of its disk while facts are collected. What it measured since its start counts for nothing now.
+// disk judges what etcd measures of its disk while facts are collected; what it measured since its start counts for nothing now. A slow
+// disk is a fault where something suffers from it, or when the usual write takes so long that everything does.
 func (j *judging) disk(m *fact.Machine) {
-	if e := m.Inside.Etcd; slow(e) {
+	if m.Inside == nil || !slow(m.Inside.Etcd) {
+		return
+	}
+	e := m.Inside.Etcd
+	suffers := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+		return symptom.Brings(symptom.EtcdSlow, f.Symptom) && (f.Node == m.Name || f.Node == "")
+	})
+	if suffers || e.RecentMedian > hopelessSync {
 		j.find(symptom.EtcdSlow, m.Name, "etcd", fmt.Sprintf("the usual write to its log takes %.0f ms or more now (99th percentile since its start: %.0f ms)",
 			e.RecentMedian*1000, e.FsyncP99*1000))
 	}
@@ -256,3 +266,6 @@ func slow(e *fact.EtcdDisk) bool { return e != nil && e.RecentSyncs >= 2 && e.Re
 // slowSync is etcd's heartbeat interval, 100 ms, rounded up to the next step of etcd's histogram: a member whose usual write takes longer
 // cannot follow a leader.
 const slowSync = 0.128
+
+// hopelessSync is half of etcd's election timeout: leaders are lost.
+const hopelessSync = 0.512

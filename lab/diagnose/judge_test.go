@@ -186,6 +186,19 @@ func TestJudge(t *testing.T) {
 		{"no room in etcd", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"NOSPACE"} }, []want{{id: symptom.DiskFull, node: "cp2"}}},
 		{"etcd's data is corrupt", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"CORRUPT"} }, []want{{id: symptom.EtcdDataCorrupt, node: "cp2"}}},
 		{"disk pressure", func(f *fact.Facts) { f.API.Nodes[3].Pressure = "DiskPressure: full" }, []want{{id: symptom.DiskFull, node: "w1"}}},
+		{"a disk that is slow, and nothing suffers", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256 }, nil},
+		{"a disk that is too slow for anything", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 1.024 },
+			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
+		{"a disk that is slow, and the API server suffers", func(f *fact.Facts) {
+			f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256
+			f.API.Ready = "api server is not ready: etcd failed"
+		}, []want{{id: symptom.EtcdSlow, node: "cp1"}, {id: symptom.EtcdUnreachable, node: "cp1", becauseOf: symptom.EtcdSlow}}},
+		{"no CNI configuration, and kube-proxy's log of its start", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			fail(m, joining.Check{ID: "cni-network", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+			journal(m, "kube-proxy", time.Minute, `E0301 11:59:00.1 1 server.go:500] "Error running ProxyServer" err="open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"`)
+			m.Inside.Containers = []joining.Container{{Name: "kube-proxy", State: "CONTAINER_RUNNING", Created: midday.Add(-time.Minute).Unix()}}
+		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
 		{"packets to a port get lost", func(f *fact.Facts) {
 			blockPort(f, "cp1", "cp3", 2380)
 			blockPort(f, "cp2", "cp3", 2380)

@@ -152,10 +152,13 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 	if slices.Contains(never, id) || j.etcdRefutes(id) {
 		return true
 	}
-	for _, c := range slices.Concat(n.Checks, n.Member) {
-		if c.Result == joining.OK && slices.Contains(refutedBy[c.ID], id) {
+	for check, causes := range refutedBy {
+		if slices.Contains(causes, id) && passes(n, check) {
 			return true
 		}
+	}
+	if name := crashes[id]; name != "" && steady(n, name) {
+		return true
 	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
 		return !slices.ContainsFunc(n.Certificates, func(c fact.Certificate) bool { return n.Time.After(c.NotAfter) })
@@ -176,4 +179,20 @@ func (j *judging) etcdRefutes(id symptom.ID) bool {
 		return !slices.ContainsFunc(e.Members, func(m fact.Member) bool { return m.Learner })
 	}
 	return false
+}
+
+func passes(n *fact.Node, check string) bool {
+	return slices.ContainsFunc(slices.Concat(n.Checks, n.Member), func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
+}
+
+// crashes has the container whose crashes each cause is.
+var crashes = map[symptom.ID]string{
+	symptom.KubeProxyCrash: "kube-proxy", symptom.NetworkPluginPodsFailing: "kube-flannel", symptom.ControllerManagerFailing: "kube-controller-manager",
+}
+
+// steady reports whether a container runs, and has for a while.
+func steady(n *fact.Node, name string) bool {
+	return slices.ContainsFunc(n.Containers, func(c joining.Container) bool {
+		return c.Name == name && c.State == "CONTAINER_RUNNING" && n.Time.Sub(time.Unix(c.Created, 0)) > settleTime
+	})
 }

@@ -2,10 +2,12 @@ package diagnose
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/event"
@@ -116,7 +118,7 @@ func attemptRows(m *fact.Machine) []AttemptRow {
 			continue
 		}
 		row := &rows[len(rows)-1]
-		at := e.Time.Sub(row.Started).Seconds()
+		at := e.Time.Sub(row.Started).Round(time.Millisecond).Seconds()
 		switch e.State {
 		case event.Started:
 			row.Phases = append(row.Phases, PhaseRow{Name: e.Phase, At: at})
@@ -127,7 +129,7 @@ func attemptRows(m *fact.Machine) []AttemptRow {
 		case event.Done, event.Failed:
 			row.Elapsed = at
 			if i := slices.IndexFunc(row.Phases, func(p PhaseRow) bool { return p.Name == e.Phase && p.Elapsed == 0 }); i >= 0 {
-				row.Phases[i].Elapsed = at - row.Phases[i].At
+				row.Phases[i].Elapsed = math.Round(1000*(at-row.Phases[i].At)) / 1000
 			}
 			if e.State == event.Failed {
 				row.Evidence = event.Redact(e.Detail)
