@@ -22,7 +22,8 @@ type Finding struct {
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
 	Repairable bool       `json:"repairable"`
-	BecauseOf  ID         `json:"because_of"` // the cause among the findings that brought this one about, "" for a root
+	BecauseOf  ID         `json:"because_of"`       // the cause among the findings that brought this one about, "" for a root
+	Detail     string     `json:"detail,omitempty"` // which kind of it, for a symptom that has kinds: never-started, slow-disk, …
 }
 
 // Evidence is one place where a finding shows.
