@@ -90,5 +90,5 @@ func (e Event) who() string {
 	if e.Node == "" {
 		return hostName
 	}
-	return oneLine(e.Node)
+	return OneLine(e.Node)
 }

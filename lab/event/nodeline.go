@@ -72,7 +72,7 @@ func (st *liveStep) time(now time.Time) string {
 }
 
 func (st *liveStep) text() string {
-	phase, detail := oneLine(st.phase), oneLine(firstLine(st.detail))
+	phase, detail := OneLine(st.phase), OneLine(firstLine(st.detail))
 	if detail == "" {
 		return phase
 	}

@@ -18,14 +18,14 @@ func Plain(w io.Writer) Sink {
 
 func (p *plain) Emit(e Event) {
 	who := e.who()
-	p.node = max(p.node, columns(who))
+	p.node = max(p.node, Columns(who))
 	text := lines(happened(e))
 	head := e.Time.Format("15:04:05 ") + pad(who, p.node) + " "
 
 	var b strings.Builder
-	b.WriteString(head + oneLine(e.Phase) + ": " + text[0] + "\n")
+	b.WriteString(head + OneLine(e.Phase) + ": " + text[0] + "\n")
 	for _, line := range text[1:] {
-		b.WriteString(strings.TrimRight(strings.Repeat(" ", columns(head)+2)+line, " ") + "\n")
+		b.WriteString(strings.TrimRight(strings.Repeat(" ", Columns(head)+2)+line, " ") + "\n")
 	}
 	p.out.write([]byte(b.String()))
 }

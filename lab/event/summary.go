@@ -33,7 +33,7 @@ func Summary(w io.Writer) Sink {
 }
 
 func (s *summary) Emit(e Event) {
-	phase, node := oneLine(e.Phase), e.who()
+	phase, node := OneLine(e.Phase), e.who()
 	at := slices.IndexFunc(s.rows, func(r *summaryRow) bool {
 		return r.phase == phase && r.node == node && r.state != Done && r.state != Failed
 	})
@@ -74,10 +74,10 @@ func (s *summary) table() string {
 	}
 	slices.SortStableFunc(rows, func(a, b *summaryRow) int { return first[a.phase] - first[b.phase] })
 
-	phaseWidth, nodeWidth := columns("phase"), columns("node")
+	phaseWidth, nodeWidth := Columns("phase"), Columns("node")
 	for _, r := range rows {
-		phaseWidth = min(maxPhaseColumn, max(phaseWidth, columns(r.phase)))
-		nodeWidth = min(maxNodeColumn, max(nodeWidth, columns(r.node)))
+		phaseWidth = min(maxPhaseColumn, max(phaseWidth, Columns(r.phase)))
+		nodeWidth = min(maxNodeColumn, max(nodeWidth, Columns(r.node)))
 	}
 	var b strings.Builder
 	line := func(phase, node, duration, note string) {

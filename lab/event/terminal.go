@@ -120,7 +120,7 @@ func (t *terminal) draw() {
 func rows(frame []string, width int) int {
 	n := 0
 	for _, line := range frame {
-		n += max(1, (columns(line)+width-1)/width)
+		n += max(1, (Columns(line)+width-1)/width)
 	}
 	return n
 }
@@ -130,8 +130,8 @@ func (t *terminal) frame(now time.Time, width int) []string {
 	times := make([]string, len(t.nodes))
 	for i, n := range t.nodes {
 		times[i] = n.current().time(now)
-		nameWidth = max(nameWidth, columns(n.name))
-		timeWidth = max(timeWidth, columns(times[i]))
+		nameWidth = max(nameWidth, Columns(n.name))
+		timeWidth = max(timeWidth, Columns(times[i]))
 	}
 	nameWidth = min(nameWidth, max(4, width/3))
 	frame := make([]string, len(t.nodes))

@@ -92,7 +92,7 @@ func TestText(t *testing.T) {
 		{"cut wide", cut("日本語", 5), "日本…"},
 		{"cut between cells", cut("日本語", 4), "日…"},
 		{"combining", cut("e\u0301e\u0301", 2), "e\u0301e\u0301"},
-		{"escape sequences", oneLine("\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b7\u202e\x9b"), "red ?7?\ufffd"},
+		{"escape sequences", OneLine("\x1b[1;31mred\x1b[0m \x1b]0;title\x07\x1b7\u202e\x9b"), "red ?7?\ufffd"},
 	}
 	for _, tt := range tests {
 		if tt.got != tt.want {

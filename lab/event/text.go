@@ -10,9 +10,9 @@ import (
 
 var escapeSequence = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)`)
 
-// oneLine makes a text safe to show: without escape sequences, and with blanks
+// OneLine makes a text safe to show: without escape sequences, and with blanks
 // and question marks for whatever else could move the cursor or reorder text.
-func oneLine(s string) string {
+func OneLine(s string) string {
 	s = escapeSequence.ReplaceAllString(s, "")
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -30,7 +30,7 @@ func lines(s string) []string {
 	s = strings.ReplaceAll(s, "\r\n", "\n")
 	all := strings.Split(strings.Trim(s, "\n"), "\n")
 	for i, line := range all {
-		all[i] = strings.TrimRight(oneLine(line), " ")
+		all[i] = strings.TrimRight(OneLine(line), " ")
 	}
 	return all
 }
@@ -76,8 +76,8 @@ func running(elapsed, limit time.Duration) string {
 	return clock(elapsed) + "/" + limitText(limit)
 }
 
-// columns is how many terminal cells a text takes.
-func columns(s string) int {
+// Columns is how many terminal cells a text takes.
+func Columns(s string) int {
 	n := 0
 	for _, r := range s {
 		n += runeColumns(r)
@@ -102,7 +102,7 @@ func runeColumns(r rune) int {
 
 // cut shortens a text to a width, with a mark that something is missing.
 func cut(s string, width int) string {
-	if columns(s) <= width {
+	if Columns(s) <= width {
 		return s
 	}
 	n := 1
@@ -115,5 +115,5 @@ func cut(s string, width int) string {
 }
 
 func pad(s string, width int) string {
-	return s + strings.Repeat(" ", max(0, width-columns(s)))
+	return s + strings.Repeat(" ", max(0, width-Columns(s)))
 }
