@@ -1,0 +1,170 @@
+package diagnose
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"k8slab/lab/node"
+)
+
+// live is the Source of a report about the lab as it is now.
+const live = "live"
+
+// plainPath is what may stand in a command as it is shown: a view may have changed or cut any other.
+var plainPath = regexp.MustCompile(`^[\w@+:,./][\w@+:,./ -]{0,99}$`)
+
+// verdict is the answer in a sentence. tone is good, warn or bad.
+func verdict(r Report, causes []*cause) (sentence, tone string) {
+	fails, warns, follow := 0, 0, 0
+	for _, c := range causes {
+		follow += len(c.Consequences)
+		if c.Failed() {
+			fails++
+		} else {
+			warns++
+		}
+	}
+	var also string
+	if follow > 0 {
+		also = " and " + count(follow, "consequence")
+	}
+	switch {
+	case fails > 0 && warns > 0:
+		return fmt.Sprintf("Broken: %s%s, and %s.", count(fails, "cause"), also, count(warns, "warning")), "bad"
+	case fails > 0:
+		return fmt.Sprintf("Broken: %s%s.", count(fails, "cause"), also), "bad"
+	case warns > 0:
+		return fmt.Sprintf("Nothing is known to fail, but there %s %s%s.", plural(warns, "is", "are"), count(warns, "warning"), also), "warn"
+	case !r.Healthy:
+		return "Not healthy, but no cause was found.", "bad"
+	case len(r.Unread) > 0:
+		return fmt.Sprintf("Nothing wrong was found, but %s could not be read.", count(len(r.Unread), "thing")), "warn"
+	}
+	return "Nothing is wrong.", "good"
+}
+
+// scope says what was looked at.
+func scope(r Report) string {
+	reached, answered := 0, 0
+	for _, n := range r.Nodes {
+		if n.SSH == "" {
+			reached++
+		}
+	}
+	for _, m := range r.Members {
+		if m.Error == "" {
+			answered++
+		}
+	}
+	var parts []string
+	if len(r.Nodes) > 0 {
+		parts = append(parts, part(reached, len(r.Nodes), "node"))
+	}
+	if len(r.Members) > 0 {
+		parts = append(parts, part(answered, len(r.Members), "etcd member"))
+	}
+	of := strings.Join(parts, " and ")
+	switch {
+	case r.Source == "-":
+		return join("Standard input", with(of)) + " judged in " + seconds(r.Took) + "."
+	case r.Source != live && r.Source != "":
+		return join(r.Source, with(of)) + " judged in " + seconds(r.Took) + "."
+	case of == "":
+		of = "no node"
+	}
+	if r.Lab != "" {
+		of += " of lab " + r.Lab
+	}
+	return upperFirst(of) + " looked at in " + seconds(r.Took) + "."
+}
+
+func part(n, of int, what string) string {
+	if n == of {
+		return count(of, what)
+	}
+	return fmt.Sprintf("%d of %s", n, count(of, what))
+}
+
+func with(of string) string {
+	if of == "" {
+		return ""
+	}
+	return "(" + of + ")"
+}
+
+func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
+
+func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
+
+// next is the command to go on with, in the form of a hint.
+func next(r Report, causes []*cause) string {
+	if r.Source != live && r.Source != "" {
+		path := "FILE"
+		if plainPath.MatchString(r.Source) {
+			path = node.Quote([]string{r.Source})
+		}
+		return "`labctl diagnose --from " + path + " -o html > diagnose.html` shows it as a page."
+	}
+	if mends := repairs(causes); mends != "" {
+		return "`labctl repair` mends " + mends + "; then `labctl diagnose` looks again."
+	}
+	if len(causes) == 0 && r.Healthy && len(r.Unread) == 0 {
+		return "`labctl diagnose -o html > diagnose.html` shows all that was looked at."
+	}
+	return "`labctl diagnose --bundle diagnose.tar.gz` keeps all that was read, without its secrets, for somebody else to look at."
+}
+
+// repairs lists what labctl repair can mend: the roots, or else their consequences.
+func repairs(causes []*cause) string {
+	var names []string
+	for _, c := range causes {
+		if c.Repairable {
+			names = append(names, place(c))
+		}
+	}
+	if len(names) == 0 {
+		for _, c := range causes {
+			for _, d := range c.Consequences {
+				if d.Repairable {
+					names = append(names, place(d))
+				}
+			}
+		}
+	}
+	return fewOf(names, 3)
+}
+
+// place names a cause and its nodes.
+func place(c *cause) string {
+	if where := c.Where(); where != "" {
+		return string(c.Symptom) + " on " + where
+	}
+	return string(c.Symptom)
+}
+
+func count(n int, what string) string { return fmt.Sprintf("%d %s", n, plural(n, what, what+"s")) }
+
+func plural(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+// seconds is a duration: the smaller, the finer.
+func seconds(s float64) string {
+	switch {
+	case s < 0:
+		return "-" + seconds(-s)
+	case s < 0.9995:
+		return fmt.Sprintf("%.0fms", s*1000)
+	case s < 9.95:
+		return fmt.Sprintf("%.1fs", s)
+	case s < 59.5:
+		return fmt.Sprintf("%.0fs", s)
+	case s < 3600-0.5:
+		return fmt.Sprintf("%dm%02ds", int(s+0.5)/60, int(s+0.5)%60)
+	}
+	return fmt.Sprintf("%dh%02dm", int(s/3600), int(s/60)%60)
+}
