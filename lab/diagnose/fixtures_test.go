@@ -39,8 +39,8 @@ func healthyReport() Report {
 		}
 	}
 	r.Attempts = []AttemptRow{
-		joined("cp2", 20*time.Second, 21.4), joined("cp3", 44*time.Second, 10.6),
-		joined("w1", 21*time.Second, 3.9), joined("w2", 21500*time.Millisecond, 4.2),
+		joinedAttempt("cp2", 20*time.Second, 21.4), joinedAttempt("cp3", 44*time.Second, 10.6),
+		joinedAttempt("w1", 21*time.Second, 3.9), joinedAttempt("w2", 21500*time.Millisecond, 4.2),
 	}
 	return r
 }
@@ -66,7 +66,7 @@ func closePorts(r *Report, to, result string, ports ...int) {
 	}
 }
 
-func joined(node string, after time.Duration, took float64) AttemptRow {
+func joinedAttempt(node string, after time.Duration, took float64) AttemptRow {
 	a := AttemptRow{Node: node, Number: 1, Started: noon.Add(-time.Hour).Add(after), Elapsed: took, Joined: true}
 	names := []string{"preflight", "prepare", "kubelet-start", "validate"}
 	shares := []float64{0.1, 0.15, 0.45, 0.3}

@@ -37,7 +37,7 @@ func TestFold(t *testing.T) {
 // TestHintsFold folds every hint of the catalogue at every width: nothing is lost, and a command that fits on a line is on one.
 func TestHintsFold(t *testing.T) {
 	for _, s := range symptom.All() {
-		if got := text(s.Hint, hintLimit); got != s.Hint {
+		if got := shownText(s.Hint, hintMost); got != s.Hint {
 			t.Errorf("%s: shown as %q", s.ID, got)
 		}
 		for width := leastWidth - gutter; width <= mostWidth-gutter; width++ {

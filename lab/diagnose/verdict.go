@@ -59,17 +59,17 @@ func scope(r Report) string {
 	}
 	var parts []string
 	if len(r.Nodes) > 0 {
-		parts = append(parts, part(reached, len(r.Nodes), "node"))
+		parts = append(parts, ofAll(reached, len(r.Nodes), "node"))
 	}
 	if len(r.Members) > 0 {
-		parts = append(parts, part(answered, len(r.Members), "etcd member"))
+		parts = append(parts, ofAll(answered, len(r.Members), "etcd member"))
 	}
 	of := strings.Join(parts, " and ")
 	switch {
 	case r.Source == "-":
-		return join("Standard input", with(of)) + " judged in " + seconds(r.Took) + "."
+		return spaced("Standard input", inBrackets(of)) + " judged in " + seconds(r.Took) + "."
 	case r.Source != live && r.Source != "":
-		return join(r.Source, with(of)) + " judged in " + seconds(r.Took) + "."
+		return spaced(r.Source, inBrackets(of)) + " judged in " + seconds(r.Took) + "."
 	case of == "":
 		of = "no node"
 	}
@@ -79,21 +79,21 @@ func scope(r Report) string {
 	return upperFirst(of) + " looked at in " + seconds(r.Took) + "."
 }
 
-func part(n, of int, what string) string {
+func ofAll(n, of int, what string) string {
 	if n == of {
 		return count(of, what)
 	}
 	return fmt.Sprintf("%d of %s", n, count(of, what))
 }
 
-func with(of string) string {
+func inBrackets(of string) string {
 	if of == "" {
 		return ""
 	}
 	return "(" + of + ")"
 }
 
-func join(a, b string) string { return strings.TrimSpace(a + " " + b) }
+func spaced(a, b string) string { return strings.TrimSpace(a + " " + b) }
 
 func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
 
