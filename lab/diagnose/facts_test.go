@@ -79,7 +79,7 @@ func healthyMachine(name, role string, host int) fact.Machine {
 	}
 	n.Facts.Kubelet.Active = "active"
 	for _, id := range []string{"hostname", "disk", "swap", "kernel-modules", "sysctls", "kube-binaries", "kubelet-unit", "cri", "image-filesystem",
-		"runtime-version", "ports", "cni-plugins", "firewall", "proxy", "endpoint-name", "endpoint-connect", "clock", "cni-network"} {
+		"runtime-version", "ports", "cni-plugins", "firewall", "proxy", "endpoint-name", "endpoint-connect", "clock", "cni-config"} {
 		n.Checks = append(n.Checks, joining.Check{ID: id, Result: joining.OK, Evidence: "fine"})
 	}
 	members := []string{"kubelet", "cluster", "node"}

@@ -73,7 +73,7 @@ var warned = []string{"firewall", "clock"}
 var roads = []string{"proxy", "endpoint-name", "endpoint-connect", "endpoint-tls", "endpoint-health", "clock"}
 
 // onMembers are the checks that mean something only on a machine that has joined.
-var onMembers = []string{"cni-network", "cni-config"}
+var onMembers = []string{"cni-config"}
 
 // checks takes over what the node's own checks found.
 func (j *judging) checks(m *fact.Machine) {

@@ -118,7 +118,7 @@ func TestJudge(t *testing.T) {
 		{"no CNI configuration", func(f *fact.Facts) {
 			m := f.Machine("w1")
 			m.Inside.Network = nil
-			fail(m, joining.Check{ID: "cni-network", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
 			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: cni plugin not initialized"})
 		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
 		{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
@@ -195,7 +195,7 @@ func TestJudge(t *testing.T) {
 		}, []want{{id: symptom.EtcdSlow, node: "cp1"}, {id: symptom.EtcdUnreachable, node: "cp1", becauseOf: symptom.EtcdSlow}}},
 		{"no CNI configuration, and kube-proxy's log of its start", func(f *fact.Facts) {
 			m := f.Machine("w1")
-			fail(m, joining.Check{ID: "cni-network", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
 			journal(m, "kube-proxy", time.Minute, `E0301 11:59:00.1 1 server.go:500] "Error running ProxyServer" err="open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"`)
 			m.Inside.Containers = []joining.Container{{Name: "kube-proxy", State: "CONTAINER_RUNNING", Created: midday.Add(-time.Minute).Unix()}}
 		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},

@@ -14,13 +14,15 @@ func Examine(ctx context.Context, m Machine, t Target) []Check {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list := slices.DeleteFunc(probes(t), func(pr probe) bool { return slices.Contains(unexamined, pr.id) })
+	checks := newPreflight(ctx, m, t).all(ctx, list, nil)
 	if m.Exists(kubeletConf) {
-		list = append(list, probe{id: "cni-network", run: checkNetworkPresent})
+		onMember(checks)
+		rank(checks)
 	}
-	return newPreflight(ctx, m, t).all(ctx, list, nil)
+	return checks
 }
 
 // Mendable reports whether Mend can repair what the check of this ID found fixable.
 func Mendable(id string) bool {
-	return slices.Contains(mendable, id) || id == "cni-network" || id == "kubelet-service"
+	return slices.Contains(mendable, id) || id == "kubelet-service"
 }

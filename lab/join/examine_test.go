@@ -26,15 +26,15 @@ func TestExamineFindsNothingWrongWithAHealthyMember(t *testing.T) {
 	}
 }
 
-func TestExamineMissesTheNetworkOnlyOnAMember(t *testing.T) {
+func TestExamineCallsAMissingNetworkAFailureOnlyOnAMember(t *testing.T) {
 	s := newScene(t, false)
 	s.remove("/etc/cni/net.d")
-	look := func() Check { return find(Examine(t.Context(), s.Machine, Target{}), "cni-network") }
-	if c := look(); c.Symptom != "" {
+	look := func() Check { return find(Examine(t.Context(), s.Machine, Target{}), "cni-config") }
+	if c := look(); c.Result != Warn {
 		t.Errorf("%+v", c)
 	}
 	s.write("/etc/kubernetes/kubelet.conf", "x")
-	if c := look(); c.Symptom != symptom.CNINotInitialized || !Mendable("cni-network") || Mendable("firewall") {
+	if c := look(); c.Result != Blocked || c.Symptom != symptom.CNINotInitialized || !Mendable("cni-config") || Mendable("firewall") {
 		t.Errorf("%+v", c)
 	}
 }

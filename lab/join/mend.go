@@ -29,6 +29,7 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 		wg.Go(func() { checks[i] = look.one(ctx, pr) })
 	}
 	wg.Wait()
+	onMember(checks)
 	if dryRun {
 		return checks
 	}
@@ -38,6 +39,15 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 		}
 	}
 	return checks
+}
+
+// onMember judges as a failure what before a join is none: a pod network that is not there yet.
+func onMember(checks []Check) {
+	for i, c := range checks {
+		if c.ID == "cni-config" && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {
+			checks[i].Result, checks[i].Hint = Blocked, "restart the network add-on's pod of this node, which writes it"
+		}
+	}
 }
 
 func checkKubeletService(ctx context.Context, p *preflight) Check {

@@ -18,12 +18,10 @@ type Finding struct {
 	Level      Level      `json:"level"`
 	Node       string     `json:"node"` // "" when the evidence does not say
 	Meaning    string     `json:"meaning"`
-	Detail     string     `json:"detail,omitempty"` // which kind of the cause it is, where the text tells: one of the names beside details
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
 	Repairable bool       `json:"repairable"`
-	BecauseOf  ID         `json:"because_of"`       // the cause among the findings that brought this one about, "" for a root
-	Detail     string     `json:"detail,omitempty"` // which kind of it, for a symptom that has kinds: never-started, slow-disk, …
+	BecauseOf  ID         `json:"because_of"` // the cause among the findings that brought this one about, "" for a root
 }
 
 // Evidence is one place where a finding shows.
