@@ -98,7 +98,40 @@ func cgroups(root string) (dirs []string, err error) {
 	return dirs, err
 }
 
+// containerCgroup finds where on cgroup v1 the freezer has a running container of libvirt's; id is its domain's.
+func containerCgroup(id int32) string {
+	return filepath.Join(cgroupRoot, "freezer", "*"+partitionSuffix, fmt.Sprintf("lxc-%d-*", id))
+}
+
+// thaw lets what is frozen in the cgroups that match go on: on cgroup v1 a frozen process does not even die, and a runc that is killed while
+// it changes a container leaves it frozen.
+func thaw(pattern string) error {
+	roots, err := filepath.Glob(pattern)
+	if err != nil {
+		return err
+	}
+	for _, root := range roots {
+		dirs, err := cgroups(root)
+		if err != nil {
+			return err
+		}
+		for _, dir := range dirs { // a child of a frozen one stays so
+			state := filepath.Join(dir, "freezer.state")
+			if text, err := os.ReadFile(state); err != nil || strings.TrimSpace(string(text)) == "THAWED" {
+				continue
+			}
+			if err := os.WriteFile(state, []byte("THAWED"), 0o644); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func killCgroup(root string) error {
+	if err := thaw(root); err != nil {
+		return err
+	}
 	dirs, err := cgroups(root)
 	if err != nil {
 		return err

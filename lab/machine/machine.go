@@ -180,6 +180,11 @@ func (l *Lab) PowerOff(ctx context.Context, node string) error {
 	}
 	// libvirt can stumble over a container's cgroups that vanish while it ends the processes in them; the next try finds them gone.
 	return wait.For(ctx, "power off "+dom.Name, powerOffBudget, 100*time.Millisecond, func(ctx context.Context) error {
+		if l.container() {
+			if err := thaw(containerCgroup(dom.ID)); err != nil {
+				return err
+			}
+		}
 		err := l.change(ctx, "power off "+dom.Name, func(v *libvirt.Libvirt) error { return v.DomainDestroyFlags(dom, 0) })
 		if is(err, libvirt.ErrOperationInvalid) || is(err, libvirt.ErrNoDomain) { // it has ended
 			return nil
