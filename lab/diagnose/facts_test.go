@@ -27,11 +27,13 @@ func healthyFacts(workers int) fact.Facts {
 		m := &f.Machines[i]
 		f.API.Nodes = append(f.API.Nodes, kube.Node{
 			Name: m.Name, Ready: true, ReadyStatus: "True", IP: m.IP, KubeletVersion: "v1.36.3", MachineID: "id-" + m.Name,
-			PodCIDR: fmt.Sprintf("10.244.%d.0/24", i), Created: midday.Add(-time.Hour),
+			PodCIDR: fmt.Sprintf("10.244.%s.0/24", m.IP[len("192.0.2."):]), Created: midday.Add(-time.Hour),
 		})
 		for k := range f.Machines {
 			if to := f.Machines[k]; k != i {
 				m.Inside.Dials = append(m.Inside.Dials, dialsTo(m.Role, to)...)
+				far := fmt.Sprintf("10.244.%s.0", to.IP[len("192.0.2."):])
+				m.Inside.Overlay = append(m.Inside.Overlay, fact.Dial{To: far, Port: 10250, Proto: "tcp", Result: "open"})
 			}
 		}
 		if m.Role == roleControlPlane {

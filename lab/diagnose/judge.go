@@ -29,6 +29,7 @@ func (j *judging) findings() []symptom.Finding {
 	}
 	j.api()
 	j.ports()
+	j.overlay()
 	j.etcd()
 	for i := range j.f.Machines {
 		j.disk(&j.f.Machines[i])

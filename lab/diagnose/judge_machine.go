@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
-	"net/netip"
 	"slices"
 	"strings"
 	"time"
@@ -161,6 +160,9 @@ func (j *judging) member(m *fact.Machine) {
 			}
 			id = specific(c.Evidence, id)
 		case "kubelet":
+			if j.has(symptom.KubeletStandalone, m.Name) { // a unit that lost its arguments is why it does not run, too
+				continue
+			}
 			f := j.find(id, m.Name, "kubelet.service", c.Evidence)
 			f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
 			continue
@@ -215,32 +217,6 @@ func (j *judging) certificates(m *fact.Machine) {
 			j.find(symptom.CertificateExpired, m.Name, c.File, "valid until "+c.NotAfter.UTC().Format(time.RFC3339))
 		case now.Before(c.NotBefore):
 			j.find(symptom.ClockSkew, m.Name, c.File, "valid only from "+c.NotBefore.UTC().Format(time.RFC3339)+" on")
-		}
-	}
-}
-
-// settleTime is what a kubelet that has just started may take until its node has everything.
-const settleTime = 30 * time.Second
-
-// podNetwork judges what flannel left on a member.
-func (j *judging) podNetwork(m *fact.Machine) {
-	n := m.Inside
-	if !slices.Contains(n.Network, "flannel") {
-		return
-	}
-	started := n.Units["kubelet"].Started
-	if n.SubnetEnv == nil && n.Units["kubelet"].Active == "active" && n.Time.Sub(started) > settleTime {
-		j.find(symptom.FlannelSubnetEnvMissing, m.Name, "/run/flannel/subnet.env", "it is missing")
-	}
-	subnet, err := netip.ParsePrefix(n.SubnetEnv["FLANNEL_SUBNET"])
-	for _, l := range n.Links {
-		if l.Name != "cni0" || err != nil {
-			continue
-		}
-		for _, a := range l.Addresses {
-			if have, err := netip.ParsePrefix(a); err == nil && have.Addr().Is4() && have.Masked() != subnet.Masked() {
-				j.find(symptom.CNIStaleConfig, m.Name, "cni0", fmt.Sprintf("it has %s, flannel's subnet of this node is %s", have, subnet))
-			}
 		}
 	}
 }

@@ -199,6 +199,19 @@ func TestJudge(t *testing.T) {
 			journal(m, "kube-proxy", time.Minute, `E0301 11:59:00.1 1 server.go:500] "Error running ProxyServer" err="open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"`)
 			m.Inside.Containers = []joining.Container{{Name: "kube-proxy", State: "CONTAINER_RUNNING", Created: midday.Add(-time.Minute).Unix()}}
 		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
+		{"its Node was made anew and flannel uses the old subnet", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "10.244.99.0/24" },
+			[]want{{id: symptom.CNIStaleConfig, node: "w1"}}},
+		{"tunnels to a node carry nothing", func(f *fact.Facts) {
+			for i := range f.Machines {
+				for k, d := range f.Machines[i].Inside.Overlay {
+					if d.To == "10.244.21.0" || f.Machines[i].Name == "w1" {
+						f.Machines[i].Inside.Overlay[k].Result = "timeout"
+					}
+				}
+			}
+		}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
+		{"no tunnel", func(f *fact.Facts) { f.Machine("w1").Inside.Overlay = f.Machine("w1").Inside.Overlay[1:] },
+			[]want{{id: symptom.NetworkPluginPodsFailing, node: "w1"}}},
 		{"packets to a port get lost", func(f *fact.Facts) {
 			blockPort(f, "cp1", "cp3", 2380)
 			blockPort(f, "cp2", "cp3", 2380)

@@ -44,6 +44,12 @@ func (r *Report) fill(f fact.Facts) {
 		}
 		for _, d := range m.Inside.Dials {
 			if to := f.Machine(d.To); joined(m) && (to == nil || joined(to) || silent(to)) {
+				if answer := j.through(m, d); answer != nil {
+					d.Result, d.Millis = answer.Result, answer.Millis
+					if d.Result == "refused" { // an answer all the same
+						d.Result = "open"
+					}
+				}
 				r.Ports = append(r.Ports, PortRow{From: m.Name, To: d.To, Port: d.Port, Proto: d.Proto, Result: d.Result, Millis: d.Millis})
 			}
 		}
@@ -52,6 +58,19 @@ func (r *Report) fill(f fact.Facts) {
 	for _, m := range f.Etcd.Members {
 		r.Members = append(r.Members, memberRow(m, &f, j.leaderIndex()))
 	}
+}
+
+// through is the dial through the tunnel that a datagram to a peer's port cannot prove, nil for none.
+func (j *judging) through(m *fact.Machine, d fact.Dial) *fact.Dial {
+	far, known := j.podNet(d.To)
+	if d.Proto != "udp" || !known {
+		return nil
+	}
+	i := slices.IndexFunc(m.Inside.Overlay, func(o fact.Dial) bool { return o.To == far.Addr().String() })
+	if i < 0 {
+		return nil
+	}
+	return &m.Inside.Overlay[i]
 }
 
 func nodeRow(m *fact.Machine, nodes []kube.Node) NodeRow {

@@ -56,7 +56,7 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	early := c.etcdMetrics(ctx)
 	c.all(ctx, map[string]func(context.Context) error{
 		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
-		"dials": c.dials, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
+		"dials": c.dials, "overlay": c.overlay, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
 	})
 	c.etcdDisk(early, c.etcdMetrics(ctx))
 	c.mu.Lock()

@@ -2,10 +2,11 @@ package fact
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"net"
-	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -53,9 +54,43 @@ func (c *collector) dials(ctx context.Context) error {
 		wg.Go(func() { results[i] = c.dial(ctx, t) })
 	}
 	wg.Wait()
-	results = slices.DeleteFunc(results, func(d Dial) bool { return d.To == "" })
 	c.set(func(n *Node) { n.Dials = results })
 	return nil
+}
+
+// overlay dials kubelet of each peer at the far end of flannel's tunnel to it: an answer proves the tunnel in both directions, which no
+// datagram to its port can.
+func (c *collector) overlay(ctx context.Context) error {
+	text, err := c.m.Read("/proc/net/route")
+	if err != nil {
+		return err
+	}
+	ends := tunnelEnds(text)
+	results := make([]Dial, len(ends))
+	var wg sync.WaitGroup
+	for i, end := range ends {
+		wg.Go(func() { results[i] = c.dial(ctx, target{Peer{Name: end, IP: end}, 10250, "tcp"}) })
+	}
+	wg.Wait()
+	c.set(func(n *Node) { n.Overlay = results })
+	return nil
+}
+
+// tunnelEnds are the gateways of the routes through flannel's device, in the kernel's table: device, destination, gateway, each address in
+// hexadecimal with its first byte last.
+func tunnelEnds(routes string) []string {
+	var ends []string
+	for line := range strings.Lines(routes) {
+		f := strings.Fields(line)
+		if len(f) < 3 || f[0] != "flannel.1" {
+			continue
+		}
+		raw, err := hex.DecodeString(f[2])
+		if err == nil && len(raw) == 4 && f[2] != "00000000" {
+			ends = append(ends, net.IPv4(raw[3], raw[2], raw[1], raw[0]).String())
+		}
+	}
+	return ends
 }
 
 func (c *collector) dial(ctx context.Context, t target) Dial {

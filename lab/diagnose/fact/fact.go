@@ -70,8 +70,9 @@ type Node struct {
 	Units        map[string]Unit   `json:"units"`   // by name, without ".service"
 	Flags        []string          `json:"flags"`   // kubelet's real command line
 	Certificates []Certificate     `json:"certificates,omitempty"`
-	Dials        []Dial            `json:"dials,omitempty"` // to its peers
-	Filesystem   join.Space        `json:"filesystem"`      // of /var/lib
+	Dials        []Dial            `json:"dials,omitempty"`   // to its peers
+	Overlay      []Dial            `json:"overlay,omitempty"` // through flannel\'s tunnels; To is the far end\'s address in the pod network
+	Filesystem   join.Space        `json:"filesystem"`        // of /var/lib
 	Memory       Memory            `json:"memory"`
 	Etcd         *EtcdDisk         `json:"etcd,omitempty"` // nil where none runs
 	PeerURL      string            `json:"peer_url,omitempty"`

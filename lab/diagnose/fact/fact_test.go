@@ -216,3 +216,10 @@ func TestLatestLog(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+func TestTunnelEnds(t *testing.T) {
+	const table = "Iface\tDestination\tGateway \tFlags\neth0\t00000000\t0100E70A\t0003\nflannel.1\t0000E80A\t0000E80A\t0003\ncni0\t0001E80A\t00000000\t0001\nflannel.1\tx\n"
+	if got := tunnelEnds(table); !slices.Equal(got, []string{"10.232.0.0"}) {
+		t.Error(got)
+	}
+}

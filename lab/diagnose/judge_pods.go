@@ -1,0 +1,106 @@
+package diagnose
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"time"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/symptom"
+)
+
+// settleTime is what a kubelet that has just started may take until its node has everything.
+const settleTime = 30 * time.Second
+
+// podNetwork judges what flannel left on a member.
+func (j *judging) podNetwork(m *fact.Machine) {
+	n := m.Inside
+	if !slices.Contains(n.Network, "flannel") {
+		return
+	}
+	started := n.Units["kubelet"].Started
+	if n.SubnetEnv == nil && n.Units["kubelet"].Active == "active" && n.Time.Sub(started) > settleTime {
+		j.find(symptom.FlannelSubnetEnvMissing, m.Name, "/run/flannel/subnet.env", "it is missing")
+	}
+	subnet, err := netip.ParsePrefix(n.SubnetEnv["FLANNEL_SUBNET"])
+	if given, ok := j.podNet(m.Name); ok && err == nil && given != subnet.Masked() {
+		f := j.find(symptom.CNIStaleConfig, m.Name, "flannel", fmt.Sprintf("it still uses %s, the podCIDR of its Node is %s now", subnet.Masked(), given))
+		f.Hint = fmt.Sprintf("kubectl -n kube-flannel delete pod --field-selector spec.nodeName=%[1]s; on %[1]s: ip link delete cni0; "+
+			"then delete the pods of the old subnet: kubectl get pods -A -o wide --field-selector spec.nodeName=%[1]s", m.Name)
+	}
+	for _, l := range n.Links {
+		if l.Name != "cni0" || err != nil {
+			continue
+		}
+		for _, a := range l.Addresses {
+			if have, err := netip.ParsePrefix(a); err == nil && have.Addr().Is4() && have.Masked() != subnet.Masked() {
+				j.find(symptom.CNIStaleConfig, m.Name, "cni0", fmt.Sprintf("it has %s, flannel's subnet of this node is %s", have, subnet))
+			}
+		}
+	}
+}
+
+// podNet is the network that the cluster gave the node for its pods.
+func (j *judging) podNet(name string) (netip.Prefix, bool) {
+	for _, n := range j.f.API.Nodes {
+		if n.Name == name {
+			p, err := netip.ParsePrefix(n.PodCIDR)
+			return p.Masked(), err == nil
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// lostTunnel is one that carries no answer.
+type lostTunnel struct{ from, to, result string }
+
+// overlay judges flannel's tunnels from node to node: there must be one to every other node, and an answer through it. Where some are
+// silent, the node that most of them begin or end at is the one to look at.
+func (j *judging) overlay() {
+	var lost []lostTunnel
+	at := map[string]int{}
+	for i := range j.f.Machines {
+		from := &j.f.Machines[i]
+		for k := range j.f.Machines {
+			to := &j.f.Machines[k]
+			if i == k || !j.tunnels(from) || !j.tunnels(to) {
+				continue
+			}
+			if result := j.tunnel(from, to); result == "timeout" || result == "unreachable" {
+				lost = append(lost, lostTunnel{from.Name, to.Name, result})
+				at[from.Name]++
+				at[to.Name]++
+			}
+		}
+	}
+	for _, l := range lost {
+		node := l.to
+		if at[l.from] > at[l.to] {
+			node = l.from
+		}
+		j.find(symptom.FirewallBlocked, node, l.from, fmt.Sprintf("%s → %s:8472/udp: flannel's tunnel carries no answer (%s)", l.from, l.to, l.result))
+	}
+}
+
+// tunnels reports whether the machine should have working tunnels: it is a member, its flannel has run, and nothing better explains if not.
+func (j *judging) tunnels(m *fact.Machine) bool {
+	if silent(m) || !joined(m) || m.Inside.Facts.Running() || m.Inside.Errors["overlay"] != "" {
+		return false
+	}
+	subnet, err := netip.ParsePrefix(m.Inside.SubnetEnv["FLANNEL_SUBNET"])
+	given, known := j.podNet(m.Name)
+	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, "kubelet") &&
+		m.Inside.Time.Sub(m.Inside.Units["kubelet"].Started) > settleTime
+}
+
+// tunnel is what a dial through the tunnel came to. One that is not there is a finding.
+func (j *judging) tunnel(from, to *fact.Machine) string {
+	far, _ := j.podNet(to.Name)
+	i := slices.IndexFunc(from.Inside.Overlay, func(d fact.Dial) bool { return d.To == far.Addr().String() })
+	if i < 0 {
+		j.find(symptom.NetworkPluginPodsFailing, from.Name, "flannel", fmt.Sprintf("it has no tunnel to the pods of %s (%s)", to.Name, far))
+		return ""
+	}
+	return from.Inside.Overlay[i].Result
+}
