@@ -87,6 +87,7 @@ func healthyMachine(name, role string, host int) fact.Machine {
 	members := []string{"kubelet", "cluster", "node"}
 	if role == roleControlPlane {
 		n.Facts.EtcdManifest, n.Facts.EtcdData = true, true
+		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
 		n.PeerURL = fmt.Sprintf("https://192.0.2.%d:2380", host)
 		n.Etcd = &fact.EtcdDisk{FsyncP99: 0.032, RecentSyncs: 4, RecentMedian: 0.004}
 		members = append(members, "etcd-member", "api-server", "controller-manager", "scheduler")

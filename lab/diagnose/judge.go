@@ -127,7 +127,7 @@ func (j *judging) oneAPI() {
 	one.Evidence = nil
 	for i := range j.f.Machines { // what holds the virtual address
 		m := &j.f.Machines[i]
-		if u := unitOf(m, "keepalived"); u.Load == "loaded" && u.Active != "active" {
+		if u := unitOf(m, "keepalived"); m.Role == roleControlPlane && u.Load == "loaded" && u.Active != "active" {
 			one.Evidence = append(one.Evidence, symptom.Evidence{Source: m.Name + " keepalived.service", Text: "it is " + u.Active})
 		}
 	}

@@ -46,6 +46,7 @@ func (j *judging) machine(m *fact.Machine) {
 		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
 	}
+	j.manifests(m)
 	j.checks(m)
 	j.clock(m)
 	switch {
@@ -63,6 +64,34 @@ func (j *judging) machine(m *fact.Machine) {
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
 	return lines[len(lines)-1]
+}
+
+// ownManifests are a control plane's static pods, and what it means when one is not there.
+var ownManifests = []struct {
+	file string
+	id   symptom.ID
+	make string // again
+}{
+	{"etcd.yaml", symptom.EtcdUnreachable, "etcd local"},
+	{"kube-apiserver.yaml", symptom.APIServerUnreachable, "control-plane apiserver"},
+	{"kube-controller-manager.yaml", symptom.ControllerManagerFailing, "control-plane controller-manager"},
+	{"kube-scheduler.yaml", symptom.ControlPlaneCrashloop, "control-plane scheduler"},
+}
+
+// manifests judges whether a control plane has what it is to run.
+func (j *judging) manifests(m *fact.Machine) {
+	n := m.Inside
+	if m.Role != roleControlPlane || !joined(m) || n.Facts.Running() || n.Errors["machine"] != "" {
+		return
+	}
+	for _, own := range ownManifests {
+		if slices.Contains(n.Manifests, own.file) || own.file == "etcd.yaml" && !n.Facts.EtcdData {
+			continue
+		}
+		f := j.find(own.id, m.Name, "/etc/kubernetes/manifests", own.file+" is not there, so kubelet does not run it")
+		f.Hint = fmt.Sprintf("put /etc/kubernetes/manifests/%s back, or labctl rejoin %s while another control plane lives (on the only one: kubeadm init phase %s)",
+			own.file, m.Name, own.make)
+	}
 }
 
 // warned are the checks whose warning is a fault on a machine that has joined.
@@ -221,6 +250,9 @@ func (j *judging) certificates(m *fact.Machine) {
 	}
 }
 
+// etcdSuffers are what a slow disk does to etcd itself.
+var etcdSuffers = []symptom.ID{symptom.EtcdUnreachable, symptom.EtcdNoQuorum, symptom.EtcdLearnerNotInSync}
+
 // disk judges what etcd measures of its disk while facts are collected; what it measured since its start counts for nothing now. A slow
 // disk is a fault where something suffers from it, or when the usual write takes so long that everything does.
 func (j *judging) disk(m *fact.Machine) {
@@ -229,7 +261,7 @@ func (j *judging) disk(m *fact.Machine) {
 	}
 	e := m.Inside.Etcd
 	suffers := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
-		return symptom.Brings(symptom.EtcdSlow, f.Symptom) && (f.Node == m.Name || f.Node == "")
+		return slices.Contains(etcdSuffers, f.Symptom) && (f.Node == m.Name || f.Node == "")
 	})
 	if suffers || e.RecentMedian > hopelessSync {
 		j.find(symptom.EtcdSlow, m.Name, "etcd", fmt.Sprintf("the usual write to its log takes %.0f ms or more now (99th percentile since its start: %.0f ms)",

@@ -64,7 +64,7 @@ func (j *judging) overlay() {
 		from := &j.f.Machines[i]
 		for k := range j.f.Machines {
 			to := &j.f.Machines[k]
-			if i == k || !j.tunnels(from) || !j.tunnels(to) {
+			if i == k || !j.tunnels(from) || !j.tunnels(to) || j.shut(to, kubeletPort) {
 				continue
 			}
 			if result := j.tunnel(from, to); result == "timeout" || result == "unreachable" {
@@ -76,7 +76,7 @@ func (j *judging) overlay() {
 	}
 	for _, l := range lost {
 		node := l.to
-		if at[l.from] > at[l.to] {
+		if known := j.has(symptom.FirewallBlocked, l.from); known != j.has(symptom.FirewallBlocked, l.to) && known || at[l.from] > at[l.to] {
 			node = l.from
 		}
 		j.find(symptom.FirewallBlocked, node, l.from, fmt.Sprintf("%s → %s:8472/udp: flannel's tunnel carries no answer (%s)", l.from, l.to, l.result))
@@ -92,6 +92,18 @@ func (j *judging) tunnels(m *fact.Machine) bool {
 	given, known := j.podNet(m.Name)
 	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, "kubelet") &&
 		m.Inside.Time.Sub(m.Inside.Units["kubelet"].Started) > settleTime
+}
+
+// kubeletPort is what is dialled through a tunnel.
+const kubeletPort = 10250
+
+// shut reports whether a port of the machine was dialled beside the tunnels in vain.
+func (j *judging) shut(m *fact.Machine, port int) bool {
+	return slices.ContainsFunc(j.f.Machines, func(from fact.Machine) bool {
+		return from.Inside != nil && slices.ContainsFunc(from.Inside.Dials, func(d fact.Dial) bool {
+			return d.To == m.Name && d.Port == port && d.Result != "open"
+		})
+	})
 }
 
 // tunnel is what a dial through the tunnel came to. One that is not there is a finding.

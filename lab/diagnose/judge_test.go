@@ -210,6 +210,12 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
+		{"the API server's manifest is gone, and etcd's log has old complaints", func(f *fact.Facts) {
+			m := f.Machine("cp1")
+			m.Inside.Manifests = slices.DeleteFunc(m.Inside.Manifests, func(name string) bool { return name == "kube-apiserver.yaml" })
+			journal(m, "etcd", time.Minute, `{"level":"warn","msg":"slow fdatasync","took":"2.1s","expected-duration":"1s"}`)
+			f.API.Ready = ""
+		}, []want{{id: symptom.APIServerUnreachable, node: "cp1"}}},
 		{"no tunnel", func(f *fact.Facts) { f.Machine("w1").Inside.Overlay = f.Machine("w1").Inside.Overlay[1:] },
 			[]want{{id: symptom.NetworkPluginPodsFailing, node: "w1"}}},
 		{"packets to a port get lost", func(f *fact.Facts) {

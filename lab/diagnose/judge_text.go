@@ -22,6 +22,9 @@ func (j *judging) explain() {
 		if slices.ContainsFunc(measured, func(c symptom.Finding) bool { return symptom.Brings(c.Symptom, effect.Symptom) && j.near(c, effect) }) {
 			continue
 		}
+		if effect.Symptom == symptom.APIServerUnreachable && j.f.API.Via != "" && j.f.API.Error == "" { // it is the way that is broken
+			continue
+		}
 		for i := range j.f.Machines {
 			m := &j.f.Machines[i]
 			about := effect.Node == m.Name || effect.Node == "" && m.Role == roleControlPlane
@@ -158,6 +161,9 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 		}
 	}
 	if name := crashes[id]; name != "" && steady(n, name) {
+		return true
+	}
+	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
 		return true
 	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
