@@ -21,8 +21,8 @@ func (j *judging) api() {
 		}
 		return
 	}
-	for what, err := range a.Errors {
-		j.unread = append(j.unread, "API: "+what+": "+err)
+	if failed := slices.Sorted(maps.Keys(a.Errors)); len(failed) > 0 {
+		j.unread = append(j.unread, fmt.Sprintf("API: %s: %s", strings.Join(failed, ", "), a.Errors[failed[0]]))
 	}
 	if a.Ready != "" {
 		id := symptom.ControlPlaneCrashloop
@@ -121,8 +121,9 @@ func (j *judging) daemonSets() {
 		switch {
 		case strings.Contains(d.Error, "not found"):
 			j.find(id, "", "API", "daemonset "+name+" does not exist")
-		case d.Error != "":
+		case d.Error != "" && len(j.f.API.Errors) == 0: // else it is one of many
 			j.unread = append(j.unread, "API: "+d.Error)
+		case d.Error != "":
 		case d.Want < len(j.f.API.Nodes):
 			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes)))
 		}

@@ -20,7 +20,8 @@ func peerURL(m *fact.Machine) string { return "https://" + net.JoinHostPort(m.IP
 func (j *judging) etcd() {
 	e := j.f.Etcd
 	if e.Error != "" {
-		if e.Via != "" {
+		// Members that do not answer themselves are the nearer word for it.
+		if e.Via != "" && !slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == symptom.EtcdUnreachable }) {
 			j.find(symptom.EtcdUnreachable, "", "etcd", e.Error)
 		}
 		return
