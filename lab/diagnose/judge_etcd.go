@@ -111,9 +111,9 @@ var learnerHints = map[string]string{
 // learner judges a member that does not vote. One whose machine joins just now may be fine in a moment.
 func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	detail, why := j.learnerDetail(m, &owner)
-	text := fmt.Sprintf("learner %s at %s: %s", v.Member, strings.Join(m.PeerURLs, ","), why)
+	text := "learner " + memberText(m) + ": " + why
 	if owner == nil {
-		f := j.find(symptom.EtcdTooManyLearners, "", "etcd", fmt.Sprintf("learner %s at %s: %s", v.Member, strings.Join(m.PeerURLs, ","), v.Reason))
+		f := j.find(symptom.EtcdTooManyLearners, "", "etcd", "learner "+memberText(m)+": "+v.Reason)
 		f.Repairable = v.Action == etcd.Remove
 		return
 	}
@@ -216,9 +216,14 @@ func (j *judging) peerBlocked(m *fact.Machine) string {
 	return ""
 }
 
+// memberText is how people read a member: its name, where it has one, its ID and its address.
+func memberText(m fact.Member) string {
+	return strings.TrimSpace(fmt.Sprintf("%s %x at %s", m.Name, m.ID, strings.Join(m.PeerURLs, ",")))
+}
+
 // voter judges a member that votes.
 func (j *judging) voter(m fact.Member, owner *fact.Machine) {
-	who := fmt.Sprintf("member %s at %s", statuses([]fact.Member{m})[0].Member, strings.Join(m.PeerURLs, ","))
+	who := "member " + memberText(m)
 	switch {
 	case m.Healthy:
 	case owner == nil && j.f.Part: // it may be a machine's that was not asked

@@ -160,7 +160,7 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 			return true
 		}
 	}
-	if name := crashes[id]; name != "" && steady(n, name) {
+	if steady(n, crashes[id]) {
 		return true
 	}
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
@@ -191,14 +191,15 @@ func passes(n *fact.Node, check string) bool {
 	return slices.ContainsFunc(slices.Concat(n.Checks, n.Member), func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
 }
 
-// crashes has the container whose crashes each cause is.
-var crashes = map[symptom.ID]string{
-	symptom.KubeProxyCrash: "kube-proxy", symptom.NetworkPluginPodsFailing: "kube-flannel", symptom.ControllerManagerFailing: "kube-controller-manager",
+// crashes has the containers whose crashes each cause is.
+var crashes = map[symptom.ID][]string{
+	symptom.KubeProxyCrash: {"kube-proxy"}, symptom.NetworkPluginPodsFailing: {"flannel", "kube-flannel"},
+	symptom.ControllerManagerFailing: {"kube-controller-manager"},
 }
 
-// steady reports whether a container runs, and has for a while.
-func steady(n *fact.Node, name string) bool {
+// steady reports whether a container of one of the names runs, and has for a while.
+func steady(n *fact.Node, names []string) bool {
 	return slices.ContainsFunc(n.Containers, func(c joining.Container) bool {
-		return c.Name == name && c.State == "CONTAINER_RUNNING" && n.Time.Sub(time.Unix(c.Created, 0)) > settleTime
+		return slices.Contains(names, c.Name) && c.State == "CONTAINER_RUNNING" && n.Time.Sub(time.Unix(c.Created, 0)) > settleTime
 	})
 }

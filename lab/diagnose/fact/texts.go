@@ -30,7 +30,7 @@ const (
 var journals = []string{"kubelet", "containerd", "keepalived", "k8slab-kubeadm"}
 
 // logged are the pods' containers whose logs are read: those that the cluster itself is made of.
-var logged = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kube-flannel"}
+var logged = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "flannel", "kube-flannel"}
 
 type streamFunc func(ctx context.Context, w io.Writer, argv ...string) error
 

@@ -1,0 +1,83 @@
+package diagnose
+
+import (
+	"slices"
+	"testing"
+
+	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
+
+// learning makes cp3 a learner, of a join that is at work or has ended.
+func learning(f *fact.Facts, atWork bool) (*fact.Machine, *fact.Member) {
+	m, e := f.Machine("cp3"), &f.Etcd.Members[2]
+	e.Learner, e.RaftIndex, e.Rate = true, 900, 120
+	m.Inside.Member = nil
+	m.Inside.Facts.Joined, m.Inside.Facts.Role = false, ""
+	m.Inside.Facts.Outcome = &joining.Outcome{Symptom: symptom.EtcdLearnerNotInSync, Phase: "etcd-join", Evidence: "not in sync"}
+	if atWork {
+		m.Inside.Facts.JoinUnit = "active"
+	}
+	return m, e
+}
+
+func TestLearnerDetails(t *testing.T) {
+	tests := []struct {
+		name   string
+		atWork bool
+		change func(*fact.Facts, *fact.Machine, *fact.Member)
+		detail string
+		level  symptom.Level
+	}{
+		{"never started", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.Started, e.Name, e.Error = false, "", "has not started"
+		}, neverStarted, symptom.Fail},
+		{"has not started yet", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.Started, e.Name, e.Error = false, "", "has not started"
+		}, neverStarted, symptom.Warn},
+		{"peer port", true, func(f *fact.Facts, _ *fact.Machine, _ *fact.Member) { blockPort(f, "cp1", "cp3", 2380) }, peerPortBlocked, symptom.Fail},
+		{"wrong address, by its name", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
+			e.PeerURLs = []string{"https://198.51.100.7:2380"}
+		}, wrongAddress, symptom.Fail},
+		{"wrong address, by the manifest", true, func(_ *fact.Facts, m *fact.Machine, e *fact.Member) {
+			e.PeerURLs, e.Name, e.Started = []string{"https://198.51.100.7:2380"}, "", false
+			m.Inside.PeerURL = "https://198.51.100.7:2380"
+		}, wrongAddress, symptom.Fail},
+		{"slow disk", true, func(_ *fact.Facts, m *fact.Machine, _ *fact.Member) { m.Inside.Etcd.RecentMedian = 0.25 }, slowDisk, symptom.Fail},
+		{"catching up", true, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Warn},
+		{"left while catching up", false, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Fail},
+		{"promoted after all", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Learner = false }, "already-promoted", symptom.Fail},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			f := healthyFacts(1)
+			m, e := learning(&f, tt.atWork)
+			tt.change(&f, m, e)
+			found := Judge(f)
+			i := slices.IndexFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Detail != "" })
+			if i < 0 || found[i].Detail != tt.detail || found[i].Level != tt.level || found[i].Node != "cp3" {
+				t.Errorf("%+v", found)
+			}
+		})
+	}
+}
+
+func TestPhantomLearner(t *testing.T) {
+	f := healthyFacts(1)
+	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "has not started"})
+	found := Judge(f)
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdTooManyLearners || !found[0].Repairable {
+		t.Errorf("%+v", found)
+	}
+}
+
+func TestStaleVoter(t *testing.T) {
+	f := healthyFacts(1)
+	f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "connection refused"
+	f.Machine("cp3").Inside = &fact.Node{Time: midday}
+	found := Judge(f)
+	if len(found) == 0 || found[0].Symptom != symptom.EtcdStaleMember || found[0].Node != "cp3" {
+		t.Errorf("%+v", found)
+	}
+}
