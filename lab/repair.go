@@ -11,6 +11,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/etcd"
 	"k8slab/lab/join"
+	"k8slab/lab/symptom"
 )
 
 // Repaired is one thing that Repair found and what became of it.
@@ -104,7 +105,7 @@ func (r *repairing) members(ctx context.Context) error {
 }
 
 func (r *repairing) addMember(v etcd.Verdict) {
-	r.add(Repaired{Node: v.Machine, Symptom: string(memberSymptom(v)), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason), Did: "remove it from etcd"})
+	r.add(Repaired{Node: v.Machine, Symptom: string(symptom.EtcdStaleMember), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason), Did: "remove it from etcd"})
 }
 
 // outside registers again the nodes whose Node was deleted, and joins those that are in no cluster.

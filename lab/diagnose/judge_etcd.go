@@ -113,7 +113,11 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	detail, why := j.learnerDetail(m, &owner)
 	text := "learner " + memberText(m) + ": " + why
 	if owner == nil {
-		f := j.find(symptom.EtcdTooManyLearners, "", "etcd", "learner "+memberText(m)+": "+v.Reason)
+		id := symptom.EtcdStaleMember
+		if slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return metLearner(&m) }) {
+			id = symptom.EtcdTooManyLearners
+		}
+		f := j.find(id, "", "etcd", "learner "+memberText(m)+": "+v.Reason)
 		f.Repairable = v.Action == etcd.Remove
 		return
 	}
@@ -125,6 +129,15 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	if v.Action == etcd.Wait && (detail == catchingUp || detail == neverStarted) {
 		f.Level = symptom.Warn
 	}
+}
+
+// metLearner reports whether a join on the machine is kept out by a learner, or was: at rest a learner of nobody's keeps nobody out.
+func metLearner(m *fact.Machine) bool {
+	if m.Inside == nil {
+		return false
+	}
+	o := m.Inside.Facts.Outcome
+	return m.Inside.Facts.Running() || o != nil && !o.Joined && o.Symptom == symptom.EtcdTooManyLearners
 }
 
 // learnerDetail says which kind of trouble a learner has. One that belongs to no machine by its address may belong to one by its name, or

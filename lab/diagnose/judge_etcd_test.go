@@ -67,8 +67,13 @@ func TestPhantomLearner(t *testing.T) {
 	f := healthyFacts(1)
 	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "has not started"})
 	found := Judge(f)
-	if len(found) != 1 || found[0].Symptom != symptom.EtcdTooManyLearners || !found[0].Repairable {
-		t.Errorf("%+v", found)
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdStaleMember || !found[0].Repairable {
+		t.Errorf("at rest: %+v", found)
+	}
+	f.Machine("w1").Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.EtcdTooManyLearners, Phase: "etcd-join", Evidence: "too many learners"}}
+	found = Judge(f)
+	if len(found) == 0 || found[0].Symptom != symptom.EtcdTooManyLearners {
+		t.Errorf("met by a join: %+v", found)
 	}
 }
 
