@@ -106,6 +106,14 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 			`rm /etc/cni/net.d/*; echo '{"cniVersion": "1.0.0", "name": "lo", "type": "loopback"}' > /etc/cni/net.d/99-loopback.conf`),
 	)
 
+	It("gets its Node back when somebody deleted it, and its pods the addresses of the new one's subnet", func(ctx SpecContext) {
+		pod := l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[?(@.spec.nodeName=='w1')].metadata.uid}")
+		l.kubectl(ctx, "delete", "node", "w1")
+		l.must(ctx, "repair")
+		l.becomesHealthy(ctx)
+		AddReportEntry("pods before and after", pod+"\n"+l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[?(@.spec.nodeName=='w1')].metadata.uid}"))
+	}, SpecTimeout(3*time.Minute))
+
 	It("has its etcd's snapshot saved and its members shown", func(ctx SpecContext) {
 		Expect(l.must(ctx, "etcd", "members")).To(And(ContainSubstring("leader"), ContainSubstring("healthy")))
 		file := l.dir("saved.db")

@@ -5,13 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
 	"k8slab/lab/kube"
-	"k8slab/lab/node"
-	"k8slab/lab/wait"
 )
 
 // join gets every node into the cluster: control planes one after another, and the workers together beside them.
@@ -76,33 +73,6 @@ func (c *forming) make(ctx context.Context, n config.Node) error {
 		return err
 	}
 	return c.look(ctx, n)
-}
-
-// reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes
-// it again.
-func (c *forming) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, error) {
-	lost := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return !c.hasJoined(n) || findNode(nodes, n.Name) != nil })
-	if len(lost) == 0 {
-		return nodes, nil
-	}
-	err := together(lost, func(n config.Node) error {
-		step := c.lab.events.Start(n.Name, "register again", time.Minute)
-		err := c.lab.nodes[n.Name].Run(ctx, node.Command{Argv: []string{"systemctl", "restart", "kubelet"}})
-		if err != nil {
-			return step.End(err)
-		}
-		return step.End(wait.For(ctx, n.Name+" to register", time.Minute, c.lab.pace(), func(ctx context.Context) error {
-			nodes, err := c.view.kube.Nodes(ctx)
-			if err == nil && findNode(nodes, n.Name) == nil {
-				err = errors.New("no such Node yet")
-			}
-			return err
-		}))
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c.view.kube.Nodes(ctx)
 }
 
 func findNode(nodes []kube.Node, name string) *kube.Node {

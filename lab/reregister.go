@@ -1,0 +1,134 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes
+// it again.
+func (c *forming) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, error) {
+	lost := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return !c.hasJoined(n) || findNode(nodes, n.Name) != nil })
+	if len(lost) == 0 {
+		return nodes, nil
+	}
+	err := together(lost, func(n config.Node) error {
+		step := c.lab.events.Start(n.Name, "register again", time.Minute)
+		err := c.lab.nodes[n.Name].Run(ctx, node.Command{Argv: []string{"systemctl", "restart", "kubelet"}})
+		if err != nil {
+			return step.End(err)
+		}
+		subnet := ""
+		err = wait.For(ctx, n.Name+" to register", time.Minute, c.lab.pace(), func(ctx context.Context) error {
+			registered, err := c.view.kube.Node(ctx, n.Name)
+			switch {
+			case err != nil:
+				return err
+			case registered == nil:
+				return errors.New("no such Node yet")
+			case registered.PodCIDR == "":
+				return errors.New("the Node has no podCIDR yet")
+			}
+			subnet = registered.PodCIDR
+			return nil
+		})
+		if err == nil {
+			err = c.renewNetwork(ctx, n, subnet, step)
+		}
+		return step.End(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.view.kube.Nodes(ctx)
+}
+
+// renewNetwork gives the node's pods addresses of the subnet that its new Node got: flannel, the bridge and the pods that run still have those
+// of the deleted one, and answer nobody. The pods themselves stay; only their sandboxes are made anew.
+func (c *forming) renewNetwork(ctx context.Context, n config.Node, subnet string, step *event.Step) error {
+	on := c.lab.nodes[n.Name]
+	told := func(ctx context.Context) bool {
+		text, err := on.Read(ctx, "cat", subnetFile)
+		return err == nil && flannelSubnet(text) == subnet
+	}
+	if told(ctx) {
+		return nil
+	}
+	step.Progress("its pods move to the new Node's subnet %s", subnet)
+	if err := on.Run(ctx, node.Command{Argv: []string{"rm", "--force", subnetFile}}); err != nil {
+		return err
+	}
+	pods, err := c.view.kube.Pods(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		if p.Node == n.Name && p.Namespace == flannelNamespace && !p.Deleting {
+			if err := c.view.kube.DeletePod(ctx, p.Namespace, p.Name); err != nil {
+				return err
+			}
+		}
+	}
+	err = wait.For(ctx, "flannel on "+n.Name+" to take its subnet", time.Minute, c.lab.pace(), func(ctx context.Context) error {
+		if !told(ctx) {
+			return fmt.Errorf("%s does not have %s", subnetFile, subnet)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Its address is the old subnet's; the plugin makes it again. It may be missing already.
+	if err := on.Run(ctx, node.Command{Argv: []string{"sh", "-c", "! test -e /sys/class/net/cni0 || ip link delete cni0"}}); err != nil {
+		return err
+	}
+	return c.restartSandboxes(ctx, n, subnet, pods)
+}
+
+// restartSandboxes ends the sandboxes of the node's pods whose addresses are of another subnet of the pod network; kubelet makes them anew.
+func (c *forming) restartSandboxes(ctx context.Context, n config.Node, subnet string, pods []kube.Pod) error {
+	own, err := netip.ParsePrefix(subnet)
+	if err != nil {
+		return fmt.Errorf("%s: podCIDR of its Node: %w", n.Name, err)
+	}
+	on := c.lab.nodes[n.Name]
+	for _, p := range pods {
+		address, err := netip.ParseAddr(p.IP)
+		if err != nil || p.Node != n.Name || !c.lab.cluster.Network.PodSubnet.Contains(address) || own.Contains(address) {
+			continue
+		}
+		ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
+		if err != nil {
+			return err
+		}
+		if sandboxes := strings.Fields(ids); len(sandboxes) > 0 {
+			if err := on.Run(ctx, node.Command{Argv: append([]string{"crictl", "stopp"}, sandboxes...)}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.
+func flannelSubnet(text string) string {
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(strings.TrimSpace(line), "FLANNEL_SUBNET="); found {
+			if p, err := netip.ParsePrefix(value); err == nil {
+				return p.Masked().String()
+			}
+		}
+	}
+	return ""
+}
