@@ -25,6 +25,7 @@ type joining struct {
 	step *event.Step
 	// number is the attempt's, from 1; 0 when nothing is to join.
 	number int
+	heard  int // events of the series of attempts that the node has told
 }
 
 // joinNode gets the node into the cluster: attempts in the node, and between them what needs the cluster's administrator. The cause that is
@@ -78,7 +79,7 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 	}
 	text, err := marshalDocuments(l.joinDocuments(j.node, token, j.pin, key))
 	if err == nil {
-		o, err = l.runJoin(ctx, j.node, text, number, j.joinBudget(), j.step)
+		o, err = l.runJoin(ctx, j.node, text, number, &j.heard, j.joinBudget(), j.step)
 	}
 	// Deleted also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
 	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)

@@ -17,8 +17,9 @@ import (
 )
 
 // runJoin has the node make one attempt to join with the kubeadm configuration and hands on what it says. The attempt runs in a unit of its
-// own: a connection that is lost is made again and nothing is missed, and a labctl that is killed leaves the attempt to its end.
-func (l *Lab) runJoin(ctx context.Context, n config.Node, configuration string, number int, budget time.Duration, step *event.Step) (join.Outcome, error) {
+// own: a connection that is lost is made again and nothing is missed, and a labctl that is killed leaves the attempt to its end. The node
+// tells of all attempts of the series; heard is how many of its events were heard before, and then how many after.
+func (l *Lab) runJoin(ctx context.Context, n config.Node, configuration string, number int, heard *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
 	argv := []string{labnode, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(number), "--attempts", "1"}
 	for _, other := range l.cluster.Members() {
 		if other.Name == n.Name {
@@ -26,21 +27,22 @@ func (l *Lab) runJoin(ctx context.Context, n config.Node, configuration string, 
 		}
 		argv = append(argv, "--known", other.Name+"="+machineID(l.id, other.Name))
 	}
-	return l.hearJoin(ctx, n.Name, budget, step, func() node.Command {
+	h := &hearing{step: step, before: *heard}
+	defer func() { *heard = h.lines }()
+	return l.hearJoin(ctx, n.Name, budget, h, func() node.Command {
 		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
 	})
 }
 
 // followJoin follows the join that runs on the node.
 func (l *Lab) followJoin(ctx context.Context, name string, budget time.Duration, step *event.Step) (join.Outcome, error) {
-	return l.hearJoin(ctx, name, budget, step, func() node.Command {
+	return l.hearJoin(ctx, name, budget, &hearing{step: step}, func() node.Command {
 		return node.Command{Argv: []string{labnode, "follow", "-o", "json"}, ReadOnly: true}
 	})
 }
 
 // hearJoin runs the command that shows a join, and after a lost connection one that shows the rest.
-func (l *Lab) hearJoin(ctx context.Context, name string, budget time.Duration, step *event.Step, begin func() node.Command) (join.Outcome, error) {
-	h := &hearing{step: step}
+func (l *Lab) hearJoin(ctx context.Context, name string, budget time.Duration, h *hearing, begin func() node.Command) (join.Outcome, error) {
 	err := wait.For(ctx, "the join on "+name, budget, 200*time.Millisecond, func(ctx context.Context) error {
 		cmd := begin()
 		if h.lines > 0 {
@@ -68,6 +70,7 @@ func (l *Lab) hearJoin(ctx context.Context, name string, budget time.Duration, s
 // hearing shows the events of a join, which come as JSON lines, and keeps its outcome.
 type hearing struct {
 	step    *event.Step
+	before  int // lines of earlier attempts, which were shown
 	lines   int // whole ones
 	rest    []byte
 	outcome *join.Outcome
@@ -89,8 +92,9 @@ func (h *hearing) Write(b []byte) (int, error) {
 			h.outcome = outcome
 			continue
 		}
-		h.lines++
-		h.show(e)
+		if h.lines++; h.lines > h.before {
+			h.show(e)
+		}
 	}
 }
 

@@ -156,13 +156,15 @@ var kubeletCauses = []Symptom{
 			"kubelet.conf`, put it in " +
 			"/etc/kubernetes/kubelet.conf of the node and `systemctl restart kubelet`; or `kubeadm reset -f` and join again.",
 		Sources: []string{"kubernetes/kubernetes#98150"},
-		patterns: endsTheWait(
+		patterns: together(endsTheWait(
 			"unable to load bootstrap kubeconfig", "bootstrap-kubelet.conf: no such file or directory",
 			"bootstrap-kubelet.conf*does not exist", "stat /etc/kubernetes/bootstrap-kubelet.conf: no such file",
 			"bootstrap.kubeconfig: no such file or directory", "/etc/kubernetes/kubelet.conf: no such file or directory",
+		), proves(
+			// A kubelet that is restarted in the middle of its bootstrap says these too, and goes on.
 			"unable to read existing bootstrap client config", "unable to read client-cert*kubelet-client*no such file",
 			"unable to load kubeconfig*kubelet.conf*no such file",
-		),
+		)),
 	},
 	{
 		ID:      ControllerManagerFailing,

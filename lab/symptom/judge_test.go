@@ -167,6 +167,8 @@ func TestCertain(t *testing.T) {
 		{"[WARNING Hostname]: hostname \"w1\": lookup w1 on 192.0.2.1:53: no such host", ""},
 		{"etcdserver: can only promote a learner member which is in sync with leader", ""},
 		{"dial tcp 10.30.0.10:6443: connect: connection refused", ""},
+		{`"Unhandled Error" err="unable to read existing bootstrap client config from /etc/kubernetes/kubelet.conf: invalid configuration: [unable to read client-cert ` +
+			`/var/lib/kubelet/pki/kubelet-client-current.pem for default-auth due to open /var/lib/kubelet/pki/kubelet-client-current.pem: no such file or directory"`, ""},
 		{"", ""},
 	} {
 		if got, ok := Certain(tt.line); got != tt.want || ok != (tt.want != "") {
