@@ -42,18 +42,7 @@ func TestFixLeftoversRefuses(t *testing.T) {
 	}
 }
 
-func TestFixCNIPlugins(t *testing.T) {
-	s := newScene(t, false)
-	for _, name := range podPlugins {
-		s.write(pristinePlugins+"/"+name, "program")
-	}
-	s.remove(cniPlugins + "/bridge")
-	s.does("cp --archive --target-directory /opt/cni/bin /usr/share/k8slab/cni-plugins/bridge", func() (string, error) {
-		s.write(cniPlugins+"/bridge", "program")
-		return "", nil
-	})
-	s.fixes("cni-plugins", "restored bridge in /opt/cni/bin")
-}
+func TestFixCNIPlugins(t *testing.T) { mending(t).fixes("cni-plugins", "restored bridge in /opt/cni/bin") }
 
 // What a machine that the lab did not build lacks is its package manager's to bring.
 func TestFixCNIPluginsRefuses(t *testing.T) {

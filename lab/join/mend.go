@@ -18,7 +18,7 @@ func memberProbes() []probe {
 }
 
 // Mend looks for what goes wrong on a node that has joined, and repairs what is safe to repair, unless dryRun: containerd, kubelet, the pod
-// network's configuration, swap, modules, sysctls. Like Fix it says in Fixed what it did, and a repair that was refused or did not help is
+// network's configuration, swap, modules, sysctls. Like Fix it says in Fixed what it did, beside the cause that it found, and a repair that was refused or did not help is
 // Blocked. What is a member's own it never touches.
 func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 	list := memberProbes()
@@ -35,7 +35,11 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 	}
 	for i, pr := range list { // one after another: a cause's repair may heal its effects
 		if checks[i].Result == Fixable && pr.fix != nil && ctx.Err() == nil {
-			checks[i] = repair(ctx, m, Target{}, pr, checks[i])
+			found := checks[i]
+			checks[i] = repair(ctx, m, Target{}, pr, found)
+			if checks[i].Fixed != "" { // what was repaired is of interest, not that it is well now
+				checks[i].Symptom, checks[i].Evidence = found.Symptom, found.Evidence
+			}
 		}
 	}
 	return checks

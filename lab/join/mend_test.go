@@ -1,0 +1,38 @@
+package join
+
+import (
+	"testing"
+
+	"k8slab/lab/symptom"
+)
+
+// mending is a machine whose CNI plugin bridge is gone, and which keeps another.
+func mending(t *testing.T) *scene {
+	s := newScene(t, false)
+	for _, name := range podPlugins {
+		s.write(pristinePlugins+"/"+name, "program")
+	}
+	s.remove(cniPlugins + "/bridge")
+	s.does("cp --archive --target-directory /opt/cni/bin /usr/share/k8slab/cni-plugins/bridge", func() (string, error) {
+		s.write(cniPlugins+"/bridge", "program")
+		return "", nil
+	})
+	return s
+}
+
+func TestMendSaysWhatItRepairedAndWhy(t *testing.T) {
+	s := mending(t)
+	c := find(Mend(t.Context(), s.Machine, false), "cni-plugins")
+	if c.Result != OK || c.Fixed == "" || c.Symptom != symptom.CNIPluginBinaryMissing || c.Evidence != "/opt/cni/bin has no bridge" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestMendDryRunChangesNothing(t *testing.T) {
+	s := mending(t)
+	before := s.digest()
+	c := find(Mend(t.Context(), s.Machine, true), "cni-plugins")
+	if c.Result != Fixable || c.Fixed != "" || s.digest() != before || len(s.changed()) > 0 {
+		t.Errorf("%+v; ran %q", c, s.changed())
+	}
+}
