@@ -61,6 +61,10 @@ var etcdCauses = []Symptom{
 				"| unstarted |*| false |\n",
 			),
 			seldomRight("error execution phase check-etcd"),
+			proves(
+				"failed to remove etcd member", "member*not started*etcd", "etcd member*is not healthy",
+				"the member*has been removed from the cluster",
+			),
 		),
 	},
 	{
@@ -102,6 +106,9 @@ var etcdCauses = []Symptom{
 				"timed out waiting for read index response (local node might have slow network)", "FAIL: Throughput too low",
 				"FAIL: 99% latency too high", "purging*took too long",
 			),
+			proves(
+				"etcd*disk latency", "apply entries took too long*s]", "slow disk", "wal_fsync*slow", "fsync*took too long",
+			),
 		),
 	},
 	{
@@ -120,6 +127,10 @@ var etcdCauses = []Symptom{
 				"cluster*lost its leader", "failed to reach the peer*no leader", "health check*no leader",
 			), "elected leader", "became leader"),
 			repeated(6, "is starting a new election at term", "became pre-candidate at term", "became candidate at term"),
+			proves(
+				"failed to publish local member to cluster through raft", "publish error: etcdserver: request timed out",
+				"cluster has lost quorum", "not enough healthy members", "losing quorum", "no leader elected",
+			),
 		),
 	},
 	{
@@ -148,6 +159,15 @@ var etcdCauses = []Symptom{
 			),
 			repeated(4, "prober detected unhealthy status", "health check for peer",
 				"dropped internal Raft message since sending buffer is full"),
+			proves(
+				"error creating storage factory: context deadline exceeded",
+				"Error creating leases: error creating storage", "endpoint*:2379*DeadlineExceeded",
+				"etcd*Unhealthy*connection refused", "failed to list etcd members", "etcd cluster*unavailable",
+				"could not connect to etcd", "unable to connect to etcd", "etcd endpoints*unreachable",
+				"error syncing endpoints with etcd", "failed to dial*:2379", ":2379: getsockopt: connection refused",
+				":2379: i/o timeout", "Error while dialing dial tcp *:2379", "etcd check failed",
+				"timed out waiting for etcd", "etcdctl*Error: context deadline exceeded", "error connecting to etcd",
+			),
 		),
 	},
 }

@@ -45,6 +45,15 @@ var hostCauses = []Symptom{
 				"the running kernel*does not support", "invalid kernel flag", "kernel does not support overlay",
 				"failed to parse kernel config",
 			),
+			proves(
+				"can't initialize iptables table", "do you need to insmod", "Could not fetch rule set generation id",
+				"Failed to initialize nft: Protocol not supported", "Couldn't load match `", "Couldn't load target `",
+				"No chain/target/match by that name", "RTNETLINK answers: Operation not supported",
+				"unknown device type*vxlan",
+				"net.bridge.bridge-nf-call-iptables: No such file", "bridge-nf-call-iptables = 0", "net.ipv4.ip_forward=0",
+				"kernel*too old", "modprobe: ERROR: could not insert", "br_netfilter*not loaded",
+				"failed to load kernel module", "ip6_tables*not found",
+			),
 		),
 	},
 	{
@@ -71,6 +80,17 @@ var hostCauses = []Symptom{
 				"failed to set supported cgroup subsystems", "memory cgroup*disabled", "invalid kernel cgroup",
 				"cgroups: cgroup mountpoint does not exist", "cgroup mountpoint does not exist",
 				"[kubelet] cgroup*has some missing paths", "cgroup*missing paths", "has some missing paths",
+			),
+			proves(
+				"cgroups: cannot find cgroup mount destination", "cgroups: cannot found cgroup mount destination",
+				"no cgroup mount found in mountinfo", "cgroup.controllers: no such file",
+				"Your kernel does not support memory limit", "does not support cgroup memory", "No memory limit support",
+				"pids.max: no such file", "memory.limit_in_bytes: no such file", "cpu.cfs_quota_us: no such file",
+				"cpuset.cpus: no such file", "memory.max: no such file", "cgroup_enable=memory", "CONFIG_MEMCG: not set",
+				"CONFIG_CPUSETS: not set", "CONFIG_CGROUP_PIDS: not set", "CONFIG_CFS_BANDWIDTH: not set*error",
+				"error mounting \"cgroup\"", "cgroup*memory*missing", "memory cgroup is not",
+				"Failed to get the kubelet's cgroup*: mountpoint", "cgroup*not mounted",
+				"failed to get cgroup stats for \"/\"*no such", "cgroup.subtree_control",
 			),
 		),
 	},
@@ -162,6 +182,10 @@ var hostCauses = []Symptom{
 				"runtime: out of memory", "fork/exec*cannot allocate memory", "TaskOOM event", "OOM victim",
 			),
 			seldomRight("exit code 137", "exiting with code 137", "exited with code 137", "with code 137", "exitCode: 137", "status=137"),
+			proves(
+				"Insufficient memory to", "oom_score_adj*killed", "oom-kill", "OOM-killed", "killed due to OOM",
+				"Memory pressure*evict",
+			),
 		),
 	},
 	{
@@ -183,6 +207,11 @@ var hostCauses = []Symptom{
 				"database space exceeded", "alarm:NOSPACE", "DiskPressure*KubeletHasDiskPressure", "KubeletHasDiskPressure",
 				"Disk quota exceeded", "100% /\n", "100% /var", "inode*exhausted", "wrote 0 bytes freed", "ImageGCFailed*freed",
 				"Image garbage collection failed*required amount", "out of disk", "KubeletOutOfDisk",
+			),
+			proves(
+				"DiskPressure*True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",
+				"disk is full", "Disk full", "out of space", "not enough space", "no free space", "quota-backend-bytes",
+				"Filesystem*100%",
 			),
 		),
 	},
@@ -215,6 +244,9 @@ var hostCauses = []Symptom{
 				"apparmor=DENIED", "write /proc/thread-self/attr/keycreate",
 			),
 			except(proves("open /etc/kubernetes/*: permission denied", "/var/lib/etcd*permission denied"), "admin.conf"),
+			proves(
+				"SELinux: *denied", "setenforce 0*fix", "denied*tcontext", "container-selinux*requires", "selinux policy",
+			),
 		),
 	},
 }

@@ -21,6 +21,10 @@ var identityCauses = []Symptom{
 				"The container name*is already in use by container", "certificate apiserver not signed by CA certificate",
 				"isn't signed by the corresponding CA",
 				"kubeconfig file \"/etc/kubernetes/*already exists"),
+			proves(
+				"etcd*data-dir*not empty", "directory*is not empty*kubeadm", "previous installation*found",
+				"existing cluster*detected", "leftover*kubeadm",
+			),
 		),
 	},
 	{
@@ -34,6 +38,9 @@ var identityCauses = []Symptom{
 				"Port 2379 is in use", "Port 2380 is in use", "Port 10251 is in use", "Port 10252 is in use",
 				"Port 10257 is in use", "Port 10259 is in use", "Port 10248 is in use", "port is already allocated", "is in use\n",
 				"Failed to listen on*10250", "listener*already in use"),
+			proves(
+				"ports are not available", "in use by another process", "ERROR: port*in use", "listen tcp*address in use",
+			),
 		),
 	},
 	{
@@ -61,6 +68,10 @@ var identityCauses = []Symptom{
 				"nodeName: Invalid value", "hostname*is not a valid", "invalid hostname", "empty hostname is invalid",
 				"Invalid value*hostname", "name: Invalid value*subdomain", "hostname cannot be empty", "must be a valid DNS"),
 			proves("[ERROR Hostname]"),
+			endsTheWait(
+				"must be no more than 63 characters", "contains invalid character*hostname", "uppercase*hostname",
+				"underscore*hostname",
+			),
 		),
 	},
 	{

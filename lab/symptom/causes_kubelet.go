@@ -27,6 +27,15 @@ var kubeletCauses = []Symptom{
 			repeated(3, "kubelet.service: Scheduled restart job", "kubelet.service: Service hold-off time over, scheduling restart",
 				"kubelet.service holdoff time over, scheduling restart"),
 			seldomRight("failed to run Kubelet", "The kubelet is unhealthy due to a misconfiguration of the node in some way"),
+			proves(
+				"Failed to connect to localhost port 10248", "Failed to connect to 127.0.0.1 port 10248",
+				"Job for kubelet.service failed", "kubelet.service start request repeated too quickly",
+				"kubelet service is not active", "kubelet.service Active: deactivating",
+				"Unit kubelet.service is masked", "Failed to start ContainerManager", "kubelet*panic: runtime error",
+				"kubelet.service: control process exited", "kubelet is down", "kubelet stopped working",
+				"port 10248*Connection refused", "kubelet.service: Failed to run",
+				"kubelet.service: State 'stop-sigterm' timed out",
+			),
 		),
 	},
 	{
@@ -35,13 +44,18 @@ var kubeletCauses = []Symptom{
 		Hint: "Expected before `kubeadm init` or `kubeadm join` (as root); after it, look for that command's own error, then " +
 			"`kubeadm reset -f` and join again. " +
 			"On a member that lost the file: `kubeadm upgrade node phase kubelet-config`, `systemctl restart kubelet`.",
-		patterns: proves(
+		patterns: together(proves(
 			"failed to load Kubelet config file*/var/lib/kubelet/config.yaml",
 			"/var/lib/kubelet/config.yaml: no such file or directory",
 			"failed to read kubelet config file \"/var/lib/kubelet/config.yaml\"",
 			"failed to load kubelet config file, path: /var/lib/kubelet/config.yaml", "failed to load kubelet config file",
 			"/var/lib/kubelet/config.yaml*no such file",
 			"unable to load client CA file /etc/kubernetes/pki/ca.crt",
+		),
+			proves(
+				"kubeadm-flags.env: no such file", "kubelet.service: Failed to load environment files",
+				"/var/lib/kubelet/config.yaml does not exist", "stat /var/lib/kubelet/config.yaml",
+			),
 		),
 	},
 	{
@@ -78,7 +92,13 @@ var kubeletCauses = []Symptom{
 			"unknown 'kubernetes.io' or 'k8s.io' labels specified with --node-labels", "unknown node-labels",
 			"flag provided but not defined", "invalid kubelet configuration",
 			"failed to validate kubelet configuration", "failed to decode*KubeletConfiguration",
-		)),
+		),
+			proves(
+				"for --feature-gates flag", "failed to parse kubelet flags", "invalid argument*for*--feature-gates",
+				"kubelet: error: unknown", "unknown command line flag", "strict decoder error for",
+				"kubelet*flag*has been removed", "error unmarshaling JSON*kubelet", "unknown feature gate",
+			),
+		),
 	},
 	{
 		ID: TLSBootstrapTimeout,
@@ -101,6 +121,10 @@ var kubeletCauses = []Symptom{
 			),
 			seldomRight("[kubelet-check] Initial timeout of 40s passed", "timed out waiting for the condition", "nodes * not found",
 				"error getting node*not found", "Initial timeout of 40s passed", "Waiting for the kubelet to perform the TLS Bootstrap"),
+			proves(
+				"error execution phase mark-control-plane", "Error writing CRISocket", "couldn't complete TLS bootstrap",
+				"error patching node", "error execution phase kubelet-finalize", "Timed out waiting for the kubelet",
+			),
 		),
 	},
 	{
@@ -126,6 +150,10 @@ var kubeletCauses = []Symptom{
 				"recognized as valid*SignerValidationFailure",
 			),
 			seldomRight("error: Get *10250/containerLogs*tls"),
+			proves(
+				"kubelet-bootstrap*Pending", "certificate signing request*is pending", "waiting for client certificate",
+				"Waiting for serving certificate", "no server certificate available",
+			),
 		),
 	},
 	{
@@ -146,7 +174,13 @@ var kubeletCauses = []Symptom{
 			"unknown node for user", "spec.csr*does not match node", "can only update node status with the same name",
 			"can not modify node*is not allowed", "system:node:* cannot get resource \"nodes\"*", "provided node name*different from",
 			"node name mismatch", "Unable to update node status*is not allowed to modify node",
-		)),
+		),
+			proves(
+				"failed to retrieve node info: nodes", "failed to get instance ID from cloud provider: instance not found",
+				"error fetching current node instance", "cloud provider*node name*", "does not match the node name",
+				"hostname*does not match*node",
+			),
+		),
 	},
 	{
 		ID: BootstrapKubeconfigMissing,
@@ -185,6 +219,13 @@ var kubeletCauses = []Symptom{
 				"controller-manager*open /etc/kubernetes/controller-manager.conf: no such file", "Failed to create provider*controller",
 				"kube-controller-manager*failed to", "failed to start*kube-controller-manager",
 			),
+			proves(
+				"unable to load configmap based request-header-client-ca-file", "controllermanager.go*failed to",
+				"Error starting*controllermanager.go", "kube-controller-manager*Error 1",
+				"controllermanager.go*error starting controllers", "controllermanager.go*unable to",
+				"kube-controller-manager*ContainerCannotRun", "invalid configuration*controller-manager.conf",
+				"kube-controller-manager*RunContainerError", "unable to sync caches*controller-manager",
+			),
 		),
 	},
 	{
@@ -207,6 +248,13 @@ var kubeletCauses = []Symptom{
 				"static Pod hash for component*did not change", "could not initialize a Kubernetes cluster",
 			),
 			seldomRight("kube-apiserver*Exited", "etcd*Exited", "Pod sandbox changed, it will be killed and re-created"),
+			proves(
+				"kube-apiserver*RunContainerError", "kube-apiserver*0/1 Error", "kube-scheduler*0/1 Error",
+				"etcd-*0/1 Error", "static pod*did not start", "kube-apiserver*CreateContainerError",
+				"etcd*CreateContainerError", "timed out waiting for the*control plane", "controlplane did not come up",
+				"waiting for the control plane*timed out", "control plane was not ready",
+				"couldn't initialize the control plane",
+			),
 		),
 	},
 }

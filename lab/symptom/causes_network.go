@@ -35,6 +35,26 @@ var networkCauses = []Symptom{
 				"Unable to connect to the server",
 			), "localhost:8080", "did not match*apiserver", "GET https://localhost:6443/livez 200"),
 			seldomRight("failed to get initial cluster info", "context deadline exceeded", "localhost:8080 was refused"),
+			// The API server as pods see it; what a network add-on says of it tells of the add-on.
+			except(proves(
+				"https://10.*.0.1:443/*i/o timeout", "https://10.*.0.1:443/*: connect: ", "https://10.*.0.1:443/*getsockopt",
+				"https://172.20.0.1:443/*i/o timeout", "https://10.152.183.1:443/*i/o timeout", "dial tcp 10.96.0.1:443: i/o timeout",
+			), "SubnetManager", "flannel", "calico", "cilium"),
+			proves(
+				"has no server available!",
+				"Entering FAULT STATE", "Failed to connect to * port 6443", "port 6443: Connection refused",
+				"port 6443: No route to host", "port 6443 failed: Connection refused", "port 6443: Connection timed out",
+				"apiserver*is DOWN", "Failed to connect to * port 8443", "could not bootstrap the admin user*timed out",
+				"could not bootstrap the admin user*deadline", "timed out waiting for the apiserver",
+				"Error creating leases*connection refused",
+				"error execution phase addon", "error execution phase bootstrap-token",
+				"error execution phase control-plane-join/update-status", "Waiting for API server timed out",
+				"k8s-api*is unreachable", ":6443: connect: host is down", ":6443*read: operation timed out",
+				":6443*http: server closed",
+			),
+			proves(
+				"error execution phase upload-config/kubeadm",
+			),
 		),
 	},
 	{
@@ -60,6 +80,10 @@ var networkCauses = []Symptom{
 			),
 			seldomRight("[WARNING Firewalld]", "firewalld is active, please ensure ports",
 				"firewalld.service Active: active"),
+			proves(
+				"Destination Host Prohibited", "Communication prohibited by filter", "blocked by iptables",
+				"firewall*blocking", "port*closed*firewall", "10250: connect: connection timed out",
+			),
 		),
 	},
 	{
@@ -76,6 +100,11 @@ var networkCauses = []Symptom{
 			), "[WARNING", "registry", "gcr.io", "docker.io", "ghcr.io", "quay.io", "registry.k8s.io", "dl.k8s.io", "pkgs.k8s.io", "pull",
 				"storage.googleapis", "stable-1.txt", "ErrImage"),
 			seldomRight("nameserver limits were exceeded*none", "no such host"),
+			proves(
+				"systemd/resolve/resolv.conf: no such file", "/etc/resolv.conf: no such file", "detected for zone \".\"",
+				"getaddrinfo failed", "plugin/loop: Loop", "plugin/errors: 2*i/o timeout",
+				"Could not resolve the name", "cannot resolve host", "unknown host",
+			),
 		),
 	},
 	{
@@ -102,6 +131,10 @@ var networkCauses = []Symptom{
 			seldomRight("[WARNING HTTPProxy]", "[WARNING HTTPProxyCIDR]", "If that is not intended, adjust your proxy settings",
 				"HTTPS_PROXY=", "https_proxy=",
 				"may lead to malfunctional cluster setup"),
+			proves(
+				"Proxy CONNECT aborted", "Unable to establish SSL connection*proxy", "Connection to the proxy*failed",
+				"zscaler", "Blue Coat", "407 authenticationrequired", "proxy: 40", "proxy: 50", "through the proxy*failed",
+			),
 		),
 	},
 	{
@@ -131,6 +164,16 @@ var networkCauses = []Symptom{
 				"tls: first record does not look like a TLS handshake*advertise", "failed to validate nodeIP",
 			),
 			seldomRight("10.0.2.15"),
+			proves(
+				"autodetected IPv4 address*10.0.2.15",
+			),
+			proves(
+				"Using interface with name * and address 10.0.2.15", "Using * as external address 10.0.2.15",
+				"Using 10.0.2.15 as external",
+			),
+			seldomRight(
+				"node-ip=10.0.2.15", "--advertise-address=10.0.2.15",
+			),
 		),
 	},
 }

@@ -30,10 +30,16 @@ var podNetworkCauses = []Symptom{
 		Hint: "`ls /opt/cni/bin`; install it: package kubernetes-cni, or unpack containernetworking/plugins' release there " +
 			"(flannel: the add-on's own installer).",
 		Sources: []string{"coredns/deployment#87"},
-		patterns: proves(
+		patterns: together(proves(
 			"failed to find plugin*in path", "in path [/opt/cni/bin", "failed to find plugin", "plugin*not found in /opt/cni/bin",
 			"/opt/cni/bin/*: no such file or directory", "stat /opt/cni/bin/*no such file", "exec: *flannel*executable file not found",
 			"could not find plugin", "in path [/usr/lib/cni", "/opt/cni/bin/*: permission denied", "unable to find*CNI plugin*binary",
+		),
+			proves(
+				"fork/exec /opt/cni/bin/", "exec: \"portmap\": executable", "exec: \"loopback\": executable",
+				"exec: \"bridge\": executable", "exec: \"calico\": executable", "/usr/libexec/cni/*: no such file",
+				"plugin*not found in path", "neither /opt/cni/bin",
+			),
 		),
 	},
 	{
@@ -43,7 +49,7 @@ var podNetworkCauses = []Symptom{
 			"the present add-on did not write " +
 			"from /etc/cni/net.d, `systemctl restart containerd`, and let the add-on's pod start anew.",
 		Sources: []string{"flannel-io/flannel#1437"},
-		patterns: proves(
+		patterns: together(proves(
 			"already has an IP address different from", "has an IP address different from", "cni0\" already has",
 			"failed to set bridge addr", "failed to allocate for range*no IP addresses available in range set",
 			"no IP addresses available in range set", "no IP addresses available in network",
@@ -58,14 +64,24 @@ var podNetworkCauses = []Symptom{
 			"error parsing configuration list: unexpected end of JSON input", "Error loading CNI config list file",
 			"Error loading CNI config file", "error parsing configuration: missing 'type'", "plugin*does not support config version",
 		),
+			proves(
+				"container veth name provided (eth0) already exists", "failed to add host route",
+				"failed to add route*file exists", "could not set bridge's mac", "bridge*already exists",
+				"cni0*already exists", "stale*cni", "leftover*cni",
+			),
+		),
 	},
 	{
 		ID:      FlannelSubnetEnvMissing,
 		Meaning: "Flannel does not run on the node, so that its /run/flannel/subnet.env is missing.",
 		Hint: "`kubectl -n kube-flannel get pods -o wide` and the log of this node's kube-flannel pod; get that pod running " +
 			"(writing the file by hand only hides it).",
-		patterns: proves(
+		patterns: together(proves(
 			"/run/flannel/subnet.env: no such file or directory", "/run/flannel/subnet.env: no such file", "loadFlannelSubnetEnv failed",
+		),
+			proves(
+				"failed to load flannel 'subnet.env' file", "subnet.env: no such file",
+			),
 		),
 	},
 	{
@@ -108,6 +124,12 @@ var podNetworkCauses = []Symptom{
 				"proxier.go*Failed to execute iptables-restore", "iptables is not available*proxier",
 				"conntrack*operation not permitted*proxy", "kube-proxy*RunContainerError",
 			),
+			proves(
+				"kube-proxy*0/1*CrashLoop", "kube-proxy*0/1*Error", "kube-proxy*ImageInspectError",
+				"kube-proxy*CreateContainerError", "Failed to ensure that filter chain", "iptables-restore*failed*proxier",
+				"proxier.go*exit status", "kube-proxy*Unhealthy", "unable to initialise ipvs proxier",
+				"server.go*] unable to", "error parsing kube-proxy config", "kube-proxy*Back-off restarting",
+			),
 		),
 	},
 	{
@@ -134,6 +156,15 @@ var podNetworkCauses = []Symptom{
 			"failed to set up pod*network: context deadline exceeded", "netplugin failed with no error message",
 			"netplugin failed but error parsing its diagnostic message", "error getting ClusterInformation", "kube-flannel*Unhealthy",
 			"calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff",
-		), saysItself("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod")),
+		), saysItself("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod"),
+			proves(
+				"Calico node failed to start", "Unable to access datastore to query", "calico-typha*CrashLoopBackOff",
+				"calico-typha*0/1", "flannel*Init:CrashLoopBackOff", "cilium*0/1*Error", "weave-net*Error", "weave-net*1/2",
+				"flannel*RunContainerError", "Connection to the datastore is unauthorized",
+				"Hit error connecting to datastore", "Calico*Skipping datastore connection test*ERROR",
+				"Readiness probe failed: calico", "Liveness probe failed: calico", "Readiness probe failed: *BIRD",
+				"level=fatal*subsys=daemon", "felix*panic", "failed to create VXLAN", "coredns*0/1 CrashLoopBackOff",
+			),
+		),
 	},
 }

@@ -25,6 +25,11 @@ var trustCauses = []Symptom{
 				"the token*expired", "failed to get config map: Unauthorized",
 				"failed to run Kubelet: cannot create certificate signing request: Unauthorized",
 				"cannot create certificate signing request: Unauthorized"), "kubeadm-certs"),
+			proves(
+				"secrets \"bootstrap-token-", "bootstrap token*not found", "token*has expired or",
+				"failed to validate token", "the join token*expired", "expired token", "bootstrap token*expired",
+				"failed to verify JWS",
+			),
 		),
 	},
 	{
@@ -63,6 +68,11 @@ var trustCauses = []Symptom{
 				"the following required certificates are missing", "required certificates*not found on this node",
 				"couldn't load the certificate file /etc/kubernetes/pki/ca.crt", "failure loading certificate for CA",
 				"failure loading key for CA"),
+			proves(
+				"error downloading certs", "download-certs: error downloading",
+				"couldn't load the private key file /etc/kubernetes/pki/sa.key", "the certificates*must be copied",
+				"ca.key: no such file", "pki/ca.crt: no such file",
+			),
 		),
 	},
 	{
@@ -99,6 +109,12 @@ var trustCauses = []Symptom{
 				"failed to get config map: configmaps", "kubeadm-config ConfigMap: failed to get config map: configmaps",
 				"configmaps \"kube-proxy\" is forbidden", "User system:node*cannot get resource configmaps*kubeadm",
 			),
+			proves(
+				"could not bootstrap the admin user*forbidden",
+				"clusterrolebindings*is forbidden: User \"kubernetes-admin\"",
+				"nodes*is forbidden: User \"kubernetes-admin\"", "user*system:bootstrappers*forbidden",
+				"group*system:bootstrappers*cannot",
+			),
 		),
 	},
 	{
@@ -116,6 +132,14 @@ var trustCauses = []Symptom{
 				"bootstrap client certificate*is expired", "certificate*has expired", "is after 20",
 				"remote error: tls: bad certificate*expired", "UTC <invalid>", "client certificate is expired", "verify error:num=10",
 			), "is before 20", "not valid yet"),
+			seldomRight(
+				"You must be logged in to the server (Unauthorized)",
+				"the server has asked for the client to provide credentials",
+			),
+			proves(
+				"residual time*invalid", "cert*is expired", "certs*have expired", "certificate*expired on",
+				"has expired on", "CA certificate expired",
+			),
 		),
 	},
 	{
@@ -138,6 +162,11 @@ var trustCauses = []Symptom{
 				"failed to check server version*has expired or is not yet valid",
 				"couldn't validate the identity of the API Server*has expired or is not yet valid",
 			), "is after 20"),
+			proves(
+				"Leap status: Not synchronised", "NTPSynchronized=no", "clock unsynchronized", "unsynchronised",
+				"clock is out of sync", "time is not synchronized", "clocks are not synchronized", "Time jumped backwards",
+				"System clock was stepped by", "time is in the future", "system time is*wrong", "date*is wrong on the node",
+			),
 		),
 	},
 	{
@@ -170,13 +199,18 @@ var trustCauses = []Symptom{
 		Hint: "Add the address to apiServer.certSANs of the kubeadm configuration, move /etc/kubernetes/pki/apiserver.crt and .key " +
 			"aside, " +
 			"`kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
-		patterns: except(proves(
+		patterns: together(except(proves(
 			"x509: certificate is valid for", "certificate is valid for *, not", "x509*is valid*not", "doesn't contain any IP SANs",
 			"cannot validate certificate for", "x509: certificate is not valid for any names",
 			"certificate relies on legacy Common Name field", "certificate is not valid for any names, but wanted",
 			"tls: failed to verify certificate: x509: certificate is valid for", "x509: cannot validate certificate",
 			"peer certificate*not match*SAN", "certificate specifies an incompatible", "certSANs*missing",
 		), "metrics-server", "10250/stats", "10250/metrics", "scrape", "webhook"),
+			proves(
+				"no alternative certificate subject name matches",
+				"certificate subject name*does not match target host name", "does not match any of the subjectAltNames",
+			),
+		),
 	},
 	{
 		ID:      ControlPlaneEndpointMissing,
@@ -220,6 +254,16 @@ var trustCauses = []Symptom{
 				"the skew between*version", "unknown field \"controlPlaneComponentHealthCheck", "decode*kubeadm-config*unknown field",
 				"unable to decode*kubeadm", "failed to decode cluster configuration data", "[ERROR CoreDNSUnsupportedPlugins]",
 				"v1beta1*kubeadm*unknown", "failed to get kubelet's version",
+			),
+			proves(
+				"[upgrade/version] FATAL", "the --version argument is invalid due to these fatal errors",
+				"cannot unmarshal array into Go struct field*extraArgs",
+				"cannot unmarshal object into Go struct field*extraArgs", "unsupported kubernetes version",
+				"is newer than the kubeadm version", "kubelet version*newer than", "kubeadm version*older than",
+				"version*is not supported by this version of kubeadm", "could not parse*Kubernetes version",
+				"strict decoding error: unknown field*kubeadm", "unsupported or unknown Kubernetes version",
+				"error unmarshaling configuration schema.GroupVersionKind", "does not support*version of kubernetes",
+				"kubeadm*kubelet*different minor",
 			),
 		),
 	},
