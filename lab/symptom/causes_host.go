@@ -92,6 +92,9 @@ var hostCauses = []Symptom{
 				"Failed to get the kubelet's cgroup*: mountpoint", "cgroup*not mounted",
 				"failed to get cgroup stats for \"/\"*no such", "cgroup.subtree_control",
 			),
+			proves(
+				"Cannot set property TasksAccounting",
+			),
 		),
 	},
 	{

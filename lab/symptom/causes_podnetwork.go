@@ -69,6 +69,9 @@ var podNetworkCauses = []Symptom{
 				"failed to add route*file exists", "could not set bridge's mac", "bridge*already exists",
 				"cni0*already exists", "stale*cni", "leftover*cni",
 			),
+			proves(
+				"plugin type=\"calico\"*connection is unauthorized", "multus*No networks found",
+			),
 		),
 	},
 	{

@@ -21,7 +21,7 @@ type Finding struct {
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
 	Repairable bool       `json:"repairable"`
-	BecauseOf  ID         `json:"because_of"` // the cause among the findings that brought this one about, "" for a root
+	BecauseOf  ID         `json:"because_of"` // the cause among the findings that brought this one about, or may hide it; "" for a root
 }
 
 // Evidence is one place where a finding shows.

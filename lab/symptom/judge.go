@@ -57,7 +57,7 @@ func (s *scan) findings(source string, redact func(string) string) []Finding {
 			}
 		}
 	}
-	return out
+	return suspect(out)
 }
 
 // standing are the causes that count: those proved, and of the weakly shown ones those that explain a general failure which nothing proved

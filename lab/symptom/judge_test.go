@@ -87,10 +87,34 @@ func TestJudgeReasons(t *testing.T) {
 			"ERRO[0000] dial unix /var/run/dockershim.sock: connect: no such file or directory\n", []ID{CrictlEndpointUnset, CRIEndpointWrong}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := symptomsOf(judge(t, tt.text)); !slices.Equal(got, tt.want) {
+			if got := symptomsOf(unsuspected(judge(t, tt.text))); !slices.Equal(got, tt.want) {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// unsuspected leaves out what only may be.
+func unsuspected(found []Finding) []Finding {
+	return slices.DeleteFunc(found, func(f Finding) bool { return strings.HasPrefix(f.Meaning, perhaps) })
+}
+
+func TestSuspicions(t *testing.T) {
+	found := judge(t, "kubelet[1]: dial tcp 127.0.0.1:10248: connect: connection refused\n")
+	if len(found) != 3 || found[0].Symptom != KubeletNotRunning || found[0].Level != Fail {
+		t.Fatalf("found %v", symptomsOf(found))
+	}
+	for _, f := range found[1:] {
+		if f.Level != Warn || f.Repairable || f.BecauseOf != KubeletNotRunning || len(f.Evidence) != 1 {
+			t.Errorf("suspicion %+v", f)
+		}
+	}
+	for id, others := range suspects {
+		for _, other := range append(others, id) {
+			if _, known := Lookup(other); !known {
+				t.Errorf("%s is not in the catalogue", other)
+			}
+		}
 	}
 }
 

@@ -121,12 +121,16 @@ func headingOf(line []byte) string {
 }
 
 var (
+	named    = []byte("Name: ")
 	assigned = []byte("Successfully assigned ")
 	backOff  = []byte("Back-off restarting failed container")
 )
 
-// subjectOf is the pod that a page of events is about, as its scheduler names it, or "".
+// subjectOf is the pod that a page of `kubectl describe` or of events is about, as its first line or the scheduler names it, or "".
 func subjectOf(line []byte) string {
+	if bytes.HasPrefix(line, named) {
+		return string(bytes.TrimSpace(line[len(named):]))
+	}
 	i := bytes.Index(line, assigned)
 	if i < 0 {
 		return ""
@@ -136,6 +140,11 @@ func subjectOf(line []byte) string {
 		pod = pod[j+1:]
 	}
 	return string(pod)
+}
+
+// saysReason reports whether a line of `kubectl describe pod` says why a container waits or ended.
+func saysReason(line []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("Reason: "))
 }
 
 // saysState reports whether a line says the state of what a heading named.

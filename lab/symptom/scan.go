@@ -137,6 +137,8 @@ func (s *scan) logical(line []byte) {
 	}
 	if subject := subjectOf(line); subject != "" {
 		s.subject = subject
+	} else if s.subject != "" && saysReason(line) {
+		line = append([]byte(s.subject+" "), line...)
 	} else if s.subject != "" && bytes.HasSuffix(line, backOff) { // which container, older kubelets do not say
 		line = append(append(append([]byte(nil), line...), ' '), s.subject...)
 	}
