@@ -51,11 +51,15 @@ var identityCauses = []Symptom{
 			"when another machine bears it, choose another name: `kubeadm join … --node-name OTHER`.",
 		Sources:    []string{"kubernetes/kubernetes#89512", "kubernetes/kubeadm#1711"},
 		Repairable: true,
-		patterns: endsTheWait(
+		patterns: together(endsTheWait(
 			"already exists in the cluster. You must delete the existing Node",
 			"a Node with name*and status*already exists in the cluster", "already exists in the cluster. You must delete",
 			"change the name of this new joining Node", "a Node with name*already exists in the cluster",
 			"Unable to register node*already exists",
+		),
+			proves(
+				"Node password rejected, duplicate hostname", "Node password validation failed",
+			),
 		),
 	},
 	{

@@ -98,6 +98,9 @@ var kubeletCauses = []Symptom{
 				"kubelet: error: unknown", "unknown command line flag", "strict decoder error for",
 				"kubelet*flag*has been removed", "error unmarshaling JSON*kubelet", "unknown feature gate",
 			),
+			seldomRight(
+				"--tls-min-version string", "--volume-plugin-dir string", "--topology-manager-policy string",
+			),
 		),
 	},
 	{
@@ -254,6 +257,9 @@ var kubeletCauses = []Symptom{
 				"etcd*CreateContainerError", "timed out waiting for the*control plane", "controlplane did not come up",
 				"waiting for the control plane*timed out", "control plane was not ready",
 				"couldn't initialize the control plane",
+			),
+			proves(
+				"couldn't upgrade control plane",
 			),
 		),
 	},

@@ -105,6 +105,9 @@ var networkCauses = []Symptom{
 				"getaddrinfo failed", "plugin/loop: Loop", "plugin/errors: 2*i/o timeout",
 				"Could not resolve the name", "cannot resolve host", "unknown host",
 			),
+			proves(
+				"more than twice, loop detected",
+			),
 		),
 	},
 	{

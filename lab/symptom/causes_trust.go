@@ -30,6 +30,10 @@ var trustCauses = []Symptom{
 				"failed to validate token", "the join token*expired", "expired token", "bootstrap token*expired",
 				"failed to verify JWS",
 			),
+			proves(
+				"token is not valid: https", "401 Unauthorized*node-token",
+				"failed to validate connection to cluster*token",
+			),
 		),
 	},
 	{
@@ -39,7 +43,7 @@ var trustCauses = []Symptom{
 			"one in use, " +
 			"make sure that the address is the right cluster's.",
 		Sources: []string{"kubernetes/kubeadm#2471"},
-		patterns: endsTheWait(
+		patterns: together(endsTheWait(
 			"none of the public keys*are pinned", "cluster CA found in cluster-info ConfigMap is invalid",
 			"cluster CA found in cluster-info configmap is invalid", "invalid hash, expected", "invalid hash format",
 			"invalid public key hash", "discovery-token-ca-cert-hash*invalid", "caCertHashes: Invalid value", "unsupported hash format",
@@ -47,6 +51,10 @@ var trustCauses = []Symptom{
 			"using token-based discovery without caCertHashes can be unsafe",
 			"couldn't validate the identity of the API Server: encoding/hex", "unable to validate the public key*pinned",
 			"invalid CACertHash", "certificate pin",
+		),
+			endsTheWait(
+				"token CA hash does not match", "CA hash does not match",
+			),
 		),
 	},
 	{

@@ -35,7 +35,9 @@ func TestGuess(t *testing.T) {
 		{"a pasted complaint", "FATAL: my new tool cannot talk SELinux today", SELinuxDenied},
 		{"what ended a command", "[preflight] Running pre-flight checks\nerror execution phase new-phase: learner woes: failed\n", EtcdLearnerNotInSync},
 		{"a warning", "[WARNING New]: swap is unlike what it was", ""},
-		{"a log that complains now and then", strings.Repeat("E0101 10:00:00.000000  1 a.go:1] failed: cgroup odd\n", 20), ""},
+		{"a log that complains now and then", strings.Repeat("E0101 10:00:00.000000  1 a.go:1] failed: cgroup odd\n"+
+			strings.Repeat("I0101 10:00:01.000000  1 b.go:1] went on\n", 3), 20), ""},
+		{"an excerpt of a log", strings.Repeat("E0101 10:00:00.000000  1 a.go:1] failed: cgroup odd\n", 5), CgroupDriverMismatch},
 	} {
 		found := judge(t, tt.text)
 		if tt.want == "" {
@@ -44,8 +46,8 @@ func TestGuess(t *testing.T) {
 			}
 			continue
 		}
-		if len(found) == 0 || found[0].Symptom != tt.want || found[0].Level != Warn {
-			t.Errorf("%s: %+v, want a warning of %s", tt.name, found, tt.want)
+		if len(found) == 0 || found[0].Symptom != tt.want || found[0].Repairable {
+			t.Errorf("%s: %+v, want a guess of %s", tt.name, found, tt.want)
 		}
 	}
 }

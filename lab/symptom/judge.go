@@ -183,7 +183,8 @@ func (s *scan) finding(id, because ID, source string, redact func(string) string
 	sym, t := catalogue[byID[id]], s.tallies[id]
 	f := Finding{Symptom: id, Level: Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because,
 		Detail: s.detailOf(id)}
-	if sym.Minor || because != "" && catalogue[byID[because]].Minor || t.surmised || !t.proved() && s.ends == 0 {
+	f.Repairable = f.Repairable && !t.surmised
+	if sym.Minor || because != "" && catalogue[byID[because]].Minor || !t.proved() && s.ends == 0 {
 		f.Level = Warn
 	}
 	told := map[int]bool{0: true}

@@ -46,6 +46,7 @@ type scan struct {
 	ends       int // commands that ended with an error since the last success
 	records    int // how many there were
 	complaints []complaint
+	graves     int  // of them and others at the text's beginning, those that call themselves errors
 	recovered  bool // something was seen to have passed
 	found      []find
 	done       marks
