@@ -95,6 +95,9 @@ var hostCauses = []Symptom{
 			proves(
 				"Cannot set property TasksAccounting",
 			),
+			proves(
+				"no subsystem for mount", "runc doesn't work on cgroups v2",
+			),
 		),
 	},
 	{
@@ -137,14 +140,14 @@ var hostCauses = []Symptom{
 		Meaning: "kubeadm or the kubelet is not installed, or not where it is looked for.",
 		Hint: "Install kubeadm, kubelet and kubectl of the cluster's minor version from pkgs.k8s.io; with sudo or over SSH use " +
 			"the full path (`command -v kubeadm kubelet`).",
-		patterns: endsTheWait(
+		patterns: together(endsTheWait(
 			"kubeadm: not found", "kubeadm: command not found", "kubelet: command not found", "kubelet: not found", "bash: kubeadm",
 			"sudo: kubeadm: command not found", "kubeadm: No such file or directory", "Unit kubelet.service not found",
 			"Unit kubelet.service could not be found", "kubelet.service*not-found", "exec: \"kubelet\": executable file not found",
 			"exec: kubeadm: executable file not found", "No such file or directory: 'kubeadm'", "No such file or directory: b'kubeadm'",
 			"kubelet not found in system path", "Failed to execute /usr/bin/kubelet", "Failed at step EXEC spawning /usr/bin/kubelet",
 			"Unable to locate executable '/usr/bin/kubelet'", "Unable to locate package kubeadm", "No package kubeadm available",
-			"Unable to locate executable*kubelet", "kubelet*status=203/EXEC", "code=exited, status=203/EXEC",
+			"Unable to locate executable*kubelet", "kubelet*status=203/EXEC",
 			"No match for argument: kubeadm", "No match for argument: kubelet", "Unable to locate package kubelet",
 			"No package kubelet available",
 			"Package kubeadm is not available", "Package 'kubeadm' has no installation candidate",
@@ -155,7 +158,7 @@ var hostCauses = []Symptom{
 			"Unit file kubelet.service does not exist", "Failed to start kubelet.service: Unit",
 			"unable to get kubelet version", "couldn't get kubelet version", "cannot execute binary file: Exec format error",
 			"kubeadm: cannot execute", "Failed to locate executable /usr/bin/kubelet",
-		),
+		), except(endsTheWait("code=exited, status=203/EXEC"), "containerd", "docker", "crio", "haproxy", "keepalived")),
 	},
 	{
 		ID:      InsufficientResources,

@@ -37,7 +37,7 @@ func isGrave(bare, raw []byte) bool {
 }
 
 // laments are the words by which a record complains, in bare form.
-var laments = bareAll("error:", "err=", "failed", "failure", "cannot", "can't", "couldn't", "unable", "fatal", "denied", "refused", "timed out",
+var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't", "unable", "fatal", "denied", "refused", "timed out",
 	"timeout", "not found", "invalid", "panic", "not supported", "unsupported", "mismatch", "missing", "not approved", "expired",
 	"not available", "not allowed", "not valid", "rejected", "does not match", "unauthorized", "forbidden", "[fatal]", "crash",
 	"not ready", "unhealthy", "killed", "exceeded", "no route", "unreachable", "does not exist", "no such", "is down", "not respond", "conflict",
@@ -47,7 +47,7 @@ var laments = bareAll("error:", "err=", "failed", "failure", "cannot", "can't", 
 var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
 	"skipping pod synchronization", "container log stats", "can't get disk usage", "partial failures", "TLS handshake error", "ensure lease",
 	"failed to get rootfs", "image filesystem", "cadvisor", "container factory", "reload cni", "leader election record", "object has been modified",
-	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully")
+	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully")
 
 // hints are words and the cause to look at, the telling ones first.
 var hints = []struct {

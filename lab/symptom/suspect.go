@@ -24,6 +24,7 @@ var suspects = map[ID][]ID{
 	CgroupControllerMissing:    {CgroupDriverMismatch, KernelPrereqMissing},
 	KernelPrereqMissing:        {KubeProxyCrash, CgroupControllerMissing},
 	KubeProxyCrash:             {KernelPrereqMissing, APIServerUnreachable},
+	CgroupDriverMismatch:       {CgroupControllerMissing, KubeletNotRunning},
 	CNIStaleConfig:             {NetworkPluginPodsFailing, LeftoverState},
 	CertificateExpired:         {ClockSkew, X509UnknownAuthority},
 	ClockSkew:                  {CertificateExpired},
