@@ -23,6 +23,9 @@ var etcdCauses = []Symptom{
 				"| started | *| true |\n", "rejecting promote learner: learner is not ready", "rejecting promote learner",
 			),
 			seldomRight("can only promote a learner member which is in sync with leader"),
+			proves(
+				"learner stalled at RaftAppliedIndex",
+			),
 		),
 	},
 	{
@@ -43,6 +46,7 @@ var etcdCauses = []Symptom{
 		Sources:    []string{"kubernetes/kubeadm#2138", "kubernetes/kubernetes#81071", "etcd-io/etcd#20269"},
 		Repairable: true,
 		patterns: together(
+			except(proves("| unstarted | | http"), "| true |"),
 			proves(
 				"error execution phase check-etcd: etcd cluster is not healthy", "etcd cluster is not healthy: failed to dial endpoint",
 				"etcdserver: Peer URLs already exists", "Peer URLs already exists", "check-etcd*failed to dial endpoint",

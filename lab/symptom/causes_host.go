@@ -158,7 +158,13 @@ var hostCauses = []Symptom{
 			"Unit file kubelet.service does not exist", "Failed to start kubelet.service: Unit",
 			"unable to get kubelet version", "couldn't get kubelet version", "cannot execute binary file: Exec format error",
 			"kubeadm: cannot execute", "Failed to locate executable /usr/bin/kubelet",
-		), except(endsTheWait("code=exited, status=203/EXEC"), "containerd", "docker", "crio", "haproxy", "keepalived")),
+		), except(endsTheWait("code=exited, status=203/EXEC"), "containerd", "docker", "crio", "haproxy", "keepalived"),
+			proves(
+				"held broken packages", "kubeadm : Depends:", "kubelet : Depends:",
+				"Held packages were changed and -y was used", "Nothing provides kube", "requires kubelet",
+				"requires kubernetes-cni",
+			),
+		),
 	},
 	{
 		ID:      InsufficientResources,
@@ -201,6 +207,7 @@ var hostCauses = []Symptom{
 			"--vacuum-size=200M`, or a bigger disk.",
 		Sources: []string{"kubernetes/kubernetes#74169"},
 		patterns: together(
+			except(proves("out of disk"), "SufficientDisk", "OutOfDisk False"),
 			proves(
 				"no space left on device", "NodeHasDiskPressure", "DiskPressure True", "Taints: node.kubernetes.io/disk-pressure",
 				"untolerated taint {node.kubernetes.io/disk-pressure", "had taint {node.kubernetes.io/disk-pressure",
@@ -212,7 +219,7 @@ var hostCauses = []Symptom{
 				"must evict pod(s) to reclaim ephemeral-storage", "etcdserver: mvcc: database space exceeded",
 				"database space exceeded", "alarm:NOSPACE", "DiskPressure*KubeletHasDiskPressure", "KubeletHasDiskPressure",
 				"Disk quota exceeded", "100% /\n", "100% /var", "inode*exhausted", "wrote 0 bytes freed", "ImageGCFailed*freed",
-				"Image garbage collection failed*required amount", "out of disk", "KubeletOutOfDisk",
+				"Image garbage collection failed*required amount", "KubeletOutOfDisk", "OutOfDisk True",
 			),
 			proves(
 				"DiskPressure*True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",

@@ -76,6 +76,10 @@ var identityCauses = []Symptom{
 				"must be no more than 63 characters", "contains invalid character*hostname", "uppercase*hostname",
 				"underscore*hostname",
 			),
+			endsTheWait(
+				"metadata.name: Invalid value", "hostname contains capital letters",
+				"not a valid name for a Kubernetes node", "not a valid node name",
+			),
 		),
 	},
 	{

@@ -133,6 +133,9 @@ var podNetworkCauses = []Symptom{
 				"proxier.go*exit status", "kube-proxy*Unhealthy", "unable to initialise ipvs proxier",
 				"server.go*] unable to", "error parsing kube-proxy config", "kube-proxy*Back-off restarting",
 			),
+			proves(
+				"Failed to execute iptables-restore", "Error removing pure-iptables proxy rule",
+			),
 		),
 	},
 	{

@@ -46,6 +46,8 @@ var runtimeCauses = []Symptom{
 				"[ERROR CRI]: container runtime is not running: output: Client:*ERROR: Cannot connect",
 				"container runtime network not ready: container runtime status check may not have completed yet*dial unix",
 			),
+			// At the kubelet's start the time is that since the beginning of all times.
+			except(proves("pleg was last seen active *m*ago; threshold is 3m"), "2562047h"),
 			repeated(3, "skipping pod synchronization*container runtime is down", "PLEG is not healthy: pleg was last seen active"),
 			repeated(5, "container runtime status check may not have completed yet"),
 			seldomRight("[ERROR CRI]: container runtime is not running", "container runtime is not running",

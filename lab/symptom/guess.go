@@ -147,15 +147,25 @@ func (s *scan) isExcerpt() bool {
 	return !s.recovered && s.records <= excerptRecords && s.graves*excerptShare >= s.records && s.graves > 0
 }
 
+// nothingProved reports whether what is known in the record at hand proves nothing.
+func (s *scan) nothingProved() bool {
+	for _, f := range s.found {
+		if f.known.kind != ofCause || f.known.pattern.strength != weak && f.known.pattern.atLeast == 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // complain keeps the record at hand for a guess. What is known to be harmless is no complaint.
 func (s *scan) complain(deadly bool) {
 	s.records++
-	unknown := len(s.found) == 0
+	unknown := s.nothingProved()
 	grave := unknown && s.records <= excerptRecords && isGrave(s.rec.bare, s.rec.raw) && !hasAny(s.rec.bare, harmless)
 	if grave {
 		s.graves++
 	}
-	if len(s.complaints) < complaintLimit && (deadly || grave || s.records <= fewRecords && unknown) {
+	if len(s.complaints) < complaintLimit && (deadly || grave || s.records <= fewRecords && len(s.found) == 0) {
 		s.complaints = append(s.complaints, complaint{s.rec.line, bytes.Clone(s.rec.bare), bytes.Clone(s.rec.raw), grave || deadly})
 	}
 }

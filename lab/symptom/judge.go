@@ -61,7 +61,7 @@ func (s *scan) findings(source string, redact func(string) string) []Finding {
 }
 
 // standing are the causes that count: those proved, and of the weakly shown ones those that explain a general failure which nothing proved
-// explains, or all of them when a command failed and nothing at all is proved.
+// explains, or all of them when nothing at all is proved and a command failed, or when the text is an excerpt of errors.
 func (s *scan) standing() []ID {
 	var proved, shown []ID
 	for _, sym := range catalogue {
@@ -76,7 +76,7 @@ func (s *scan) standing() []ID {
 	}
 	unexplained := s.unexplained(proved)
 	for _, id := range shown {
-		if len(proved) == 0 && s.ends > 0 || !general[id] && reachesAny(id, unexplained) {
+		if len(proved) == 0 && (s.ends > 0 || s.isExcerpt()) || !general[id] && reachesAny(id, unexplained) {
 			proved = append(proved, id)
 		}
 	}
