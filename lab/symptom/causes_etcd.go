@@ -172,6 +172,9 @@ var etcdCauses = []Symptom{
 				":2379: i/o timeout", "Error while dialing dial tcp *:2379", "etcd check failed",
 				"timed out waiting for etcd", "etcdctl*Error: context deadline exceeded", "error connecting to etcd",
 			),
+			proves(
+				"kube-apiserver*Error: context deadline exceeded", "daemon-apiserver*Error: context deadline exceeded",
+			),
 		),
 	},
 }

@@ -30,6 +30,7 @@ var hostCauses = []Symptom{
 				"ip_forward contents are not set to 1", "bridge-nf-call-iptables does not exist",
 				"bridge-nf-call-ip6tables contents are not set to 1", "contents are not set to 1",
 			),
+			except(proves("failed to load kernel module"), "you can ignore this message"),
 			except(proves("unexpected kernel config"), "CONFIG_CPUSETS", "CONFIG_MEMCG", "CONFIG_CGROUP"),
 			except(proves("modprobe: FATAL: Module"), "Module overlay not found", "skip plugin", "skip loading", "configs"),
 			proves(
@@ -52,7 +53,7 @@ var hostCauses = []Symptom{
 				"unknown device type*vxlan",
 				"net.bridge.bridge-nf-call-iptables: No such file", "bridge-nf-call-iptables = 0", "net.ipv4.ip_forward=0",
 				"kernel*too old", "modprobe: ERROR: could not insert", "br_netfilter*not loaded",
-				"failed to load kernel module", "ip6_tables*not found",
+				"ip6_tables*not found",
 			),
 		),
 	},
@@ -97,6 +98,10 @@ var hostCauses = []Symptom{
 			),
 			proves(
 				"no subsystem for mount", "runc doesn't work on cgroups v2",
+			),
+			proves(
+				"failed to create container for [kubepods", "kubepods.slice already exists",
+				"failed to create container for [kubelet", "mkdir /sys/fs/cgroup*no such file",
 			),
 		),
 	},

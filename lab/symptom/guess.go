@@ -27,7 +27,7 @@ type complaint struct {
 
 // graveMarks are how programs other than klog's mark a record as an error, in bare form.
 var graveMarks = bareAll("level=error", "level=fatal", "\"level\":\"error\"", "\"level\":\"fatal\"", "panic:", "[FATAL]", "FATAL:", "ERRO[", "FATA[",
-	"CRITICAL:", "[ERROR]")
+	"CRITICAL:", "[ERROR]", "]: Error:", "Main process exited, code=", "Failed with result", "entered failed state")
 
 // klogError is how klog marks one.
 var klogError = regexp.MustCompile(`(?:^|[\s:])[EF]\d{4} \d{2}:\d{2}:\d{2}`)
@@ -47,7 +47,7 @@ var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't
 var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
 	"skipping pod synchronization", "container log stats", "can't get disk usage", "partial failures", "TLS handshake error", "ensure lease",
 	"failed to get rootfs", "image filesystem", "cadvisor", "container factory", "reload cni", "leader election record", "object has been modified",
-	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully")
+	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully")
 
 // hints are words and the cause to look at, the telling ones first.
 var hints = []struct {
@@ -61,7 +61,7 @@ var hints = []struct {
 	{SELinuxDenied, bareAll("selinux")},
 	{ReadOnlyFilesystem, bareAll("read-only")},
 	{DiskFull, bareAll("disk pressure", "diskpressure", "no space")},
-	{OutOfMemory, bareAll("oom", "out of memory")},
+	{OutOfMemory, bareAll("oom-", "oomkill", "oom killer", "out of memory")},
 	{X509SANMismatch, bareAll("subject alternative", "IP SANs", "certificate is valid", "certificate is not valid")},
 	{CertificateExpired, bareAll("certificate has expired", "certificate expired", "expired certificate")},
 	{CACertHashMismatch, bareAll("ca-cert-hash", "cacerthash", "public key hash")},

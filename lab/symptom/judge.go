@@ -44,11 +44,13 @@ func rootAmong(id ID, ids []ID) bool {
 // findings weighs what was seen.
 func (s *scan) findings(source string, redact func(string) string) []Finding {
 	ids := s.standing()
+	var because map[ID]ID
 	if len(ids) == 0 {
-		ids = s.guess()
+		ids = s.guess() // the telling words first; what brought what about is not for guessing
+	} else {
+		s.order(ids)
+		because = s.because(ids)
 	}
-	s.order(ids)
-	because := s.because(ids)
 	var out []Finding
 	for _, consequence := range []bool{false, true} {
 		for _, id := range ids {

@@ -49,7 +49,8 @@ var recoveries = []recovery{
 	{clears: []ID{EtcdLearnerNotInSync, EtcdTooManyLearners}, phrases: []string{"[mark-control-plane] Marking the node",
 		"member was promoted", "promoted to a voting member",
 		"successfully promoted", "is now a voting member", "[etcd] Waiting for the new etcd member to join the cluster*ready"}},
-	{clears: []ID{EtcdUnreachable}, phrases: []string{"peer became active"}},
+	{clears: []ID{EtcdUnreachable}, phrases: []string{"peer became active", "Serving securely on [::]:6443", "Caches are synced for APIServiceRegistrationController"}},
+	{clears: []ID{KubeProxyCrash, KernelPrereqMissing}, phrases: []string{"Caches are synced for service config", "Caches are synced for endpoint slice config"}},
 	{clears: []ID{EtcdNoQuorum}, phrases: []string{"elected leader", "became leader at term"}},
 	{clears: []ID{RuntimeSocketMissing, CRIPluginDisabled}, phrases: []string{"containerd successfully booted"}},
 }

@@ -155,8 +155,14 @@ func (s *scan) flush() {
 	s.rec.reset(s.line + 1)
 }
 
+// ignored is what Ansible writes after a task that failed and need not succeed.
+var ignored = []byte("}...ignoring")
+
 func (s *scan) judge() {
 	s.found = s.found[:0]
+	if bytes.Contains(s.rec.bare, ignored) {
+		return
+	}
 	deadly := bytes.HasPrefix(s.rec.bare, []byte("error:"))
 	s.words.matches(s.rec.bare, &s.done, func(k *known, warning bool) {
 		if len(s.found) < findLimit {
