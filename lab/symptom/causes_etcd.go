@@ -173,7 +173,7 @@ var etcdCauses = []Symptom{
 				"timed out waiting for etcd", "etcdctl*Error: context deadline exceeded", "error connecting to etcd",
 			),
 			proves(
-				"kube-apiserver*Error: context deadline exceeded", "daemon-apiserver*Error: context deadline exceeded",
+				"daemon-apiserver*Error: context deadline exceeded",
 			),
 		),
 	},
