@@ -175,6 +175,9 @@ var etcdCauses = []Symptom{
 			proves(
 				"daemon-apiserver*Error: context deadline exceeded",
 			),
+			proves(
+				"stderr F Error: context deadline exceeded",
+			),
 		),
 	},
 }

@@ -176,11 +176,16 @@ var hostCauses = []Symptom{
 		Meaning: "The machine has too little CPU or memory for the preflight checks.",
 		Hint: "Control planes need two CPUs and 1700 MiB; give the machine more, or for a trial only " +
 			"`--ignore-preflight-errors=NumCPU,Mem`.",
-		patterns: endsTheWait(
+		patterns: together(endsTheWait(
 			"[ERROR NumCPU]", "the number of available CPUs*is less than the required", "[ERROR Mem]",
 			"the system RAM*is less than the minimum", "is less than the minimum 1700 MB", "nodes are available*Insufficient cpu",
 			"nodes are available*Insufficient memory",
 			"is less than the required 2", "number of available CPUs 1",
+		),
+			proves(
+				"memory allocation*is less than the recommended minimum", "does not leave room for system overhead",
+				"Amount of Memory: At least", "[FAIL] Number of CPUs", "[FAIL]*CPU cores",
+			),
 		),
 	},
 	{
@@ -230,6 +235,9 @@ var hostCauses = []Symptom{
 				"DiskPressure*True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",
 				"disk is full", "Disk full", "out of space", "not enough space", "no free space", "quota-backend-bytes",
 				"Filesystem*100%",
+			),
+			proves(
+				"etcdserver: no space",
 			),
 		),
 	},

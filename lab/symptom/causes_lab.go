@@ -59,7 +59,7 @@ var labCauses = []Symptom{
 		Hint: "`crictl imagefsinfo`; `systemctl restart containerd` and then the kubelet; look at the disk under " +
 			"/var/lib/containerd.",
 		patterns: together(
-			repeated(10, "invalid capacity 0 on image filesystem"),
+			repeated(4, "invalid capacity 0 on image filesystem"),
 			proves("failed multiple times in a row*invalid capacity 0 on image", "ImageGCFailed*invalid capacity 0 on image"),
 		),
 	},

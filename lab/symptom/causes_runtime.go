@@ -74,6 +74,10 @@ var runtimeCauses = []Symptom{
 				"no container runtime was found", "Unit containerd.service failed to load", "docker.service failed",
 				"containerd.service failed", "crio.service failed",
 			),
+			proves(
+				"FATA[*failed to connect: failed to connect: context deadline exceeded",
+				"crictl*failed to connect: context deadline exceeded",
+			),
 		),
 	},
 	{
@@ -218,6 +222,9 @@ var runtimeCauses = []Symptom{
 			proves(
 				"docker cgroup driver*kubelet cgroup driver", "cgroup driver*not match", "mismatched cgroup driver",
 				"different cgroup drivers", "cgroup driver*differs from", "detected cgroup driver*but kubelet",
+			),
+			proves(
+				"failed to run Kubelet: misconfigurati...", "cgroup driv...",
 			),
 		),
 	},
