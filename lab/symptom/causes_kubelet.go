@@ -157,6 +157,9 @@ var kubeletCauses = []Symptom{
 				"kubelet-bootstrap*Pending", "certificate signing request*is pending", "waiting for client certificate",
 				"Waiting for serving certificate", "no server certificate available",
 			),
+			proves(
+				"certificate was not signed: context deadline exceeded", "failed to start the node certificate manager",
+			),
 		),
 	},
 	{
