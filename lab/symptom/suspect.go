@@ -1,5 +1,7 @@
 package symptom
 
+import "strings"
+
 // suspects are what a cause is often mistaken for: the programs say the same of both, or a general failure hides it. They are named after the
 // cause when nothing else was seen, so that who finds the first untrue knows where to look next.
 var suspects = map[ID][]ID{
@@ -67,6 +69,10 @@ func suspect(found []Finding) []Finding {
 	}
 	return found
 }
+
+// Suspected says that the finding is only what another one may be mistaken for. Who judges several texts of one node may leave such out: what is
+// known of the others tells more.
+func (f Finding) Suspected() bool { return strings.HasPrefix(f.Meaning, perhaps) }
 
 func contains(found []Finding, id ID) bool {
 	for _, f := range found {
