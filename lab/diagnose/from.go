@@ -119,6 +119,9 @@ type textFindings struct{ all []symptom.Finding }
 func (t *textFindings) judge(path string, in io.Reader) error {
 	found, err := symptom.Judge(in, path, event.Redact)
 	for _, f := range found {
+		if f.Suspected() {
+			continue // the other texts tell more
+		}
 		if f.Node == "" {
 			f.Node = nodeOfPath(path)
 		}

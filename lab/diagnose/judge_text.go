@@ -68,6 +68,7 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 		}
 		found, _ = symptom.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
 	}
+	found = slices.DeleteFunc(found, symptom.Finding.Suspected)
 	for i := range found {
 		found[i].Node, found[i].BecauseOf = m.Name, ""
 	}

@@ -42,7 +42,9 @@ func TestFixLeftoversRefuses(t *testing.T) {
 	}
 }
 
-func TestFixCNIPlugins(t *testing.T) { mending(t).fixes("cni-plugins", "restored bridge in /opt/cni/bin") }
+func TestFixCNIPlugins(t *testing.T) {
+	mending(t).fixes("cni-plugins", "restored bridge in /opt/cni/bin")
+}
 
 // What a machine that the lab did not build lacks is its package manager's to bring.
 func TestFixCNIPluginsRefuses(t *testing.T) {

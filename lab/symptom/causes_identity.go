@@ -71,13 +71,9 @@ var identityCauses = []Symptom{
 				"a DNS-1123 subdomain must consist of", "a lowercase RFC 1123 label must consist of", "a DNS-1123 label must consist of",
 				"nodeName: Invalid value", "hostname*is not a valid", "invalid hostname", "empty hostname is invalid",
 				"Invalid value*hostname", "name: Invalid value*subdomain", "hostname cannot be empty", "must be a valid DNS"),
-			proves("[ERROR Hostname]"),
-			endsTheWait(
-				"must be no more than 63 characters", "contains invalid character*hostname", "uppercase*hostname",
-				"underscore*hostname",
-			),
-			endsTheWait(
-				"metadata.name: Invalid value", "hostname contains capital letters",
+			proves(
+				"[ERROR Hostname]", "must be no more than 63 characters", "contains invalid character*hostname", "uppercase*hostname",
+				"underscore*hostname", "metadata.name: Invalid value", "hostname contains capital letters",
 				"not a valid name for a Kubernetes node", "not a valid node name",
 			),
 		),
