@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"time"
 
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 const (
@@ -67,5 +70,23 @@ func (r *repairing) flannelOn(ctx context.Context, p kube.Pod) error {
 	if r.dryRun {
 		return nil
 	}
-	return r.view.kube.DeletePod(ctx, p.Namespace, p.Name)
+	if err := r.view.kube.DeletePod(ctx, p.Namespace, p.Name); err != nil {
+		return err
+	}
+	return r.awaitFlannel(ctx, p)
+}
+
+// awaitFlannel waits for the pod that follows the old one, and for its word to the plugin.
+func (r *repairing) awaitFlannel(ctx context.Context, old kube.Pod) error {
+	return wait.For(ctx, "flannel on "+old.Node+" to start anew", time.Minute, r.lab.pace(), func(ctx context.Context) error {
+		pods, err := r.view.kube.Pods(ctx, flannelNamespace, "app=flannel")
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pods, func(p kube.Pod) bool { return p.Node == old.Node && p.Name != old.Name && p.Ready }) {
+			return fmt.Errorf("no pod has followed %s yet", old.Name)
+		}
+		_, err = r.lab.nodes[old.Node].Read(ctx, "test", "-s", subnetFile)
+		return err
+	})
 }

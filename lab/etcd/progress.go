@@ -29,8 +29,11 @@ func (p Progress) Ready() bool { return p.Known && float64(p.Index) >= promotabl
 
 // String says for example "cp3 (8e9e) has 940 of 1000 raft entries (94%), 120/s".
 func (p Progress) String() string {
-	if !p.Known {
-		return fmt.Sprintf("%s does not tell its raft index", p.Member)
+	switch {
+	case !p.Member.Started:
+		return fmt.Sprintf("%s has not started", p.Member)
+	case !p.Known:
+		return fmt.Sprintf("%s does not answer, so its raft index is unknown", p.Member)
 	}
 	part := 1.0
 	if p.Leader > 0 {

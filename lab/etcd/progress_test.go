@@ -33,9 +33,9 @@ func TestLearners(t *testing.T) {
 		{"began anew", sample(0, leader(1000), learner(500, true)), sample(time.Second, leader(1000), learner(3, true)),
 			"m3 (3) has 3 of 1000 raft entries (0%), 0/s", false},
 		{"silent", sample(0, leader(1000), learner(500, true)), sample(time.Second, leader(1000), learner(0, false)),
-			"m3 (3) does not tell its raft index", false},
+			"m3 (3) does not answer, so its raft index is unknown", false},
 		{"no leader", sample(0, leader(1000), learner(500, true)), sample(time.Second, learner(1000, true)),
-			"m3 (3) does not tell its raft index", false},
+			"m3 (3) does not answer, so its raft index is unknown", false},
 		{"no time between", sample(0, leader(1000), learner(500, true)), sample(0, leader(1000), learner(510, true)),
 			"m3 (3) has 510 of 1000 raft entries (51%), 0/s", false},
 	}

@@ -8,20 +8,18 @@ var labCauses = []Symptom{
 		Hint:    "Nothing to do.",
 	},
 	{
-		ID:         MachineNotRunning,
-		Meaning:    "The node's machine is shut off or crashed.",
-		Hint:       "`labctl up` starts it again; its console log says how it ended.",
-		Repairable: true,
+		ID:      MachineNotRunning,
+		Meaning: "The node's machine is shut off or crashed.",
+		Hint:    "`labctl up` starts it again; its console log says how it ended.",
 		patterns: proves(
 			"Domain State: shut off", "State: shut off", "domain is not running", "State: crashed", "shut off (crashed)",
 			"shut off (destroyed)", "shut off (failed)", "*shut off\n",
 		),
 	},
 	{
-		ID:         MachinePaused,
-		Meaning:    "The node's machine is suspended.",
-		Hint:       "`labctl up` resumes it; by hand: `virsh resume DOMAIN`.",
-		Repairable: true,
+		ID:      MachinePaused,
+		Meaning: "The node's machine is suspended.",
+		Hint:    "`labctl up` resumes it; by hand: `virsh resume DOMAIN`.",
 		patterns: proves(
 			"State: paused", "paused (user)", "paused (I/O error)", "paused (ioerror)", "domain*is paused", "pmsuspended",
 			"Resource is paused, will not attempt", "Reconciliation is paused for this object",
