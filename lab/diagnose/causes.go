@@ -14,6 +14,7 @@ type cause struct {
 	Nodes           []string
 	Evidence        []sighting
 	Consequences    []*cause
+	Instead         []*cause // what it is often mistaken for
 }
 
 // sighting is a piece of evidence.
@@ -56,14 +57,25 @@ func (c *cause) Failed() bool { return c.Level != symptom.Warn }
 // Where says on which nodes, and nothing when the evidence names none.
 func (c *cause) Where() string { return fewOf(c.Nodes, 6) }
 
-// causesOf groups findings: the roots in their order, each with its consequences.
+// title is the name and the nodes.
+func (c *cause) title() string {
+	if where := c.Where(); where != "" {
+		return c.Name() + " on " + where
+	}
+	return c.Name()
+}
+
+// causesOf groups findings: the roots in their order, each with its consequences and with what it may be mistaken for.
 func causesOf(findings []symptom.Finding) []*cause {
 	all := merged(findings)
 	var roots []*cause
 	for _, c := range all {
-		if root := rootOf(c, all); root == c {
+		switch root := rootOf(c, all); {
+		case root == c:
 			roots = append(roots, c)
-		} else {
+		case c.Suspected():
+			root.Instead = append(root.Instead, c)
+		default:
 			root.Consequences = append(root.Consequences, c)
 		}
 	}

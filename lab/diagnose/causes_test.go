@@ -27,6 +27,8 @@ func TestCausesOf(t *testing.T) {
 			"a on n1; a on n2 (c on n2)"},
 		{"a consequence's consequence too", []symptom.Finding{finding("a", "n1", ""), finding("b", "n1", "a"), finding("c", "n1", "b")},
 			"a on n1 (b on n1, c on n1)"},
+		{"what it may be mistaken for is none", []symptom.Finding{finding("a", "n1", ""), {Symptom: "b", Node: "n1", BecauseOf: "a", Meaning: "Perhaps instead: c"}},
+			"a on n1 (or b on n1)"},
 		{"because of what was not found", []symptom.Finding{finding("b", "n1", "a")}, "b on n1"},
 		{"because of itself", []symptom.Finding{finding("a", "n1", "a")}, "a on n1"},
 		{"a circle", []symptom.Finding{finding("a", "n1", "b"), finding("b", "n1", "a")}, "a on n1; b on n1"},
@@ -38,6 +40,9 @@ func TestCausesOf(t *testing.T) {
 				var below []string
 				for _, d := range root.Consequences {
 					below = append(below, place(d))
+				}
+				for _, d := range root.Instead {
+					below = append(below, "or "+place(d))
 				}
 				if below != nil {
 					said += " (" + strings.Join(below, ", ") + ")"

@@ -82,11 +82,7 @@ func (t *textView) cause(c *cause, ours bool) {
 	if !c.Failed() {
 		label, style = "WARN", warnStyle
 	}
-	head := c.Name()
-	if where := c.Where(); where != "" {
-		head += " on " + where
-	}
-	for i, line := range fold(head, t.width-gutter, false) {
+	for i, line := range fold(c.title(), t.width-gutter, false) {
 		if i > 0 {
 			label = ""
 		}
@@ -107,11 +103,10 @@ func (t *textView) cause(c *cause, ours bool) {
 		t.entry("repair", quietStyle, "`labctl repair` leaves it alone", true)
 	}
 	for _, d := range c.Consequences {
-		head := d.Name()
-		if where := d.Where(); where != "" {
-			head += " on " + where
-		}
-		t.entry("so", quietStyle, head+", because of "+string(d.BecauseOf), false)
+		t.entry("so", quietStyle, d.title()+", because of "+string(d.BecauseOf), false)
+	}
+	for _, d := range c.Instead {
+		t.entry("or", quietStyle, d.title()+", which looks like it", false)
 	}
 }
 
