@@ -65,13 +65,13 @@ func drawn(seed uint64, n int) (node string, faults []scenarios.Fault) {
 	if r.IntN(5) < 2 {
 		node, role = "cp"+strconv.Itoa(2+r.IntN(2)), config.ControlPlane
 	}
-	possible := slices.DeleteFunc(scenarios.All(), func(f scenarios.Fault) bool { return !f.For(role) })
+	possible := slices.DeleteFunc(scenarios.All(), func(f scenarios.Fault) bool { return f.Join == nil || !f.For(role) })
 	k := r.IntN(len(possible) + 1)
 	if k == len(possible) {
 		return node, nil // a healthy join among them
 	}
 	faults = []scenarios.Fault{possible[k]}
-	if second := possible[r.IntN(len(possible))]; r.IntN(4) == 0 && !faults[0].Stops && !second.Stops && !second.Member && second.Name != faults[0].Name {
+	if second := possible[r.IntN(len(possible))]; r.IntN(4) == 0 && !faults[0].Stops && !second.Stops && !second.Join.Member && second.Name != faults[0].Name {
 		faults = append(faults, second)
 	}
 	return node, faults
@@ -82,7 +82,7 @@ func (l *lab) trial(ctx context.Context, seed uint64, n int) trial {
 	GinkgoHelper()
 	node, faults := drawn(seed, n)
 	t := trial{N: n, Seed: seed, Node: node, Faults: []string{}, Causes: []string{}}
-	member := slices.ContainsFunc(faults, func(f scenarios.Fault) bool { return f.Member })
+	member := slices.ContainsFunc(faults, func(f scenarios.Fault) bool { return f.Join.Member })
 	if !member {
 		l.must(ctx, "reset", node)
 	}
@@ -129,16 +129,16 @@ func (l *lab) timedJoin(ctx context.Context, t *trial) {
 		t.Problem = tail(r.stderr)
 	}
 	for _, f := range t.Faults {
-		if id := symptomOf(f); id != "" && !slices.Contains(t.Causes, string(id)) && len(t.Faults) == 1 {
+		if id := causeOf(f); id != "" && !slices.Contains(t.Causes, string(id)) && len(t.Faults) == 1 {
 			t.Expected = false
 			t.Problem += fmt.Sprintf("%s: the join named %q", id, t.Causes)
 		}
 	}
 }
 
-func symptomOf(fault string) symptom.ID {
-	all := scenarios.All()
-	return all[slices.IndexFunc(all, func(f scenarios.Fault) bool { return f.Name == fault })].Symptom
+func causeOf(name string) symptom.ID {
+	f, _ := scenarios.Lookup(name)
+	return f.Join.Cause
 }
 
 // site is the node with the lab's first control plane beside it.
@@ -158,9 +158,13 @@ func (l *lab) site(ctx context.Context, node string) scenarios.Site {
 type hands struct{ lab *lab }
 
 func (h hands) Run(ctx context.Context, node string, argv ...string) (string, error) {
-	r := h.lab.run(ctx, append([]string{"ssh", node, "--"}, argv...)...)
+	return h.Labctl(ctx, append([]string{"ssh", node, "--"}, argv...)...)
+}
+
+func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
+	r := h.lab.run(ctx, args...)
 	if r.code != 0 {
-		return r.stdout, fmt.Errorf("%s: %s: %s", node, strings.Join(argv, " "), r)
+		return r.stdout, fmt.Errorf("labctl %s: %s", strings.Join(args, " "), r)
 	}
 	return r.stdout, nil
 }

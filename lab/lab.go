@@ -172,6 +172,9 @@ func (l *Lab) Changes() []string {
 	return append([]string(nil), l.changes...)
 }
 
+// Events is where what happens to the lab is shown.
+func (l *Lab) Events() *event.Stream { return l.events }
+
 // Node gives the node's connection, for a user's own commands.
 func (l *Lab) Node(name string) (*node.Node, error) {
 	if err := l.open(); err != nil {

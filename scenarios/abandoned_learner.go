@@ -10,4 +10,5 @@ var abandonedLearner = Fault{
 		return s.killKubeadmAt(ctx, "/etc/kubernetes/manifests/etcd.yaml")
 	},
 	Restore: stopKiller,
+	Join:    &Join{},
 }

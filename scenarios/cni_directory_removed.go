@@ -5,4 +5,5 @@ var cniDirectoryRemoved = Fault{
 	Story:  "rm -rf of the CNI directory, as many guides advise, ends containerd 2.x (containerd#11209)",
 	Roles:  everyRole,
 	Inject: on("rm", "--recursive", "--force", "/etc/cni/net.d"),
+	Join:   &Join{},
 }

@@ -8,4 +8,5 @@ var cniPluginMissing = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNIPluginBinaryMissing,
 	Inject:  on("rm", "--force", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/flannel"),
+	Join:    &Join{Cause: symptom.CNIPluginBinaryMissing},
 }

@@ -8,4 +8,5 @@ var containerdMasked = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "mask", "--now", "containerd"),
+	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }

@@ -8,4 +8,5 @@ var containerdSocketRemoved = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("rm", "--force", "/run/containerd/containerd.sock"),
+	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }

@@ -11,4 +11,5 @@ var criPluginDisabled = Fault{
 		sed -i '/^disabled_plugins/d' /etc/containerd/config.toml
 		sed -i '1i disabled_plugins = ["io.containerd.grpc.v1.cri"]' /etc/containerd/config.toml
 		! systemctl --quiet is-active containerd || systemctl restart containerd`),
+	Join: &Join{Cause: symptom.CRIPluginDisabled},
 }

@@ -8,4 +8,5 @@ var deadContainerd = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "stop", "containerd"),
+	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }

@@ -1,27 +1,39 @@
-// Package scenarios has the faults that people meet when machines join a cluster, each as product code that can be run by hand: what it
-// imitates, how it is made on a real node, which cause a join must name, and how what it left is taken away. It reaches nodes only through
-// Hands, and knows nothing of how a lab is made or repaired.
+// Package scenarios has the faults that people meet in kubeadm clusters, each as product code that can be run by hand: what it imitates, how
+// it is made on a real node, how the cluster shows that it took effect, what a diagnosis must say of it, which of labctl's commands end it,
+// and how what it left is taken away. It reaches the lab only through Hands, and knows nothing of how a lab is made or repaired.
 package scenarios
 
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"k8slab/config"
 	"k8slab/lab/symptom"
 )
 
-// Hands runs a command on a node of the lab as root, to its end, and returns what it printed. A command that fails is an error.
+// Hands are what a fault reaches the lab with.
 type Hands interface {
+	// Run runs a command on a node of the lab as root, to its end, and returns what it printed. A command that fails is an error.
 	Run(ctx context.Context, node string, argv ...string) (string, error)
+	// Labctl runs labctl for the lab to its end and returns its standard output, beside an error too. An exit status other than 0 is an error.
+	Labctl(ctx context.Context, args ...string) (string, error)
 }
 
 // Site is where a fault is made.
 type Site struct {
 	Hands
-	Node         string // whose join it is in the way of
+	Node         string // where, or whose join it is in the way of
 	Address      string // Node's
-	ControlPlane string // another node, a healthy control plane
+	ControlPlane string // a healthy control plane: another node, where there is one
+	Members      []Member
+}
+
+// Member is a node of the lab, as `labctl status` shows it.
+type Member struct {
+	Name    string      `json:"name"`
+	Role    config.Role `json:"role"`
+	Address string      `json:"ip"`
 }
 
 // Fault is one thing that goes wrong.
@@ -29,16 +41,55 @@ type Fault struct {
 	Name  string // kebab-case, unique
 	Story string // whom it happens to, with its source
 	Roles []config.Role
-	// Member says that it is made on a node that has joined. The others are made on a machine that was reset.
-	Member bool
-	// Symptom is the cause that the join names; "" when the join only has to succeed.
+	// Applies says why the fault cannot be made in this lab, "" when it can. nil: it can in every lab that has a node of its roles.
+	Applies func(Site) string
+	// Outside says that it is made on a machine that was reset: it is in the way of a join. The others are made on a member.
+	Outside bool
+	Inject  func(context.Context, Site) error
+	// Bites is nil once the cluster shows the effect – a call of the CRI, a condition, a join's error, never what Inject did –, else what it
+	// shows yet. It is asked until then, for at most biteBudget.
+	Bites func(context.Context, Site) error
+	// Symptom is what a diagnosis says first; "" when the cluster gets over it alone and there is nothing to say.
 	Symptom symptom.ID
-	// Stops says that the join must end with the cause and its remedy, because no repair would be safe.
-	Stops  bool
-	Inject func(context.Context, Site) error
-	// Restore takes away what a repaired join may leave of the fault. It is safe at any time, also when Inject failed half-way; nil is nothing to do.
+	// Recover are the calls of labctl that end the fault, in order: the narrowest repair. Node in one stands for Site.Node.
+	Recover [][]string
+	// Stops says that Recover must be refused, with the symptom and its remedy, until Restore has done what a person would do.
+	Stops bool
+	// May is what else than the fault itself its recovery may change. Outside implies Identity.
+	May []Change
+	// Restore takes away what a repair may leave of the fault. It is safe at any time, also when Inject failed half-way; nil is nothing to do.
 	Restore func(context.Context, Site) error
+	// Join is how a join meets the fault, for counting joins; nil when none does.
+	Join *Join
 }
+
+// Join is how a join meets a fault.
+type Join struct {
+	Member bool       // it is made on a node that has joined, in place of a reset machine
+	Cause  symptom.ID // what the join names; "" when it only has to succeed
+}
+
+// Change is something that a recovery leaves as it was, unless the fault is about it.
+type Change string
+
+// What a recovery may change.
+const (
+	Identity Change = "identity" // the Node's UID, kubelet's certificate and the etcd member
+	Boot     Change = "boot"     // when the machine started
+	Disk     Change = "disk"     // what workloads had written on the node
+	Quorum   Change = "quorum"   // etcd takes no writes for a while
+)
+
+// Node stands for the name of the node in Recover.
+const Node = "NODE"
+
+// nodeVerb is the call of labctl that does something to the node.
+func nodeVerb(verb string) [][]string { return [][]string{{verb, Node}} }
+
+var (
+	repair = [][]string{{"repair"}}
+	up     = [][]string{{"up"}}
+)
 
 // faults are sorted by name, which is unique.
 var faults = []Fault{
@@ -49,6 +100,15 @@ var faults = []Fault{
 
 // All are the faults, sorted by name.
 func All() []Fault { return slices.Clone(faults) }
+
+// Lookup is the fault of the name.
+func Lookup(name string) (Fault, bool) {
+	i, known := slices.BinarySearchFunc(faults, name, func(f Fault, name string) int { return strings.Compare(f.Name, name) })
+	if !known {
+		return Fault{}, false
+	}
+	return faults[i], true
+}
 
 // For tells whether the fault can be made on a node of the role.
 func (f Fault) For(role config.Role) bool { return slices.Contains(f.Roles, role) }
@@ -79,10 +139,19 @@ func (s Site) run(ctx context.Context, argv ...string) error {
 	return err
 }
 
-// etcdctl runs etcdctl on the control plane.
-func (s Site) etcdctl(ctx context.Context, args ...string) error {
+// etcd runs etcdctl on the control plane and returns what it printed.
+func (s Site) etcd(ctx context.Context, args ...string) (string, error) {
 	const pki = "/etc/kubernetes/pki/etcd/"
-	_, err := s.Run(ctx, s.ControlPlane, append([]string{"etcdctl", "--endpoints", "https://127.0.0.1:2379",
+	return s.Run(ctx, s.ControlPlane, append([]string{"etcdctl", "--endpoints", "https://127.0.0.1:2379",
 		"--cacert", pki + "ca.crt", "--cert", pki + "peer.crt", "--key", pki + "peer.key"}, args...)...)
+}
+
+func (s Site) etcdctl(ctx context.Context, args ...string) error {
+	_, err := s.etcd(ctx, args...)
 	return err
+}
+
+// kubectl runs kubectl as the cluster's administrator.
+func (s Site) kubectl(ctx context.Context, args ...string) (string, error) {
+	return s.Labctl(ctx, append([]string{"kubectl", "--"}, args...)...)
 }

@@ -18,6 +18,11 @@ func (r *recorder) Run(_ context.Context, node string, argv ...string) (string, 
 	return "", nil
 }
 
+func (r *recorder) Labctl(_ context.Context, args ...string) (string, error) {
+	r.ran = append(r.ran, "labctl: "+strings.Join(args, " "))
+	return "", nil
+}
+
 func TestFaults(t *testing.T) {
 	name := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 	all := All()
@@ -31,10 +36,19 @@ func TestFaults(t *testing.T) {
 		if f.Story == "" || len(f.Roles) == 0 {
 			t.Errorf("%s: story %q, roles %q", f.Name, f.Story, f.Roles)
 		}
-		if _, known := symptom.Lookup(f.Symptom); f.Symptom != "" && !known || f.Stops && f.Symptom == "" {
-			t.Errorf("%s: symptom %q", f.Name, f.Symptom)
+		for _, id := range []symptom.ID{f.Symptom, f.cause()} {
+			if _, known := symptom.Lookup(id); id != "" && !known {
+				t.Errorf("%s: symptom %q", f.Name, id)
+			}
 		}
 	}
+}
+
+func (f Fault) cause() symptom.ID {
+	if f.Join == nil {
+		return ""
+	}
+	return f.Join.Cause
 }
 
 // An injector acts on the node that it was given, or on the control plane beside it.

@@ -8,4 +8,5 @@ var ipForwardOff = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
 	Inject:  on("sysctl", "--write", "net.ipv4.ip_forward=0"),
+	Join:    &Join{Cause: symptom.KernelPrereqMissing},
 }

@@ -10,6 +10,7 @@ var joinKilled = Fault{
 		return s.killKubeadmAt(ctx, "/var/lib/kubelet/config.yaml")
 	},
 	Restore: stopKiller,
+	Join:    &Join{},
 }
 
 const killer = "fault-kill-kubeadm"

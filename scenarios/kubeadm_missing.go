@@ -10,4 +10,5 @@ var kubeadmMissing = Fault{
 	Stops:   true,
 	Inject:  on("mv", "/usr/bin/kubeadm", "/usr/bin/kubeadm.away"),
 	Restore: script(`! test -e /usr/bin/kubeadm.away || mv /usr/bin/kubeadm.away /usr/bin/kubeadm`),
+	Join:    &Join{Cause: symptom.KubeBinariesMissing},
 }

@@ -8,4 +8,5 @@ var kubeletMasked = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
 	Inject:  on("systemctl", "mask", "kubelet"),
+	Join:    &Join{Cause: symptom.KubeletNotRunning},
 }

@@ -8,4 +8,5 @@ var kubeletStarted = Fault{
 		rm -f /var/lib/kubelet/config.yaml
 		systemctl enable kubelet
 		systemctl start --no-block kubelet`),
+	Join: &Join{},
 }

@@ -14,4 +14,5 @@ var learnerNeverStarted = Fault{
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", s.Node, "--learner", "--peer-urls=https://"+s.Address+":2380")
 	},
+	Join: &Join{Cause: symptom.EtcdTooManyLearners},
 }

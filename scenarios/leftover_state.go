@@ -11,4 +11,5 @@ var leftoverState = Fault{
 		mkdir -p /etc/kubernetes/manifests /etc/kubernetes/pki
 		touch /etc/kubernetes/bootstrap-kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml
 		echo stale > /etc/kubernetes/pki/sa.pub`),
+	Join: &Join{Cause: symptom.LeftoverState},
 }

@@ -8,4 +8,5 @@ var missingCNI = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNINotInitialized,
 	Inject:  script(`rm -f /etc/cni/net.d/*`),
+	Join:    &Join{Cause: symptom.CNINotInitialized},
 }

@@ -12,4 +12,5 @@ var staleCNI = Fault{
 {"cniVersion": "1.0.0", "name": "old", "plugins": [{"type": "bridge", "bridge": "old0", "ipam": {"type": "host-local", "subnet": "10.99.0.0/24"}}]}
 END`),
 	Restore: script(`rm -f /etc/cni/net.d/00-old.conflist*`),
+	Join:    &Join{Cause: symptom.CNIStaleConfig},
 }

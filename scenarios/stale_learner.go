@@ -14,4 +14,5 @@ var staleLearner = Fault{
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
 	},
+	Join: &Join{Cause: symptom.EtcdTooManyLearners},
 }

@@ -12,4 +12,5 @@ var standaloneKubelet = Fault{
 		ln -sf /dev/null /etc/systemd/system/kubelet.service.d/10-kubeadm.conf
 		systemctl daemon-reload`),
 	Restore: script(`rm -f /etc/systemd/system/kubelet.service.d/10-kubeadm.conf*`),
+	Join:    &Join{Cause: symptom.KubeletStandalone},
 }

@@ -6,10 +6,10 @@ var wipedVoter = Fault{
 	Name:    "wiped-voter",
 	Story:   "a control plane was wiped, and etcd still counts its member, with the peer URL that the next join uses (etcd#20269)",
 	Roles:   controlPlane,
-	Member:  true,
 	Symptom: symptom.EtcdStaleMember,
 	Inject: script(`
 		kubeadm reset --force --skip-phases remove-etcd-member
 		rm -rf /var/lib/etcd
 		labnode reset --member-removed`),
+	Join: &Join{Member: true, Cause: symptom.EtcdStaleMember},
 }

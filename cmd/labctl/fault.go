@@ -1,0 +1,289 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/event"
+	"k8slab/scenarios"
+)
+
+func (a *app) faultCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fault",
+		Short: "Break the lab as clusters break in real life, and take it back",
+		Long: `Break the lab as clusters break in real life, and take it back. inject leaves the fault for you to look at; run makes the whole circle: a healthy
+lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab is as healthy as before and lost nothing.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(a.faultListCommand(), a.faultInjectCommand(), a.faultRestoreCommand(), a.faultRunCommand())
+	return cmd
+}
+
+// listed is a fault in `fault list`.
+type listed struct {
+	Name    string   `json:"name"`
+	Story   string   `json:"story"`
+	Roles   []string `json:"roles"`
+	Symptom string   `json:"symptom"`
+	Recover []string `json:"recover"`
+	Stops   bool     `json:"stops"`
+	On      string   `json:"on,omitempty"` // the node that it was made on by hand
+}
+
+func (a *app) faultListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the faults: what they imitate, what a diagnosis says, what ends them",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			injected, err := a.record()
+			if err != nil {
+				return err
+			}
+			in, err := injected.Faults()
+			if err != nil {
+				return err
+			}
+			var rows []listed
+			for _, f := range scenarios.All() {
+				row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops}
+				for _, r := range f.Roles {
+					row.Roles = append(row.Roles, string(r))
+				}
+				for _, call := range f.Calls("NODE") {
+					row.Recover = append(row.Recover, "labctl "+strings.Join(call, " "))
+				}
+				for _, i := range in {
+					if i.Fault == f.Name {
+						row.On = i.Node
+					}
+				}
+				rows = append(rows, row)
+			}
+			return a.print(rows, func(w io.Writer) { printFaults(w, rows) })
+		},
+	}
+}
+
+func printFaults(w io.Writer, rows []listed) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "FAULT\tDIAGNOSIS\tENDED BY\tNOW ON\tSTORY")
+	for _, r := range rows {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, cmp.Or(r.Symptom, "nothing"), strings.Join(r.Recover, ", "), cmp.Or(r.On, "–"), r.Story)
+	}
+	_ = t.Flush()
+}
+
+// record is where the lab's injected faults are written down; `labctl down` removes it with the rest.
+func (a *app) record() (scenarios.Record, error) {
+	c, err := a.cluster()
+	if err != nil {
+		return scenarios.Record{}, err
+	}
+	root, err := lab.StateDir()
+	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
+}
+
+// faultNames completes names of faults.
+func faultNames(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	for _, f := range scenarios.All() {
+		if !slices.Contains(args, f.Name) {
+			names = append(names, f.Name+"\t"+f.Story)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func (a *app) faultInjectCommand() *cobra.Command {
+	var on string
+	cmd := &cobra.Command{
+		Use:   "inject NAME",
+		Short: "Make a fault and leave it: see it, diagnose it, end it",
+		Long: `Make a fault and leave it: see it, diagnose it, end it. A fault that is in the way of joins resets its node first. The command ends when the
+fault has taken effect.`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: faultNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f, err := faultOf(args[0])
+			if err != nil {
+				return err
+			}
+			return a.withEvents("fault-inject", func(l *lab.Lab) error {
+				injected, err := a.record()
+				if err != nil {
+					return err
+				}
+				site, err := scenarios.SiteOf(cmd.Context(), hands{a, l}, f, on)
+				if err != nil {
+					return err
+				}
+				if err := injected.Add(scenarios.Injected{Fault: f.Name, Node: site.Node, Time: time.Now().UTC()}); err != nil {
+					return err
+				}
+				step := l.Events().Start(site.Node, f.Name, 0)
+				if err := step.End(f.Make(cmd.Context(), site, func(text string) { step.Progress("%s", text) })); err != nil {
+					return err
+				}
+				_, _ = fmt.Fprintf(a.stderr, "Look with `labctl diagnose`; end it with %s, or undo it with `labctl fault restore`\n", quoted(f.Calls(site.Node)))
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&on, "node", "", "where; the default is the last node of a role that the fault is for")
+	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
+	return cmd
+}
+
+func quoted(calls [][]string) string {
+	var commands []string
+	for _, c := range calls {
+		commands = append(commands, "`labctl "+strings.Join(c, " ")+"`")
+	}
+	return strings.Join(commands, " and ")
+}
+
+func faultOf(name string) (scenarios.Fault, error) {
+	f, known := scenarios.Lookup(name)
+	if !known {
+		return f, usageError{fmt.Errorf("no fault %q: see `labctl fault list`", name)}
+	}
+	return f, nil
+}
+
+func (a *app) faultRestoreCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restore",
+		Short: "Undo the faults that were injected, and bring the lab up again",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.withEvents("fault-restore", func(l *lab.Lab) error {
+				injected, err := a.record()
+				if err != nil {
+					return err
+				}
+				faults, err := injected.Faults()
+				if err != nil {
+					return err
+				}
+				if len(faults) == 0 {
+					_, _ = fmt.Fprintln(a.stderr, "no fault was injected")
+					return nil
+				}
+				var errs []error
+				for _, i := range slices.Backward(faults) {
+					step := l.Events().Start(i.Node, "restore "+i.Fault, 0)
+					errs = append(errs, step.End(undo(cmd.Context(), hands{a, l}, i)))
+				}
+				step := l.Events().Start("", "up", 0)
+				_, err = hands{a, l}.Labctl(cmd.Context(), "up")
+				if err := errors.Join(append(errs, step.End(err))...); err != nil {
+					return err
+				}
+				return injected.Clear()
+			})
+		},
+	}
+}
+
+// undo takes away what is left of one fault. One that this labctl does not know was made by another version.
+func undo(ctx context.Context, h scenarios.Hands, i scenarios.Injected) error {
+	f, err := faultOf(i.Fault)
+	if err != nil || f.Restore == nil {
+		return err
+	}
+	site, err := scenarios.SiteOf(ctx, h, f, i.Node)
+	if err != nil {
+		return err
+	}
+	return f.Restore(ctx, site)
+}
+
+func (a *app) faultRunCommand() *cobra.Command {
+	var on, evidence string
+	cmd := &cobra.Command{
+		Use:   "run NAME...",
+		Short: "Take the healthy lab through faults and back, and prove it healthy after each",
+		Long: `Take the healthy lab through each fault and back: inject it, see it take effect, have it diagnosed, recover, prove the lab as healthy as before:
+no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about.
+
+Exit status: 0 all passed or do not apply here, 1 one failed.`,
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: faultNames,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var faults []scenarios.Fault
+			for _, name := range args {
+				f, err := faultOf(name)
+				if err != nil {
+					return err
+				}
+				faults = append(faults, f)
+			}
+			if evidence != "" {
+				if err := os.MkdirAll(evidence, 0o700); err != nil {
+					return err
+				}
+			}
+			return a.withCircles("fault-run", func(l *lab.Lab) (results []scenarios.Result, err error) {
+				for _, f := range faults {
+					step := l.Events().Start(on, f.Name, 0)
+					r := f.Circle(cmd.Context(), hands{a, l}, scenarios.Options{
+						Node: on, Evidence: evidence, Progress: func(text string) { step.Progress("%s", text) },
+					})
+					results = append(results, r)
+					if err := step.End(r.Err()); err != nil && cmd.Context().Err() != nil {
+						return results, err
+					}
+				}
+				return results, nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&on, "node", "", "where; the default is the last node of a role that the fault is for")
+	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each circle that fails in this directory")
+	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
+	return cmd
+}
+
+// withCircles shows the results of circles; one that failed is exit status 1.
+func (a *app) withCircles(verb string, do func(*lab.Lab) ([]scenarios.Result, error)) error {
+	quiet := *a
+	quiet.output = "text" // events go to stderr, the results to stdout
+	var results []scenarios.Result
+	err := quiet.withEvents(verb, func(l *lab.Lab) (err error) {
+		results, err = do(l)
+		return err
+	})
+	if err := errors.Join(err, a.print(results, func(w io.Writer) { printResults(w, results) })); err != nil {
+		return err
+	}
+	for _, r := range results {
+		if r.Err() != nil {
+			return exitStatus(exitFailed)
+		}
+	}
+	return nil
+}
+
+func printResults(w io.Writer, results []scenarios.Result) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "FAULT\tNODE\tRESULT\tDIAGNOSIS\tBITES\tNAMED\tRECOVERED\tALL\tREASON")
+	for _, r := range results {
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1fs\t%.1fs\t%.1fs\t%.1fs\t%s\n",
+			r.Fault, r.Node, r.Class, cmp.Or(string(r.Symptom), "nothing"), r.ToBite, r.ToCause, r.ToRecover, r.Seconds, event.OneLine(r.Reason))
+	}
+	_ = t.Flush()
+}

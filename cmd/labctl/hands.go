@@ -1,0 +1,51 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"k8slab/lab"
+	"k8slab/lab/node"
+)
+
+// hands reach the lab for scenarios: nodes over this process's connections, labctl as processes of their own, as a person would call it.
+type hands struct {
+	app *app
+	lab *lab.Lab
+}
+
+func (h hands) Run(ctx context.Context, name string, argv ...string) (string, error) {
+	n, err := h.lab.Node(name)
+	if err != nil {
+		return "", err
+	}
+	var out bytes.Buffer
+	err = n.Run(ctx, node.Command{Argv: argv, Stdout: &out})
+	return out.String(), err
+}
+
+func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	var out, errs bytes.Buffer
+	cmd := exec.CommandContext(ctx, self, append([]string{"--config", h.app.file}, args...)...)
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
+	if err = cmd.Run(); err != nil {
+		err = fmt.Errorf("labctl %s: %w: %s", strings.Join(args, " "), err, end(errs.String()))
+	}
+	return out.String(), err
+}
+
+// end is the last lines of what a command said, where the cause is.
+func end(s string) string {
+	const most = 2000
+	s = strings.TrimSpace(s)
+	return s[max(0, len(s)-most):]
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+)
+
+// powerCommand acts on machines as a person in front of them would.
+func (a *app) powerCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "power", Short: "Switch a node's machine off, or pause and resume it", Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	verb := func(name, short string, do func(*lab.Lab, context.Context, string) error) {
+		cmd.AddCommand(&cobra.Command{
+			Use:               name + " NODE",
+			Short:             short,
+			Args:              cobra.ExactArgs(1),
+			ValidArgsFunction: a.nodeNames,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.withEvents("power-"+name, func(l *lab.Lab) error { return do(l, cmd.Context(), args[0]) })
+			},
+		})
+	}
+	verb("off", "Pull the plug; `labctl up` starts the machine again", (*lab.Lab).PowerOff)
+	verb("pause", "Stop the machine's processors, as if the computer slept", (*lab.Lab).Pause)
+	verb("resume", "Let a paused machine go on", (*lab.Lab).Resume)
+	return cmd
+}

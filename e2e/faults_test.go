@@ -1,0 +1,55 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
+)
+
+// inCI are the faults that every change is tried with: one of each kind. The nightly run makes all of them.
+var inCI = map[string]bool{
+	"missing-cni": true, "dead-containerd": true, "kubelet-stopped": true, "duplicate-node": true, "kubeadm-missing": true,
+	"stale-learner": true, "wiped-voter": true, "worker-powered-off": true,
+}
+
+// Each fault goes the whole way: a healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab
+// is as healthy as before and lost nothing.
+var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+	var l *lab
+	BeforeAll(func(ctx SpecContext) {
+		l = newLab("e2e-faults", 52, 3, 2)
+		DeferCleanup(l.down, NodeTimeout(2*time.Minute))
+		l.must(ctx, "up")
+	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
+
+	for _, f := range scenarios.All() {
+		labels := Label(f.Name, "nightly")
+		if inCI[f.Name] {
+			labels = Label(f.Name, "ci", "nightly")
+		}
+		It(f.Name+": "+f.Story, labels, func(ctx SpecContext) {
+			r := l.circle(ctx, f)
+			Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
+			Expect(r.Symptom).To(Equal(f.Symptom))
+			l.expectHealthy(ctx)
+		}, SpecTimeout(8*time.Minute))
+	}
+})
+
+// circle has labctl make the circle of a fault.
+func (l *lab) circle(ctx SpecContext, f scenarios.Fault) scenarios.Result {
+	GinkgoHelper()
+	r := l.run(ctx, "fault", "run", f.Name, "-o", "json", "--evidence", suite.results)
+	var results []scenarios.Result
+	Expect(json.Unmarshal([]byte(r.stdout), &results)).To(Succeed(), "%s", r)
+	Expect(results).To(HaveLen(1))
+	AddReportEntry("circle", results[0], ReportEntryVisibilityFailureOrVerbose)
+	return results[0]
+}

@@ -1,0 +1,186 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// What a circle leaves in the cluster before the fault, as a workload would, and looks for after it.
+const (
+	keptMap  = "fault-data" // ConfigMap in namespace default
+	keptFile = "/var/lib/k8slab/fault-data"
+)
+
+// kept is what a recovery may not change, a line each, by the change that it would be.
+type kept map[Change]map[string]string
+
+// remember writes the workload's data and notes what must stay.
+func (c *circle) remember(ctx context.Context) (kept, error) {
+	value := c.result.Began.Format(time.RFC3339Nano)
+	if _, err := c.site.kubectl(ctx, "delete", "configmap", keptMap, "--ignore-not-found"); err != nil {
+		return nil, err
+	}
+	if _, err := c.site.kubectl(ctx, "create", "configmap", keptMap, "--from-literal=began="+value); err != nil {
+		return nil, err
+	}
+	for _, m := range c.site.Members {
+		if err := c.site.shell(ctx, m.Name, `mkdir -p "${1%/*}" && printf %s "$2" > "$1"`, keptFile, value); err != nil {
+			return nil, err
+		}
+	}
+	return c.look(ctx)
+}
+
+// look reads what must stay.
+func (c *circle) look(ctx context.Context) (kept, error) {
+	k := kept{Identity: {}, Boot: {}, Disk: {}}
+	for _, m := range c.site.Members {
+		out, err := c.site.Run(ctx, m.Name, "sh", "-ec", `
+			cat /etc/machine-id; cut -d ' ' -f 22 /proc/1/stat
+			sha256sum < /var/lib/kubelet/pki/kubelet-client-current.pem
+			cat "$1" 2>&1 || true`, "sh", keptFile)
+		if err != nil {
+			return nil, err
+		}
+		lines := strings.SplitN(out, "\n", 4)
+		if len(lines) < 4 {
+			return nil, fmt.Errorf("%s: what must stay: %q", m.Name, out)
+		}
+		k[Boot][m.Name+"'s machine-id"] = lines[0] // even a machine that is made anew keeps it
+		k[Boot][m.Name+"'s boot"] = lines[1]
+		k[Identity][m.Name+"'s kubelet certificate"] = lines[2]
+		k[Disk][m.Name+"'s file"] = lines[3]
+	}
+	if err := c.lookAtAPI(ctx, k); err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+func (c *circle) lookAtAPI(ctx context.Context, k kept) error {
+	out, err := c.site.kubectl(ctx, "get", "nodes,configmap/"+keptMap, "--output=json")
+	var list struct {
+		Items []struct {
+			Kind     string
+			Metadata struct{ Name, UID string }
+			Data     map[string]string
+		}
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &list)
+	}
+	if err != nil {
+		return err
+	}
+	for _, i := range list.Items {
+		if i.Kind == "Node" {
+			k[Identity][i.Metadata.Name+"'s Node"] = i.Metadata.UID
+		} else {
+			k[Disk]["the ConfigMap"] = i.Data["began"]
+		}
+	}
+	out, err = c.site.etcd(ctx, "member", "list")
+	for line := range strings.Lines(out) {
+		if fields := strings.Split(line, ", "); len(fields) > 2 {
+			k[Identity][fields[2]+"'s etcd member"] = fields[0]
+		}
+	}
+	return err
+}
+
+// compare wants everything that the fault may not change to be as it was, and nothing of the fault to be left.
+func (c *circle) compare(ctx context.Context, before kept) error {
+	c.step("compare with before")
+	after, err := c.look(ctx)
+	if err != nil {
+		return err
+	}
+	may := c.fault.May
+	if c.fault.Outside {
+		may = append(slices.Clone(may), Identity)
+	}
+	var errs []error
+	for _, change := range slices.Sorted(maps.Keys(before)) {
+		for _, what := range slices.Sorted(maps.Keys(before[change])) {
+			own := strings.HasPrefix(what, c.site.Node+"'s ")
+			if was, is := before[change][what], after[change][what]; was != is && !(own && slices.Contains(may, change)) {
+				errs = append(errs, fmt.Errorf("%s was %q and is %q: the recovery is too wide", what, was, is))
+			}
+		}
+	}
+	return errors.Join(append(errs, c.leftovers(ctx))...)
+}
+
+// leftovers finds what injectors name "fault-…" on the nodes.
+func (c *circle) leftovers(ctx context.Context) error {
+	var errs []error
+	for _, m := range c.site.Members {
+		out, err := c.site.Run(ctx, m.Name, "sh", "-c", `
+			systemctl list-units --all --plain --no-legend 'fault-*'
+			nft list tables 2>/dev/null | grep -w fault
+			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev -name '*.fault'
+			true`)
+		if err == nil && strings.TrimSpace(out) != "" {
+			err = fmt.Errorf("%s: left of the fault: %s", m.Name, strings.Join(strings.Fields(out), " "))
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// forget removes the workload's data.
+func (c *circle) forget(ctx context.Context) error {
+	_, err := c.site.kubectl(ctx, "delete", "configmap", keptMap, "--ignore-not-found")
+	for _, m := range c.site.Members {
+		_, rmErr := c.site.Run(ctx, m.Name, "rm", "--force", keptFile)
+		err = errors.Join(err, rmErr)
+	}
+	return err
+}
+
+// writesBudget is how long etcd may take no writes in a fault that costs no quorum: an election is over in 2 s, a loaded computer is slower.
+const writesBudget = 10 * time.Second
+
+// watchWrites writes to etcd through the healthy control plane until the returned function is called, which says whether writes failed
+// for long although the fault costs no quorum.
+func (c *circle) watchWrites(ctx context.Context) (stop func() error) {
+	if slices.Contains(c.fault.May, Quorum) {
+		return func() error { return nil }
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	var longest time.Duration
+	var why error
+	wg.Go(func() {
+		last := time.Now()
+		for ctx.Err() == nil {
+			_, err := c.site.etcd(ctx, "--command-timeout=3s", "put", "/k8slab/fault", "1")
+			gap := time.Since(last)
+			if ctx.Err() == nil && gap > longest && err != nil {
+				longest, why = gap, err
+			}
+			if err == nil {
+				last = time.Now()
+			}
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+		}
+	})
+	return func() error {
+		cancel()
+		wg.Wait()
+		if longest < writesBudget {
+			return nil
+		}
+		return fmt.Errorf("etcd took no writes for %s, though the fault costs no quorum: %w", longest.Round(time.Second), why)
+	}
+}
