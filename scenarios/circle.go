@@ -30,7 +30,7 @@ const (
 
 // Result is how one circle went.
 type Result struct {
-	Fault     string     `json:"fault"`
+	Fault     string     `json:"fault"` // of a circle with several faults, their names joined by "+"
 	Node      string     `json:"node"`
 	Began     time.Time  `json:"began"`
 	Class     Class      `json:"class"`
@@ -67,7 +67,13 @@ const (
 // Circle takes a healthy lab through the fault and back: it injects it, sees it take effect, has the diagnosis name it, recovers, and proves
 // that the cluster is as healthy as before and lost nothing. A lab that did not come back is restored and brought up again.
 func (f Fault) Circle(ctx context.Context, h Hands, o Options) Result {
-	c := &circle{fault: f, options: o, result: Result{Fault: f.Name, Began: time.Now().UTC()}}
+	return Round{{Fault: f, Node: o.Node}}.Circle(ctx, h, o)
+}
+
+// Circle is the circle of all faults of the round at the same time: all are made, all take effect, the diagnosis says one of them first, all
+// are recovered.
+func (r Round) Circle(ctx context.Context, h Hands, o Options) Result {
+	c := &circle{round: r, options: o, result: Result{Fault: r.names(), Began: time.Now().UTC()}}
 	c.site.Hands = h
 	class, err := c.run(ctx)
 	c.result.Class = class
@@ -79,10 +85,17 @@ func (f Fault) Circle(ctx context.Context, h Hands, o Options) Result {
 }
 
 type circle struct {
-	fault   Fault
+	round   Round
 	options Options
-	site    Site
+	faults  []placed
+	site    Site // of the first fault; what concerns the whole lab is asked through it
 	result  Result
+}
+
+// placed is a fault and where it is made.
+type placed struct {
+	Fault
+	site Site
 }
 
 func (c *circle) step(text string) {
@@ -93,14 +106,13 @@ func (c *circle) step(text string) {
 
 func (c *circle) run(ctx context.Context) (Class, error) {
 	c.step("healthy before")
-	site, err := SiteOf(ctx, c.site.Hands, c.fault, c.options.Node)
+	err := c.place(ctx)
 	if errors.Is(err, errNotApplicable) {
 		return NotApplicable, err
 	}
 	if err != nil {
 		return SetupFailed, err
 	}
-	c.site, c.result.Node = site, site.Node
 	if err := healthy(ctx, c.site); err != nil {
 		return SetupFailed, fmt.Errorf("the lab is not healthy before the fault: %w", err)
 	}
@@ -122,18 +134,49 @@ func (c *circle) run(ctx context.Context) (Class, error) {
 	return class, errors.Join(err, c.rescue(ctx))
 }
 
+// place finds where each fault is made.
+func (c *circle) place(ctx context.Context) error {
+	var nodes []string
+	for _, t := range c.round {
+		site, err := SiteOf(ctx, c.site.Hands, t.Fault, t.Node)
+		if err != nil {
+			return err
+		}
+		c.faults = append(c.faults, placed{t.Fault, site})
+		nodes = append(nodes, site.Node)
+	}
+	c.result.Node = strings.Join(nodes, "+")
+	for i := range c.faults {
+		c.faults[i].site = c.faults[i].site.beside(nodes)
+	}
+	c.site = c.faults[0].site
+	return compose(c.faults)
+}
+
 // there takes the lab into the fault, up to its name.
 func (c *circle) there(ctx context.Context) (Class, error) {
-	if err := c.fault.inject(ctx, c.site, c.step); err != nil {
-		return SetupFailed, err
+	for _, f := range c.faults {
+		if err := f.inject(ctx, f.site, c.stepOf(f)); err != nil {
+			return SetupFailed, err
+		}
 	}
 	begun := time.Now()
-	if err := c.fault.bites(ctx, c.site, c.step); err != nil {
-		return SetupFailed, err
+	for _, f := range c.faults {
+		if err := f.bites(ctx, f.site, c.stepOf(f)); err != nil {
+			return SetupFailed, err
+		}
 	}
 	c.result.ToBite = time.Since(begun).Seconds()
 	c.step("diagnose")
 	return Failed, c.name(ctx)
+}
+
+// stepOf tells of a step of one fault.
+func (c *circle) stepOf(f placed) func(string) {
+	if len(c.faults) == 1 {
+		return c.step
+	}
+	return func(text string) { c.step(f.Name + ": " + text) }
 }
 
 // Make injects the fault and waits until it has taken effect.
@@ -163,16 +206,17 @@ func (f Fault) bites(ctx context.Context, s Site, progress func(string)) error {
 	return wait.For(ctx, f.Name+" to take effect", biteBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Bites(ctx, s) })
 }
 
-// name has the diagnosis name the fault. What is not in any log yet is asked for again.
+// name has the diagnosis name the fault, one of them where there are several. What is not in any log yet is asked for again.
 func (c *circle) name(ctx context.Context) error {
 	begun := time.Now()
-	return wait.For(ctx, "the diagnosis to name "+c.fault.Name, nameBudget, time.Second, func(ctx context.Context) error {
+	wanted := symptoms(c.faults)
+	return wait.For(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
 		c.result.Symptom, c.result.ToCause = first.Symptom, time.Since(begun).Seconds()
-		if err != nil || first.Symptom == c.fault.Symptom {
+		if err != nil || slices.Contains(wanted, first.Symptom) {
 			return err
 		}
-		return fmt.Errorf("the diagnosis says %q first (%s), not %q", first.Symptom, first.Meaning, c.fault.Symptom)
+		return fmt.Errorf("the diagnosis says %q first (%s), not %q", first.Symptom, first.Meaning, wanted)
 	})
 }
 
@@ -191,21 +235,21 @@ func diagnosed(ctx context.Context, s Site) (first symptom.Finding, err error) {
 
 // back takes the lab out of the fault.
 func (c *circle) back(ctx context.Context) error {
-	if c.fault.Stops {
+	for _, f := range c.faults {
+		if !f.Stops {
+			continue
+		}
 		c.step("refuse")
-		if err := c.refused(ctx); err != nil {
+		if err := f.refused(ctx); err != nil {
 			return err
 		}
-		if err := c.fault.Restore(ctx, c.site); err != nil {
+		if err := f.Restore(ctx, f.site); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
 	begun := time.Now()
-	for _, args := range c.calls() {
-		c.step("labctl " + strings.Join(args, " "))
-		if _, err := c.site.Labctl(ctx, args...); err != nil {
-			return err
-		}
+	if err := c.recover(ctx); err != nil {
+		return err
 	}
 	c.step("healthy after")
 	if err := wait.For(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, c.site) }); err != nil {
@@ -225,21 +269,47 @@ func (c *circle) back(ctx context.Context) error {
 	})
 }
 
-// refused wants the recovery to be refused, and the symptom to be the reason.
-func (c *circle) refused(ctx context.Context) error {
-	for _, args := range c.calls() {
-		_, err := c.site.Labctl(ctx, args...)
-		if err == nil {
-			return fmt.Errorf("labctl %s had to be refused", strings.Join(args, " "))
+// recover makes the calls that end the faults. What ends one of several may have to wait until another one is gone.
+func (c *circle) recover(ctx context.Context) error {
+	for pending := c.faults; len(pending) > 0; {
+		var left []placed
+		var errs []error
+		for _, f := range pending {
+			if err := c.end(ctx, f); err != nil {
+				left, errs = append(left, f), append(errs, err)
+			}
 		}
-		if !strings.Contains(err.Error(), string(c.fault.Symptom)) {
-			return fmt.Errorf("labctl %s was refused, but not for %s: %w", strings.Join(args, " "), c.fault.Symptom, err)
+		if len(left) == len(pending) {
+			return errors.Join(errs...)
+		}
+		pending = left
+	}
+	return nil
+}
+
+func (c *circle) end(ctx context.Context, f placed) error {
+	for _, args := range f.Calls(f.site.Node) {
+		c.step("labctl " + strings.Join(args, " "))
+		if _, err := f.site.Labctl(ctx, args...); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (c *circle) calls() [][]string { return c.fault.Calls(c.site.Node) }
+// refused wants the recovery to be refused, and the symptom to be the reason.
+func (f placed) refused(ctx context.Context) error {
+	for _, args := range f.Calls(f.site.Node) {
+		_, err := f.site.Labctl(ctx, args...)
+		if err == nil {
+			return fmt.Errorf("labctl %s had to be refused", strings.Join(args, " "))
+		}
+		if !strings.Contains(err.Error(), string(f.Symptom)) {
+			return fmt.Errorf("labctl %s was refused, but not for %s: %w", strings.Join(args, " "), f.Symptom, err)
+		}
+	}
+	return nil
+}
 
 // Calls are the calls of labctl that end the fault on the node.
 func (f Fault) Calls(node string) [][]string {
@@ -256,13 +326,16 @@ func (f Fault) Calls(node string) [][]string {
 }
 
 func (c *circle) restore(ctx context.Context) error {
-	if c.fault.Restore == nil {
-		return nil
+	var errs []error
+	for _, f := range c.faults {
+		if f.Restore == nil {
+			continue
+		}
+		if err := f.Restore(ctx, f.site); err != nil {
+			errs = append(errs, fmt.Errorf("restore %s: %w", f.Name, err))
+		}
 	}
-	if err := c.fault.Restore(ctx, c.site); err != nil {
-		return fmt.Errorf("restore: %w", err)
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // rescue saves the evidence of a circle that failed and gets the lab back, so that the next one can begin. Ctrl-C leaves things as they are.
@@ -272,7 +345,7 @@ func (c *circle) rescue(ctx context.Context) error {
 	}
 	if c.options.Evidence != "" {
 		c.step("save evidence")
-		_, _ = c.site.Labctl(ctx, "diagnose", "--bundle", filepath.Join(c.options.Evidence, c.fault.Name+".tar.gz")) // says 1 for a broken lab
+		_, _ = c.site.Labctl(ctx, "diagnose", "--bundle", filepath.Join(c.options.Evidence, c.result.Fault+".tar.gz")) // says 1 for a broken lab
 	}
 	c.step("restore")
 	err := c.restore(ctx)
@@ -299,6 +372,21 @@ var errNotApplicable = errors.New("not applicable")
 
 // SiteOf is where the fault can be made in the lab: on the node, or on the last one of a role that it is for.
 func SiteOf(ctx context.Context, h Hands, f Fault, node string) (Site, error) {
+	s, err := look(ctx, h)
+	if err != nil {
+		return s, err
+	}
+	s.Node = node
+	for _, m := range s.Members {
+		if node == "" && f.For(m.Role) {
+			s.Node = m.Name
+		}
+	}
+	return s.complete(f)
+}
+
+// look finds the members of the lab.
+func look(ctx context.Context, h Hands) (Site, error) {
 	out, statusErr := h.Labctl(ctx, "status", "-o", "json") // exit status 1 says that it is not healthy
 	var status struct {
 		Nodes []struct {
@@ -309,18 +397,13 @@ func SiteOf(ctx context.Context, h Hands, f Fault, node string) (Site, error) {
 	if err := json.Unmarshal([]byte(out), &status); err != nil {
 		return Site{}, errors.Join(statusErr, err)
 	}
-	s := Site{Hands: h, Node: node}
+	s := Site{Hands: h}
 	for _, n := range status.Nodes {
 		if n.Note == "" { // not one to be onboarded later
 			s.Members = append(s.Members, n.Member)
 		}
 	}
-	for _, m := range s.Members {
-		if node == "" && f.For(m.Role) {
-			s.Node = m.Name
-		}
-	}
-	return s.complete(f)
+	return s, nil
 }
 
 // complete fills in what follows from the node, and says why the fault is not for it.

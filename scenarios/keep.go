@@ -102,20 +102,23 @@ func (c *circle) compare(ctx context.Context, before kept) error {
 	if err != nil {
 		return err
 	}
-	may := c.fault.May
-	if c.fault.Outside {
-		may = append(slices.Clone(may), Identity)
-	}
 	var errs []error
 	for _, change := range slices.Sorted(maps.Keys(before)) {
 		for _, what := range slices.Sorted(maps.Keys(before[change])) {
-			own := strings.HasPrefix(what, c.site.Node+"'s ")
-			if was, is := before[change][what], after[change][what]; was != is && !(own && slices.Contains(may, change)) {
+			if was, is := before[change][what], after[change][what]; was != is && !c.may(change, what) {
 				errs = append(errs, fmt.Errorf("%s was %q and is %q: the recovery is too wide", what, was, is))
 			}
 		}
 	}
 	return errors.Join(append(errs, c.leftovers(ctx))...)
+}
+
+// may tells whether a fault is about what changed: on its own node only.
+func (c *circle) may(change Change, what string) bool {
+	return slices.ContainsFunc(c.faults, func(f placed) bool {
+		own := strings.HasPrefix(what, f.site.Node+"'s ")
+		return own && (slices.Contains(f.May, change) || f.Outside && change == Identity)
+	})
 }
 
 // leftovers finds what injectors name "fault-…" on the nodes.
@@ -151,7 +154,7 @@ const writesBudget = 10 * time.Second
 // watchWrites writes to etcd through the healthy control plane until the returned function is called, which says whether writes failed
 // for long although the fault costs no quorum.
 func (c *circle) watchWrites(ctx context.Context) (stop func() error) {
-	if slices.Contains(c.fault.May, Quorum) {
+	if slices.ContainsFunc(c.faults, func(f placed) bool { return slices.Contains(f.May, Quorum) }) {
 		return func() error { return nil }
 	}
 	ctx, cancel := context.WithCancel(ctx)

@@ -215,22 +215,23 @@ func undo(ctx context.Context, h scenarios.Hands, i scenarios.Injected) error {
 func (a *app) faultRunCommand() *cobra.Command {
 	var on, evidence string
 	cmd := &cobra.Command{
-		Use:   "run NAME...",
+		Use:   "run NAME[@NODE]...",
 		Short: "Take the healthy lab through faults and back, and prove it healthy after each",
 		Long: `Take the healthy lab through each fault and back: inject it, see it take effect, have it diagnosed, recover, prove the lab as healthy as before:
-no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about.
+no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about. NAME@w1+NAME@w2 makes two faults at the same
+time.
 
 Exit status: 0 all passed or do not apply here, 1 one failed.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: faultNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var faults []scenarios.Fault
-			for _, name := range args {
-				f, err := faultOf(name)
+			var rounds []scenarios.Round
+			for _, text := range args {
+				r, err := roundOf(text, on)
 				if err != nil {
 					return err
 				}
-				faults = append(faults, f)
+				rounds = append(rounds, r)
 			}
 			if evidence != "" {
 				if err := os.MkdirAll(evidence, 0o700); err != nil {
@@ -238,13 +239,9 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 				}
 			}
 			return a.withCircles("fault-run", func(l *lab.Lab) (results []scenarios.Result, err error) {
-				for _, f := range faults {
-					step := l.Events().Start(on, f.Name, 0)
-					r := f.Circle(cmd.Context(), hands{a, l}, scenarios.Options{
-						Node: on, Evidence: evidence, Progress: func(text string) { step.Progress("%s", text) },
-					})
-					results = append(results, r)
-					if err := step.End(r.Err()); err != nil && cmd.Context().Err() != nil {
+				for _, r := range rounds {
+					results = append(results, playRound(cmd.Context(), hands{a, l}, r, scenarios.Options{Evidence: evidence}))
+					if err := context.Cause(cmd.Context()); err != nil {
 						return results, err
 					}
 				}
@@ -252,10 +249,22 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&on, "node", "", "where; the default is the last node of a role that the fault is for")
+	cmd.Flags().StringVar(&on, "node", "", "where the faults without a node are made; the default is the last node of a role that the fault is for")
 	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each circle that fails in this directory")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
+}
+
+// roundOf reads NAME[@NODE][+NAME[@NODE]]…; node is for those that name none.
+func roundOf(text, node string) (scenarios.Round, error) {
+	r, err := scenarios.ParseRound(text)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	for i := range r {
+		r[i].Node = cmp.Or(r[i].Node, node)
+	}
+	return r, nil
 }
 
 // withCircles shows the results of circles; one that failed is exit status 1.

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/scenarios"
+)
+
+// soakOptions are the flags of `labctl soak`.
+type soakOptions struct {
+	seed                   uint64
+	first, rounds, replays int
+	anew                   bool
+	evidence               string
+}
+
+func (a *app) soakCommand() *cobra.Command {
+	var o soakOptions
+	cmd := &cobra.Command{
+		Use:   "soak",
+		Short: "Take the lab through random faults until one is not recovered",
+		Long: `Take the healthy lab through random faults, on random nodes, sometimes two at a time, until a round is not recovered. What is drawn depends on the
+seed and the number of the round alone, so a run can be continued (--first) and repeated. When a round fails, shorter sequences of the rounds are
+played again, to find the shortest one that still fails.
+
+Exit status: 0 all recovered, 1 one was not, or could not be made.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if o.rounds < 1 || o.first < 1 || o.replays < 0 {
+				return usageError{errors.New("--rounds and --first begin at 1, --replays at 0")}
+			}
+			if !cmd.Flags().Changed("seed") {
+				o.seed = rand.Uint64()
+			}
+			if o.evidence != "" {
+				if err := os.MkdirAll(o.evidence, 0o700); err != nil {
+					return err
+				}
+			}
+			return a.soak(cmd.Context(), o)
+		},
+	}
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "what is drawn; the default is a random one, which is printed")
+	cmd.Flags().IntVar(&o.rounds, "rounds", 20, "how many rounds to play")
+	cmd.Flags().IntVar(&o.first, "first", 1, "number of the first round, to go on with a seed")
+	cmd.Flags().IntVar(&o.replays, "replays", 20, "play at most so many rounds again to find the shortest failing sequence")
+	cmd.Flags().BoolVar(&o.anew, "anew", false, "make the lab anew before each sequence that is played again: it then owes nothing to earlier rounds; what is in the lab is lost")
+	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a bundle of each round that fails in this directory")
+	return cmd
+}
+
+func (a *app) soak(ctx context.Context, o soakOptions) error {
+	_, _ = fmt.Fprintf(a.stderr, "seed %d\n", o.seed)
+	quiet := *a
+	quiet.output = "text" // events go to stderr, the results to stdout
+	var s scenarios.Soaked
+	err := quiet.withEvents("soak", func(l *lab.Lab) error {
+		h := hands{a, l}
+		from, err := scenarios.Choices(ctx, h)
+		if err != nil {
+			return err
+		}
+		play := func(r scenarios.Round) scenarios.Result {
+			return playRound(ctx, h, r, scenarios.Options{Evidence: o.evidence})
+		}
+		if s = scenarios.Soak(ctx, o.seed, o.first, o.rounds, from, play); s.Unrecovered > 0 && o.replays > 0 {
+			err = s.Shorten(ctx, o.replays, func() error { return anew(ctx, h, o.anew) }, play)
+		}
+		return errors.Join(err, context.Cause(ctx))
+	})
+	if err := errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) })); err != nil {
+		return err
+	}
+	if s.Unrecovered+s.SetupFailed > 0 {
+		return exitStatus(exitFailed)
+	}
+	return nil
+}
+
+// playRound makes the circle of a round as a step of its own.
+func playRound(ctx context.Context, h hands, r scenarios.Round, o scenarios.Options) scenarios.Result {
+	step := h.lab.Events().Start("", r.String(), 0)
+	o.Progress = func(text string) { step.Progress("%s", text) }
+	result := r.Circle(ctx, h, o)
+	_ = step.End(result.Err()) // it is in the result
+	return result
+}
+
+func anew(ctx context.Context, h hands, fresh bool) error {
+	if !fresh {
+		return nil
+	}
+	if _, err := h.Labctl(ctx, "down"); err != nil {
+		return err
+	}
+	_, err := h.Labctl(ctx, "up")
+	return err
+}
+
+func printSoak(w io.Writer, s scenarios.Soaked) {
+	printResults(w, s.Results)
+	_, _ = fmt.Fprintf(w, "\nseed %d, rounds %d to %d: %d recovered, %d not, %d could not be made\n",
+		s.Seed, s.First, s.First+len(s.Rounds)-1, s.Recovered, s.Unrecovered, s.SetupFailed)
+	if s.Unrecovered == 0 {
+		_, _ = fmt.Fprintf(w, "with 95 %% confidence at least %.1f %% of such rounds are recovered\n", 100*s.AtLeast)
+		return
+	}
+	if s.Reproduced {
+		_, _ = fmt.Fprintf(w, "shortest failing sequence, after %d replayed rounds:\n  labctl fault run %s\n", len(s.Replayed), arguments(s.Shortest))
+		return
+	}
+	_, _ = fmt.Fprintf(w, "it did not fail again in %d replayed rounds; the whole sequence:\n  labctl soak --seed %d --first %d --rounds %d\n",
+		len(s.Replayed), s.Seed, s.First, len(s.Rounds))
+}
+
+func arguments(rounds []scenarios.Round) string {
+	var args []string
+	for _, r := range rounds {
+		args = append(args, r.String())
+	}
+	return strings.Join(args, " ")
+}

@@ -1,0 +1,118 @@
+package scenarios
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/config"
+	"k8slab/lab/symptom"
+)
+
+// Target is a fault and the node that it is made on; "" is the last node of a role that the fault is for.
+type Target struct {
+	Fault Fault
+	Node  string
+}
+
+// Round are the faults that one circle makes at the same time: one, or several that compose. It is written NAME[@NODE][+NAME[@NODE]]….
+type Round []Target
+
+func (r Round) String() string {
+	var parts []string
+	for _, t := range r {
+		part := t.Fault.Name
+		if t.Node != "" {
+			part += "@" + t.Node
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, "+")
+}
+
+// MarshalText writes the round as String does.
+func (r Round) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+func (r Round) names() string {
+	var names []string
+	for _, t := range r {
+		names = append(names, t.Fault.Name)
+	}
+	return strings.Join(names, "+")
+}
+
+// ParseRound reads what String wrote.
+func ParseRound(text string) (Round, error) {
+	var r Round
+	for part := range strings.SplitSeq(text, "+") {
+		name, node, _ := strings.Cut(part, "@")
+		f, known := Lookup(name)
+		if !known {
+			return nil, fmt.Errorf("no fault %q: see `labctl fault list`", name)
+		}
+		r = append(r, Target{f, node})
+	}
+	return r, nil
+}
+
+// compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
+// on one node, where one could hide the other; at most one is on a control plane, so that etcd keeps its quorum; and none is among them that
+// stops for a person or costs the quorum.
+func compose(faults []placed) error {
+	if len(faults) == 1 {
+		return nil
+	}
+	nodes := map[string]bool{}
+	controlPlanes := 0
+	for _, f := range faults {
+		switch {
+		case nodes[f.site.Node]:
+			return fmt.Errorf("%w: two faults on %s at the same time", errNotApplicable, f.site.Node)
+		case f.Stops:
+			return fmt.Errorf("%w: %s waits for a person, so it is made alone", errNotApplicable, f.Name)
+		case slices.Contains(f.May, Quorum):
+			return fmt.Errorf("%w: %s costs etcd's quorum, so it is made alone", errNotApplicable, f.Name)
+		}
+		nodes[f.site.Node] = true
+		if f.site.role(f.site.Node) == config.ControlPlane {
+			controlPlanes++
+		}
+	}
+	if controlPlanes > 1 {
+		return fmt.Errorf("%w: faults on %d control planes at the same time could cost etcd's quorum", errNotApplicable, controlPlanes)
+	}
+	return nil
+}
+
+func (s Site) role(node string) config.Role {
+	for _, m := range s.Members {
+		if m.Name == node {
+			return m.Role
+		}
+	}
+	return ""
+}
+
+// beside is the site with a control plane that is none of the nodes, where there is one.
+func (s Site) beside(nodes []string) Site {
+	for _, m := range s.Members {
+		if m.Role == config.ControlPlane && !slices.Contains(nodes, m.Name) {
+			s.ControlPlane = m.Name
+			break
+		}
+	}
+	return s
+}
+
+// symptoms are what a diagnosis may say first. A fault that the cluster gets over alone leaves the word to the others.
+func symptoms(faults []placed) (ids []symptom.ID) {
+	for _, f := range faults {
+		if f.Symptom != "" {
+			ids = append(ids, f.Symptom)
+		}
+	}
+	if ids == nil {
+		return []symptom.ID{""}
+	}
+	return ids
+}

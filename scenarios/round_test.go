@@ -1,0 +1,150 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8slab/lab/symptom"
+)
+
+// model is a lab in memory: faults are on nodes until labctl ends them.
+type model struct {
+	t       *testing.T
+	members []Member
+	on      map[string]symptom.ID // node: what is wrong with it
+	calls   []string
+	repairs func(m *model) error
+}
+
+func newModel(t *testing.T) *model {
+	return &model{t: t, members: members(3, 2), on: map[string]symptom.ID{}, repairs: func(m *model) error { clear(m.on); return nil }}
+}
+
+// Run answers what a circle asks nodes for.
+func (m *model) Run(_ context.Context, node string, argv ...string) (string, error) {
+	switch {
+	case slices.Contains(argv, "put"), argv[0] == "rm", strings.Contains(argv[len(argv)-1], keptFile) && !strings.Contains(argv[2], "machine-id"):
+		return "", nil
+	case slices.Contains(argv, "member"):
+		return "1, started, cp1, x\n", nil
+	case argv[0] == "sh" && strings.Contains(argv[2], "machine-id"):
+		return "id-" + node + "\n1\nsum\ndata", nil
+	}
+	return "", nil
+}
+
+func (m *model) Labctl(_ context.Context, args ...string) (string, error) {
+	switch args[0] {
+	case "status":
+		out, _ := json.Marshal(map[string]any{"nodes": m.members})
+		if len(m.on) > 0 {
+			return string(out), errors.New("not healthy")
+		}
+		return string(out), nil
+	case "diagnose":
+		type finding struct{ Symptom, Level, Node string }
+		var findings []finding
+		for _, n := range []string{"cp1", "cp2", "cp3", "w1", "w2"} {
+			if id, broken := m.on[n]; broken {
+				findings = append(findings, finding{string(id), string(symptom.Fail), n})
+			}
+		}
+		out, _ := json.Marshal(map[string]any{"findings": findings})
+		return string(out), nil
+	case "kubectl":
+		return `{"items": []}`, nil
+	}
+	m.calls = append(m.calls, strings.Join(args, " "))
+	switch args[0] {
+	case "repair":
+		return "", m.repairs(m)
+	case "join":
+		delete(m.on, args[1])
+	case "up":
+		clear(m.on)
+	}
+	return "", nil
+}
+
+// breaks is a fault of the model.
+func (m *model) breaks(name string, id symptom.ID, recover [][]string) Fault {
+	return Fault{
+		Name: name, Roles: everyRole, Symptom: id, Recover: recover,
+		Inject: func(_ context.Context, s Site) error { m.on[s.Node] = id; return nil },
+		Bites: func(_ context.Context, s Site) error {
+			if m.on[s.Node] != id {
+				return errors.New("no effect")
+			}
+			return nil
+		},
+	}
+}
+
+func TestCircleOfSeveral(t *testing.T) {
+	const cni, kubelet = symptom.CNINotInitialized, symptom.KubeletNotRunning
+	t.Run("each is ended", func(t *testing.T) {
+		m := newModel(t)
+		m.repairs = func(m *model) error {
+			delete(m.on, "w1")
+			if len(m.on) > 0 {
+				return errors.New("1 left that cannot be repaired safely")
+			}
+			return nil
+		}
+		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, nodeVerb("join")), "cp1"}}.Circle(t.Context(), m, Options{})
+		if r.Class != Passed || r.Fault != "a+b" || r.Node != "w1+cp1" || r.Symptom != kubelet {
+			t.Errorf("got %+v", r)
+		}
+		if got := fmt.Sprint(m.calls); got != "[repair join cp1 repair]" {
+			t.Errorf("called %s", got)
+		}
+	})
+	t.Run("neither is ended", func(t *testing.T) {
+		m := newModel(t)
+		m.repairs = func(*model) error { return errors.New("left") }
+		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, repair), "w2"}}.Circle(t.Context(), m, Options{})
+		if r.Class != Failed || fmt.Sprint(m.calls) != "[repair repair up]" {
+			t.Errorf("got %+v after %q", r, m.calls)
+		}
+	})
+	t.Run("they do not compose", func(t *testing.T) {
+		m := newModel(t)
+		for _, nodes := range [][2]string{{"w1", "w1"}, {"cp1", "cp2"}, {"w1", ""}} {
+			r := Round{{m.breaks("a", cni, repair), nodes[0]}, {Fault{Name: "b", Roles: everyRole, Stops: nodes[1] == ""}, nodes[1]}}.Circle(t.Context(), m, Options{})
+			if r.Class != NotApplicable || len(m.on) > 0 {
+				t.Errorf("%s: got %+v, made %v", nodes, r, m.on)
+			}
+		}
+	})
+	t.Run("what is asked on a control plane is asked beside both", func(t *testing.T) {
+		m := newModel(t)
+		var beside []string
+		note := func(f Fault) Fault {
+			inject := f.Inject
+			f.Inject = func(ctx context.Context, s Site) error { beside = append(beside, s.ControlPlane); return inject(ctx, s) }
+			return f
+		}
+		Round{{note(m.breaks("a", cni, repair)), "cp1"}, {note(m.breaks("b", kubelet, repair)), "w2"}}.Circle(t.Context(), m, Options{})
+		if fmt.Sprint(beside) != "[cp2 cp2]" {
+			t.Errorf("beside %s", beside)
+		}
+	})
+}
+
+func TestSymptomsOfSeveral(t *testing.T) {
+	silent := placed{Fault: Fault{}}
+	loud := placed{Fault: Fault{Symptom: symptom.DiskFull}}
+	for _, tt := range []struct {
+		faults []placed
+		want   string
+	}{{[]placed{silent}, "[]"}, {[]placed{loud}, "[disk-full]"}, {[]placed{silent, loud}, "[disk-full]"}, {[]placed{loud, loud}, "[disk-full disk-full]"}} {
+		if got := fmt.Sprint(symptoms(tt.faults)); got != tt.want {
+			t.Errorf("got %s, want %s", got, tt.want)
+		}
+	}
+}

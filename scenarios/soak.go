@@ -1,0 +1,228 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"k8slab/config"
+)
+
+// Choice is a fault and the nodes of a lab that it can be made on.
+type Choice struct {
+	Fault Fault
+	Sites []Site
+}
+
+// Choices are what a soak draws from in the lab: every fault that can be made in it, on every node that it can be made on. In a lab of fewer
+// than three control planes none is drawn on a control plane, since most there would cost the quorum.
+func Choices(ctx context.Context, h Hands) ([]Choice, error) {
+	s, err := look(ctx, h)
+	if err != nil {
+		return nil, err
+	}
+	all := choices(s, faults)
+	if len(all) == 0 {
+		return nil, errors.New("no fault can be made in this lab")
+	}
+	return all, nil
+}
+
+func choices(s Site, faults []Fault) (all []Choice) {
+	controlPlanes := 0
+	for _, m := range s.Members {
+		if m.Role == config.ControlPlane {
+			controlPlanes++
+		}
+	}
+	for _, f := range faults {
+		c := Choice{Fault: f}
+		for _, m := range s.Members {
+			at := s
+			at.Node = m.Name
+			at, err := at.complete(f)
+			if err == nil && (m.Role != config.ControlPlane || controlPlanes >= 3) {
+				c.Sites = append(c.Sites, at)
+			}
+		}
+		if len(c.Sites) > 0 {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// pairShare is the share of rounds that are to have two faults, where two compose.
+const pairShare = 0.25
+
+// Draw is the nth round of the seed: the same for the same choices, whatever was drawn before. Every fault is as likely as any other.
+func Draw(seed uint64, n int, from []Choice) Round {
+	r := rand.New(rand.NewPCG(seed, uint64(n)))
+	first := pick(r, from)
+	round := Round{{first.Fault, first.site.Node}}
+	if r.Float64() >= pairShare {
+		return round
+	}
+	var beside []Choice
+	for _, c := range from {
+		c.Sites = slices.DeleteFunc(slices.Clone(c.Sites), func(s Site) bool { return compose([]placed{first, {c.Fault, s}}) != nil })
+		if len(c.Sites) > 0 {
+			beside = append(beside, c)
+		}
+	}
+	if len(beside) > 0 {
+		second := pick(r, beside)
+		round = append(round, Target{second.Fault, second.site.Node})
+	}
+	return round
+}
+
+func pick(r *rand.Rand, from []Choice) placed {
+	c := from[r.IntN(len(from))]
+	return placed{c.Fault, c.Sites[r.IntN(len(c.Sites))]}
+}
+
+// Soaked is what came of a soak.
+type Soaked struct {
+	Seed        uint64   `json:"seed,string"`
+	First       int      `json:"first"` // number of the first round
+	Rounds      []Round  `json:"rounds"`
+	Results     []Result `json:"results"`
+	Recovered   int      `json:"recovered"`
+	Unrecovered int      `json:"unrecovered"`
+	SetupFailed int      `json:"setup_failed"` // the fault could not be made: says nothing about recovery, and is not counted in AtLeast
+	AtLeast     float64  `json:"at_least"`     // share of such rounds that are recovered, with 95 % confidence
+
+	Shortest   []Round  `json:"shortest,omitempty"`   // failing sequence that was found
+	Reproduced bool     `json:"reproduced,omitempty"` // it failed again when it was replayed
+	Replayed   []Result `json:"replayed,omitempty"`
+}
+
+// Soak plays rounds, from the number first on, until one is not recovered. It ends too when two in a row could not be set up, since the lab
+// or an injector then needs a person.
+func Soak(ctx context.Context, seed uint64, first, rounds int, from []Choice, play func(Round) Result) Soaked {
+	s := Soaked{Seed: seed, First: first}
+	for n := first; n < first+rounds && ctx.Err() == nil; n++ {
+		round := Draw(seed, n, from)
+		result := play(round)
+		if ctx.Err() != nil {
+			break // it says nothing about the lab
+		}
+		s.add(round, result)
+		if s.Unrecovered > 0 || s.stuck() {
+			break
+		}
+	}
+	s.AtLeast = AtLeast(s.Recovered, s.Recovered+s.Unrecovered)
+	return s
+}
+
+func (s *Soaked) add(round Round, r Result) {
+	s.Rounds, s.Results = append(s.Rounds, round), append(s.Results, r)
+	switch r.Class {
+	case Passed:
+		s.Recovered++
+	case Failed:
+		s.Unrecovered++
+	case SetupFailed:
+		s.SetupFailed++
+	}
+}
+
+func (s *Soaked) stuck() bool {
+	n := len(s.Results)
+	return n > 1 && s.Results[n-1].Class == SetupFailed && s.Results[n-2].Class == SetupFailed
+}
+
+// Shorten looks for the shortest sequence of rounds that still fails, playing at most that many rounds. anew is called before each sequence.
+func (s *Soaked) Shorten(ctx context.Context, most int, anew func() error, play func(Round) Result) error {
+	var broken error
+	s.Shortest, s.Reproduced = shorten(s.Rounds, func(sequence []Round) int {
+		if len(s.Replayed)+len(sequence) > most || ctx.Err() != nil || broken != nil {
+			return -1
+		}
+		if broken = anew(); broken != nil {
+			return -1
+		}
+		for i, round := range sequence {
+			r := play(round)
+			s.Replayed = append(s.Replayed, r)
+			if r.Class == Failed && ctx.Err() == nil {
+				return i
+			}
+		}
+		return -1
+	})
+	return broken
+}
+
+// shorten finds a short sequence for which fails gives the index of a round that failed, not -1. The last round alone is likeliest, then a
+// few before it; what fails is then thinned out round by round, and a pair in it to one of its faults.
+func shorten(sequence []Round, fails func([]Round) int) (shortest []Round, reproduced bool) {
+	shortest = sequence
+	attempt := func(s []Round) bool {
+		i := fails(s)
+		if i >= 0 {
+			shortest, reproduced = s[:i+1], true
+		}
+		return i >= 0
+	}
+	for size := 1; ; size *= 2 {
+		size = min(size, len(sequence))
+		if attempt(sequence[len(sequence)-size:]) || size == len(sequence) {
+			break
+		}
+	}
+	if !reproduced {
+		return shortest, false
+	}
+	for i := 0; i < len(shortest)-1; {
+		if !attempt(slices.Delete(slices.Clone(shortest), i, i+1)) {
+			i++
+		}
+	}
+	for i := 0; i < len(shortest); i++ {
+		for k := 0; len(shortest[i]) > 1 && k < len(shortest[i]); k++ {
+			thinner := slices.Clone(shortest)
+			thinner[i] = slices.Delete(slices.Clone(shortest[i]), k, k+1)
+			if attempt(thinner) {
+				break
+			}
+		}
+	}
+	return shortest, true
+}
+
+// AtLeast is the share of successes that a number of independent trials shows with 95 % confidence: the lower end of the exact (Clopper and
+// Pearson) one-sided interval. 149 of 149 show 98 %.
+func AtLeast(successes, trials int) float64 {
+	if successes == 0 {
+		return 0
+	}
+	low, high := 0.0, 1.0
+	for range 60 {
+		middle := (low + high) / 2
+		if chance(successes, trials, middle) < 0.05 {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// chance is how likely at least that many successes are when each trial succeeds with probability p.
+func chance(successes, trials int, p float64) (sum float64) {
+	choose := func(n, k int) float64 {
+		a, _ := math.Lgamma(float64(n + 1))
+		b, _ := math.Lgamma(float64(k + 1))
+		c, _ := math.Lgamma(float64(n - k + 1))
+		return a - b - c
+	}
+	for k := successes; k <= trials; k++ {
+		sum += math.Exp(choose(trials, k) + float64(k)*math.Log(p) + float64(trials-k)*math.Log1p(-p))
+	}
+	return sum
+}
