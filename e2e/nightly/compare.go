@@ -1,0 +1,177 @@
+package main
+
+import (
+	"slices"
+
+	"k8slab/scenarios"
+)
+
+// Report is a run beside the earlier ones of its part.
+type Report struct {
+	Run        Run                     `json:"run"`
+	Counts     map[scenarios.Class]int `json:"counts"`
+	Regression bool                    `json:"regression"`
+	Verdicts   []Verdict               `json:"verdicts"`
+	Pace       Pace                    `json:"pace"`
+	Streak     Streak                  `json:"streak"`
+	Page       string                  `json:"-"`
+
+	earlier []Run // of the part, oldest first
+}
+
+// State is what is new about a spec.
+type State string
+
+// The states. Those of a regression come first.
+const (
+	NewlyFailing    State = "newly failing"
+	StillFailing    State = "still failing"
+	NoLongerApplies State = "no longer applies"
+	NewlySlow       State = "newly slow"
+	StillSlow       State = "still slow"
+	Flaky           State = "flaky"
+	Mended          State = "mended" // it failed last time
+	AsBefore        State = ""
+)
+
+func (s State) regression() bool {
+	return s == NewlyFailing || s == StillFailing || s == NoLongerApplies || s == NewlySlow
+}
+
+// Verdict is a spec beside its earlier runs.
+type Verdict struct {
+	Spec
+	State State  `json:"state,omitempty"`
+	Since string `json:"since,omitempty"` // date of the first failure of those without a success between
+	Slow  []Slow `json:"slow,omitempty"`
+	Flaky bool   `json:"flaky,omitempty"` // it fails and passes again, whatever it does now
+	Past  []Past `json:"past,omitempty"`  // oldest first, this run not among them
+}
+
+// Past is how a spec did in an earlier run.
+type Past struct {
+	Date    string          `json:"date"`
+	Commit  string          `json:"commit,omitempty"`
+	Class   scenarios.Class `json:"class"`
+	Seconds float64         `json:"seconds"`
+}
+
+// Streak are the runs in a row, up to this one, in which no circle failed.
+type Streak struct {
+	Runs    int     `json:"runs"`
+	Circles int     `json:"circles"`
+	AtLeast float64 `json:"at_least"` // share of circles that pass, with 95 % confidence
+}
+
+// window is how many earlier runs a comparison looks at.
+const window = 20
+
+// compare judges a run by the earlier ones of its part.
+func compare(night Run, history []Run) Report {
+	r := Report{Run: night, Counts: map[scenarios.Class]int{}}
+	for _, h := range history {
+		if h.Part == night.Part && h.Time.Before(night.Time) {
+			r.earlier = append(r.earlier, h)
+		}
+	}
+	clock := newClock(night, r.earlier)
+	r.Pace = clock.pace()
+	r.Regression = len(night.Trouble) > 0 || r.Pace.Newly
+	for _, s := range night.Specs {
+		if s.Scenario {
+			r.Counts[s.Class]++
+		}
+		v := verdict(s, night.Commit, r.earlier)
+		if v.Slow = clock.slow(s); len(v.Slow) > 0 && !v.State.regression() {
+			v.State = StillSlow
+			if slices.ContainsFunc(v.Slow, func(s Slow) bool { return s.Newly }) {
+				v.State = NewlySlow
+			}
+		}
+		r.Regression = r.Regression || v.State.regression()
+		r.Verdicts = append(r.Verdicts, v)
+	}
+	r.Streak = streak(night, r.earlier)
+	return r
+}
+
+// verdict compares how a spec ended.
+func verdict(s Spec, commit string, earlier []Run) Verdict {
+	v := Verdict{Spec: s}
+	for _, h := range earlier[max(0, len(earlier)-window):] {
+		if was, ran := h.spec(s.Name); ran {
+			v.Past = append(v.Past, Past{Date: h.Time.Format("2006-01-02"), Commit: h.Commit, Class: was.Class, Seconds: was.Seconds})
+		}
+	}
+	v.Flaky = flaky(append(slices.Clone(v.Past), Past{Commit: commit, Class: s.Class}))
+	var last Past
+	if len(v.Past) > 0 {
+		last = v.Past[len(v.Past)-1]
+	}
+	switch {
+	case s.failing() && last.failing():
+		v.State = StillFailing
+		for _, p := range slices.Backward(v.Past) {
+			if !p.failing() {
+				break
+			}
+			v.Since = p.Date
+		}
+	case s.failing():
+		v.State = NewlyFailing
+	case s.Class == scenarios.NotApplicable && last.Class == scenarios.Passed:
+		v.State = NoLongerApplies
+	case v.Flaky:
+		v.State = Flaky
+	case s.Class == scenarios.Passed && last.failing():
+		v.State = Mended
+	}
+	return v
+}
+
+func (p Past) failing() bool { return p.Class == scenarios.Failed || p.Class == scenarios.SetupFailed }
+
+// flaky tells whether a spec failed and passed with the same commit, or failed, passed and failed again. One failure that a change mended is
+// not flaky.
+func flaky(past []Past) bool {
+	type outcomes struct{ failed, passed bool }
+	of := map[string]outcomes{}
+	spells := 0
+	failing := false
+	for _, p := range past {
+		if p.failing() && !failing {
+			spells++
+		}
+		if p.Class != scenarios.NotApplicable {
+			failing = p.failing()
+		}
+		o := of[p.Commit]
+		of[p.Commit] = outcomes{o.failed || p.failing(), o.passed || p.Class == scenarios.Passed}
+	}
+	for commit, o := range of {
+		if commit != "" && o.failed && o.passed {
+			return true
+		}
+	}
+	return spells > 1
+}
+
+// streak adds up the circles since the last one that did not pass.
+func streak(night Run, earlier []Run) (s Streak) {
+	for _, run := range slices.Backward(append(slices.Clone(earlier), night)) {
+		circles := 0
+		for _, spec := range run.Specs {
+			switch {
+			case !spec.Scenario || spec.Class == scenarios.NotApplicable:
+			case spec.Class == scenarios.Passed:
+				circles++
+			default:
+				s.AtLeast = scenarios.AtLeast(s.Circles, s.Circles)
+				return s
+			}
+		}
+		s.Runs, s.Circles = s.Runs+1, s.Circles+circles
+	}
+	s.AtLeast = scenarios.AtLeast(s.Circles, s.Circles)
+	return s
+}

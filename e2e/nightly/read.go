@@ -1,0 +1,175 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/scenarios"
+)
+
+// Run is one run of a part of the nightly.
+type Run struct {
+	Time    time.Time `json:"time"` // when it began
+	Part    string    `json:"part"`
+	Commit  string    `json:"commit,omitempty"`
+	Where   string    `json:"where"`
+	Seconds float64   `json:"seconds"`
+	Trouble []string  `json:"trouble,omitempty"` // what failed that is no spec
+	Specs   []Spec    `json:"specs"`
+}
+
+// Spec is a scenario, or another spec, of a run.
+type Spec struct {
+	Name      string          `json:"name"`
+	Scenario  bool            `json:"scenario,omitempty"`
+	Class     scenarios.Class `json:"class"`
+	Reason    string          `json:"reason,omitempty"`
+	Node      string          `json:"node,omitempty"`
+	Symptom   string          `json:"symptom,omitempty"`
+	ToBite    float64         `json:"to_bite,omitempty"`
+	ToCause   float64         `json:"to_cause,omitempty"`
+	ToRecover float64         `json:"to_recover,omitempty"`
+	Seconds   float64         `json:"seconds"`
+}
+
+func (r Run) same(other Run) bool { return r.Part == other.Part && r.Time.Equal(other.Time) }
+
+// spec is the run's spec of the name.
+func (r Run) spec(name string) (Spec, bool) {
+	i := slices.IndexFunc(r.Specs, func(s Spec) bool { return s.Name == name })
+	if i < 0 {
+		return Spec{}, false
+	}
+	return r.Specs[i], true
+}
+
+func (s Spec) failing() bool { return s.Class == scenarios.Failed || s.Class == scenarios.SetupFailed }
+
+// suite is what is read of Ginkgo's report.
+type suite struct {
+	SuiteSucceeded             bool
+	SpecialSuiteFailureReasons []string
+	StartTime                  time.Time
+	RunTime                    time.Duration
+	SpecReports                []specReport
+}
+
+type specReport struct {
+	ContainerHierarchyTexts           []string
+	LeafNodeType, LeafNodeText, State string
+	LeafNodeLabels                    []string
+	RunTime                           time.Duration
+	NumAttempts                       int
+	Failure                           failure
+	ReportEntries                     []struct {
+		Name  string
+		Value struct{ AsJSON string }
+	}
+}
+
+type failure struct{ Message, FailureNodeType string }
+
+// readRun reads a report of Ginkgo. A scenario that had to run and did not is one that could not be set up.
+func readRun(file string, expected []string) (Run, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return Run{}, err
+	}
+	var suites []suite
+	if err := json.Unmarshal(data, &suites); err != nil {
+		return Run{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(suites) != 1 {
+		return Run{}, fmt.Errorf("%s: it has %d suites, not 1", file, len(suites))
+	}
+	s := suites[0]
+	r := Run{Time: s.StartTime.UTC().Truncate(time.Second), Seconds: s.RunTime.Seconds(), Trouble: s.SpecialSuiteFailureReasons}
+	for _, report := range s.SpecReports {
+		switch {
+		case report.LeafNodeType != "It":
+			if report.State != "passed" && report.State != "skipped" {
+				r.Trouble = append(r.Trouble, report.LeafNodeType+": "+short(report.Failure.Message))
+			}
+		case !report.leftOut():
+			r.Specs = append(r.Specs, report.spec())
+		}
+	}
+	for _, name := range expected {
+		if _, ran := r.spec(name); !ran {
+			r.Specs = append(r.Specs, Spec{Name: name, Scenario: true, Class: scenarios.SetupFailed, Reason: "it did not run"})
+		}
+	}
+	slices.SortStableFunc(r.Specs, func(a, b Spec) int {
+		switch {
+		case a.Scenario == b.Scenario:
+			return strings.Compare(a.Name, b.Name)
+		case a.Scenario:
+			return -1
+		}
+		return 1
+	})
+	return r, nil
+}
+
+// leftOut tells whether the run did not select the spec, or ended before it.
+func (s specReport) leftOut() bool {
+	return (s.State == "skipped" || s.State == "pending") && s.Failure.Message == ""
+}
+
+func (s specReport) spec() Spec {
+	spec := Spec{Name: s.scenario(), Class: s.class(), Seconds: s.RunTime.Seconds(), Reason: short(s.Failure.Message)}
+	if spec.Scenario = spec.Name != ""; !spec.Scenario {
+		spec.Name = strings.Join(append(slices.Clone(s.ContainerHierarchyTexts), s.LeafNodeText), " ")
+		return spec
+	}
+	for _, e := range s.ReportEntries {
+		var c scenarios.Result
+		if e.Name != "circle" || json.Unmarshal([]byte(e.Value.AsJSON), &c) != nil {
+			continue
+		}
+		spec.Node, spec.Symptom, spec.ToBite, spec.ToCause, spec.ToRecover = c.Node, string(c.Symptom), c.ToBite, c.ToCause, c.ToRecover
+		spec.Seconds = c.Seconds
+		if c.Class != scenarios.Passed {
+			spec.Class, spec.Reason = c.Class, short(c.Reason)
+		}
+	}
+	return spec
+}
+
+// scenario is the fault that the spec is about: its own label.
+func (s specReport) scenario() string {
+	for _, l := range s.LeafNodeLabels {
+		if strings.HasPrefix(s.LeafNodeText, l+":") {
+			return l
+		}
+	}
+	return ""
+}
+
+// class is how the spec ended. One whose container failed before it began has shown nothing about the product.
+func (s specReport) class() scenarios.Class {
+	switch {
+	case s.State == "passed":
+		return scenarios.Passed
+	case s.State == "skipped" && s.NumAttempts > 0:
+		return scenarios.NotApplicable
+	case s.State == "skipped", strings.HasPrefix(s.Failure.FailureNodeType, "Before"):
+		return scenarios.SetupFailed
+	}
+	return scenarios.Failed
+}
+
+const longestReason = 600
+
+// short is a message as one line that fits a report.
+func short(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if runes := []rune(s); len(runes) > longestReason {
+		s = string(runes[:longestReason]) + "…"
+	}
+	return s
+}
