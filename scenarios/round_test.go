@@ -126,7 +126,10 @@ func TestCircleOfSeveral(t *testing.T) {
 		var beside []string
 		note := func(f Fault) Fault {
 			inject := f.Inject
-			f.Inject = func(ctx context.Context, s Site) error { beside = append(beside, s.ControlPlane); return inject(ctx, s) }
+			f.Inject = func(ctx context.Context, s Site) error {
+				beside = append(beside, s.ControlPlane)
+				return inject(ctx, s)
+			}
 			return f
 		}
 		Round{{note(m.breaks("a", cni, repair)), "cp1"}, {note(m.breaks("b", kubelet, repair)), "w2"}}.Circle(t.Context(), m, Options{})

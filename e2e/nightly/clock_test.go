@@ -15,7 +15,7 @@ func TestLimits(t *testing.T) {
 		{[]float64{10, 10, 10, 10}, 0, 0, false},
 		{[]float64{10, 10, 10, 10, 10}, 10, 10, true},
 		{[]float64{9, 10, 11, 10, 9}, 10, 15.93, true},          // a deviation of 1 is usual
-		{[]float64{9, 10, 11, 10, 9, 500}, 10, 15.93, true},      // one bad night moves it little
+		{[]float64{9, 10, 11, 10, 9, 500}, 10, 15.93, true},     // one bad night moves it little
 		{[]float64{10, 12, 14, 16, 18, 20}, 15, 32.7912, true},  // a wide spread allows more
 		{[]float64{30, 10, 10, 30, 10, 30}, 20, 79.304, true},   // two kinds of nights: not an alarm each time
 		{[]float64{10, 10, 10, 10, 10, 10, 90}, 10, 10.0, true}, // it is the floor's matter

@@ -1,0 +1,61 @@
+package scenarios
+
+import (
+	"slices"
+
+	"k8slab/lab/symptom"
+)
+
+// Without is a symptom that no fault makes, and why. Every one of them is known by texts that real clusters printed
+// (lab/symptom/testdata/corpus).
+type Without struct {
+	Symptom symptom.ID `json:"symptom"`
+	Reason  string     `json:"reason"`
+}
+
+// WithoutScenario are the symptoms that no fault makes, in the order of the catalogue.
+func WithoutScenario() []Without { return slices.Clone(without) }
+
+// without groups the reasons: what nodes have by their image, what a lab settles before there is a node, what containers share with this
+// computer, what an administrator breaks for the whole cluster at once, and what never stands without a nearer cause.
+var without = []Without{
+	{symptom.RuntimeVersionUnsupported, "a lab's containerd is of its image, one pinned version; an older one would be another image"},
+	{symptom.CRIEndpointAmbiguous, "takes a second runtime's socket; the image has containerd alone, and labnode always tells kubeadm which socket to use"},
+	{symptom.CRIEndpointWrong, "labnode writes the socket into kubeadm's configuration, so no join of the lab meets another; it happens in moves away from dockershim"},
+	{symptom.CrictlEndpointUnset, "stops nothing: crictl only warns, and what uses it here names the socket"},
+	{symptom.SandboxImageMisconfigured, "a mistake in building the node image, not something that happens to a node: a unit test of lab/image compares the names"},
+	{symptom.ImagePullFailure, "nodes have no uplink and pull nothing: all images are in the node image"},
+	{symptom.KubeletFlagRemoved, "takes a configuration of an older kubelet, so an upgrade; a lab has one version for its life"},
+	{symptom.TLSBootstrapTimeout, "what is said when nothing says why; the causes behind it have scenarios of their own"},
+	{symptom.CSRNotApproved, "takes away the cluster's own approving of certificates, which an administrator does to the whole cluster; labctl does not restore it"},
+	{symptom.NodeNameMismatch, "a lab gives its machines their names and never changes them; that a Node was deleted under its kubelet is tried in e2e/join_test.go"},
+	{symptom.BootstrapKubeconfigMissing, "every joined node lacks that file; kubelet misses it only when its own kubeconfig is gone too, and then it is no member any more"},
+	{symptom.ControllerManagerFailing, "the other control planes' controller managers take over, so a lab of three shows nothing; apiserver-crashloop breaks a static pod in the same way"},
+	{symptom.CertificateKeyInvalid, "differs from certificate-key-gone only in what the join finds; tried by hand in e2e/byhand_test.go"},
+	{symptom.BootstrapRBACForbidden, "takes away roles that kubeadm made, which an administrator does to the whole cluster; labctl does not restore them"},
+	{symptom.CertificateExpired, "takes a year, or another clock, and containers share this computer's"},
+	{symptom.ClockSkew, "containers share this computer's clock, and no test may set that"},
+	{symptom.X509UnknownAuthority, "what remains of a cluster whose CA was replaced; a join that is told of another CA is wrong-ca-hash"},
+	{symptom.X509SANMismatch, "a lab's API certificate names every address that the lab uses, from the first day"},
+	{symptom.ControlPlaneEndpointMissing, "a lab always has an endpoint: without one there would be no second control plane to try it with"},
+	{symptom.VersionSkew, "one image, so one version on all nodes"},
+	{symptom.ProxyInterference, "nodes have no way out, so no proxy; lab/join has unit tests of the variables"},
+	{symptom.AdvertiseAddressWrong, "cluster.yaml gives every node its address; etcd's half of it is wrong-peer-address"},
+	{symptom.PodCIDRNotAssigned, "settled for the whole cluster when it is made; nothing that happens to a node takes it away"},
+	{symptom.KubeProxyCrash, "its usual cause is a setting of the kernel, which containers share with this computer"},
+	{symptom.NetworkPluginPodsFailing, "flannel's pods fail in flannel-down too, where the nearer cause is named"},
+	{symptom.EtcdMemberMismatch, "lasts for the moments between adding a member and its start: what stays of it is wiped-voter, learner-never-started or wrong-peer-address"},
+	{symptom.EtcdUnreachable, "never alone here: whatever stops etcd in a scenario is named instead"},
+	{symptom.SwapEnabled, "containers share this computer's swap, and no test may switch that on; lab/join has unit tests of it"},
+	{symptom.CgroupControllerMissing, "a matter of the kernel, which containers share with this computer"},
+	{symptom.CgroupV1Unsupported, "a matter of the kernel, which containers share with this computer"},
+	{symptom.HostToolsMissing, "the image has the tools; that a program is missing, and stops a join at once, is kubeadm-missing"},
+	{symptom.InsufficientResources, "the size of a machine is settled when it is made; lab/join has unit tests of the limits"},
+	{symptom.OutOfMemory, "containers share this computer's memory, and the kernel would choose among all of its processes"},
+	{symptom.ReadOnlyFilesystem, "takes away what a node is reached and asked with, so that nobody could take it back from outside"},
+	{symptom.SELinuxDenied, "the image is Debian without SELinux"},
+	{symptom.HostnameInvalid, "cluster.yaml refuses such a name before there is a machine"},
+	{symptom.DuplicateMachineIdentity, "a lab gives each machine an identity of its own; that two claim one name is duplicate-live-node"},
+	{symptom.Healthy, "every circle begins and ends with it"},
+	{symptom.NodeUnreachable, "SSH is the only way in, so nothing could take the fault back; near to it are worker-suspended and control-plane-partitioned"},
+}
