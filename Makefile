@@ -11,12 +11,17 @@ LABELS ?= ci
 E2E_TIMEOUT ?= 35m
 RESULTS := e2e/results
 
+# What nightly runs, each part in at most an hour: containers, vms, or all. HISTORY is the file of its earlier runs, by default in the state
+# directory.
+PART ?= all
+HISTORY ?=
+
 # The linter is built once from source, outside go.mod, whose dependencies are the product's.
 GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build up down status diagnose plan deps test e2e joins nightly lint
+.PHONY: help build up down status diagnose plan deps test e2e joins nightly part-containers part-vms lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,8 +60,21 @@ e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real mach
 		--fail-on-empty --fail-on-pending --no-color --poll-progress-after 3m --poll-progress-interval 1m \
 		--output-dir $(RESULTS) --json-report e2e.json --junit-report e2e.xml ./e2e
 
-nightly: ## run all end-to-end specs, the long ones too
-	$(MAKE) e2e LABELS='ci || nightly' E2E_TIMEOUT=90m
+nightly: build ## make every fault on fresh labs, report, compare with earlier runs (PART=containers, vms or all)
+	@case '$(PART)' in all|containers|vms) ;; *) echo 'PART=$(PART): use containers, vms or all' >&2; exit 2;; esac; \
+	status=0; \
+	for part in $(if $(filter all,$(PART)),containers vms,'$(PART)'); do $(MAKE) --no-print-directory part-$$part || status=1; done; \
+	exit $$status
+
+part-containers: LABELS = nightly && !vms
+part-containers: export E2E_URI = lxc:///system
+part-vms: LABELS = vms
+# The report, not the suite's status, says what the night was: it knows the earlier ones.
+part-containers part-vms:
+	$(MAKE) e2e LABELS='$(LABELS)' E2E_TIMEOUT=58m || true
+	cp $(RESULTS)/e2e.xml $(RESULTS)/nightly-$(@:part-%=%).xml
+	go run ./e2e/nightly -part $(@:part-%=%) -results $(RESULTS) -commit "$$(git describe --always --dirty --exclude '*' 2>/dev/null || true)" \
+		$(if $(HISTORY),-history '$(HISTORY)')
 
 joins: ## join JOINS nodes (default 149) under mixed faults; E2E_SEED repeats or continues a run
 	$(MAKE) e2e LABELS=campaign E2E_TIMEOUT=3h JOINS=$(or $(JOINS),149) E2E_SEED=$(or $(E2E_SEED),1)

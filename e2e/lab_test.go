@@ -34,7 +34,11 @@ type lab struct {
 func newLab(name string, second, controlPlanes, workers int) *lab {
 	GinkgoHelper()
 	var b strings.Builder
-	fmt.Fprintf(&b, "name: %s\nnetwork: {cidr: 10.%d.0.0/24}\nnodes:\n", name, second)
+	fmt.Fprintf(&b, "name: %s\nnetwork: {cidr: 10.%d.0.0/24}\n", name, second)
+	if uri := os.Getenv("E2E_URI"); uri != "" { // containers also where the computer could run virtual machines
+		fmt.Fprintf(&b, "libvirt: {uri: %s}\n", uri)
+	}
+	b.WriteString("nodes:\n")
 	l := &lab{name: name, config: filepath.Join(suite.home, "e2e", name+".yaml")}
 	add := func(node, role string, host int) {
 		l.nodes = append(l.nodes, node)

@@ -12,11 +12,11 @@ import (
 )
 
 // On a computer without hardware virtualization the machines are emulated, so this takes minutes, and the lab is as small as can be.
-var _ = Describe("a lab of virtual machines", Label("ci", "Slow"), Serial, func() {
+var _ = Describe("a lab of virtual machines", Label("ci", "vms", "Slow"), Serial, func() {
 	It("comes up proven healthy, survives a lost machine and leaves nothing", func(ctx SpecContext) {
 		before := takeTraces()
 		l := useLab("e2e-vm", 47, 1, 1)
-		l.configure("libvirt: {uri: 'qemu:///system'}\nresources: {control_plane: {memory: 4096, disk: 10}, worker: {memory: 2048, disk: 10}}\n")
+		l.configure(virtual)
 		up := l.run(ctx, "up")
 		Expect(up.code).To(BeZero(), "up: %s", up)
 		AddReportEntry("bring-up", up.took.Round(100*time.Millisecond).String())
@@ -35,6 +35,9 @@ var _ = Describe("a lab of virtual machines", Label("ci", "Slow"), Serial, func(
 		expectNoNewTraces(ctx, before)
 	}, SpecTimeout(15*time.Minute))
 })
+
+// virtual makes a lab one of virtual machines, as small as they can be.
+const virtual = "libvirt: {uri: 'qemu:///system'}\nresources: {control_plane: {memory: 4096, disk: 10}, worker: {memory: 2048, disk: 10}}\n"
 
 // configure adds keys to the lab's cluster.yaml.
 func (l *lab) configure(yaml string) {

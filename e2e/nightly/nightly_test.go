@@ -181,8 +181,10 @@ func TestExit(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "e2e.json"), []byte(`[{"StartTime": "2026-11-22T01:00:00Z", "SuiteSucceeded": true, "SpecReports": []}]`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if status, out := call("-part", "containers", "-results", dir); status != 1 || !strings.Contains(out, "it did not run") {
-		t.Errorf("nothing ran: status %d: %s", status, out)
+	for part, want := range map[string]string{"containers": "it did not run", "vms": "no spec ran"} {
+		if status, out := call("-part", part, "-results", dir); status != 1 || !strings.Contains(out, want) {
+			t.Errorf("nothing ran: status %d: %s", status, out)
+		}
 	}
 }
 

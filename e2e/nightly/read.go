@@ -98,6 +98,12 @@ func readRun(file string, expected []string) (Run, error) {
 			r.Specs = append(r.Specs, report.spec())
 		}
 	}
+	if len(r.Specs) == 0 {
+		r.Trouble = append(r.Trouble, "no spec ran")
+	}
+	if !s.SuiteSucceeded && len(r.Trouble) == 0 && !slices.ContainsFunc(r.Specs, Spec.failing) {
+		r.Trouble = append(r.Trouble, "the suite failed, and no spec says why")
+	}
 	for _, name := range expected {
 		if _, ran := r.spec(name); !ran {
 			r.Specs = append(r.Specs, Spec{Name: name, Scenario: true, Class: scenarios.SetupFailed, Reason: "it did not run"})
