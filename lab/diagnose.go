@@ -50,6 +50,12 @@ func (l *Lab) sources(o DiagnoseOptions) (diagnose.Sources, error) {
 	if err := l.open(); err != nil {
 		return diagnose.Sources{}, err
 	}
+	return l.sourcesOf(o), nil
+}
+
+// sourcesOf are where the facts of a lab that is open come from.
+func (l *Lab) sourcesOf(o DiagnoseOptions) diagnose.Sources {
+	members := l.cluster.Members()
 	s := diagnose.Sources{Lab: l.cluster.Name, Labnode: labnode, Endpoint: l.endpoint(), Since: o.Since, Open: l.openThrough}
 	for _, n := range members {
 		s.Peers = append(s.Peers, fact.Peer{Name: n.Name, Role: string(n.Role), IP: n.IP.String()})
@@ -66,7 +72,7 @@ func (l *Lab) sources(o DiagnoseOptions) (diagnose.Sources, error) {
 			Console: func() string { return l.console(n.Name) },
 		})
 	}
-	return s, nil
+	return s
 }
 
 // openThrough asks the cluster through one control plane and its own API server, so that neither the virtual IP nor another machine that is

@@ -77,27 +77,34 @@ func (c *forming) joinBudget() time.Duration {
 
 // finishRunning waits for a kubeadm that an earlier, killed run left at work. Whether it succeeded, the node's facts then say.
 func (c *forming) finishRunning(ctx context.Context) error {
-	return together(c.lab.cluster.Members(), func(n config.Node) error {
-		if !c.fact(n).Running() {
-			return nil
+	return together(c.lab.cluster.Members(), func(n config.Node) error { return c.finish(ctx, n) })
+}
+
+// finish waits for the kubeadm that is at work on the node, started by an earlier run or by hand: one that is killed between the addition
+// of its etcd member and its promotion leaves a stale learner.
+func (c *forming) finish(ctx context.Context, n config.Node) error {
+	if !c.fact(n).Running() {
+		return nil
+	}
+	step := c.lab.events.Start(n.Name, "kubeadm that is at work already", c.joinBudget())
+	var err error
+	if c.fact(n).JoinRunning() {
+		if c.view != nil && n.Role == config.ControlPlane {
+			defer (&joining{forming: c, node: n, step: step}).showLearner(ctx)()
 		}
-		step := c.lab.events.Start(n.Name, "kubeadm of an earlier run", c.joinBudget())
-		var err error
-		if c.fact(n).JoinRunning() {
-			_, err = c.lab.followJoin(ctx, n.Name, c.joinBudget(), step)
-		} else {
-			err = c.lab.awaitInit(ctx, n.Name, c.joinBudget(), step)
-		}
-		if err != nil && ctx.Err() == nil { // its failure is repaired like any other
-			step.EndWith(err.Error())
-			err = nil
-		}
-		_ = step.End(err)
-		if err != nil {
-			return err
-		}
-		return c.look(ctx, n)
-	})
+		_, err = c.lab.followJoin(ctx, n.Name, c.joinBudget(), step)
+	} else {
+		err = c.lab.awaitInit(ctx, n.Name, c.joinBudget(), step)
+	}
+	if err != nil && ctx.Err() == nil { // its failure is repaired like any other
+		step.EndWith(err.Error())
+		err = nil
+	}
+	_ = step.End(err)
+	if err != nil {
+		return err
+	}
+	return c.look(ctx, n)
 }
 
 // look reads the node's facts anew.

@@ -52,6 +52,9 @@ func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*forming, c
 			state, err := l.machines.State(ctx, name)
 			return errors.Join(fmt.Errorf("%s: it does not answer over SSH; its machine is %s; next: labctl up", name, state), err)
 		}
+		if err := c.finish(ctx, n); err != nil {
+			return err
+		}
 		return do(c, n)
 	})
 }

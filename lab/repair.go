@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,7 +28,8 @@ type Repaired struct {
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
 		r := &repairing{forming: c, dryRun: dryRun}
-		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.unhealthy(ctx), r.network(ctx))
+		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.network(ctx))
+		r.rest(ctx)
 		found = r.found
 		return err
 	})
@@ -128,20 +128,6 @@ func (r *repairing) outside(ctx context.Context) error {
 		return nil
 	}
 	return r.join(ctx)
-}
-
-// unhealthy tells of the members that are not well although there is nothing to repair on them.
-func (r *repairing) unhealthy(ctx context.Context) error {
-	return together(r.lab.cluster.Members(), func(n config.Node) error {
-		if f := r.fact(n); !f.Joined || f.Running() || r.has(n.Name) {
-			return nil
-		}
-		if bad := firstBad(r.lab.validate(ctx, n.Name)); bad != nil {
-			r.add(Repaired{Node: n.Name, Symptom: cmp.Or(string(bad.Symptom), bad.ID), Evidence: bad.Evidence,
-				Left: cmp.Or(bad.Hint, "labctl logs "+n.Name) + "; if nothing else helps, labctl rejoin " + n.Name})
-		}
-		return nil
-	})
 }
 
 // has tells whether something was found on the node.

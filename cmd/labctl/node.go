@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,20 @@ func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 	return nil
 }
 
+// leftOf names what a repair left.
+func leftOf(found []lab.Repaired) (left []string) {
+	for _, f := range found {
+		switch {
+		case f.Left == "":
+		case f.Node == "":
+			left = append(left, f.Symptom)
+		default:
+			left = append(left, f.Symptom+" on "+f.Node)
+		}
+	}
+	return left
+}
+
 func (a *app) repairCommand() *cobra.Command {
 	var dryRun, watch bool
 	var every time.Duration
@@ -70,15 +85,9 @@ Exit status: 0 nothing is left, 1 something is.`,
 					return l.RepairWatch(cmd.Context(), every)
 				}
 				found, err := l.Repair(cmd.Context(), dryRun)
-				left := 0
-				for _, f := range found {
-					if f.Left != "" {
-						left++
-					}
-				}
-				switch {
-				case err == nil && left > 0:
-					err = fmt.Errorf("%d left that cannot be repaired safely", left)
+				switch left := leftOf(found); {
+				case len(left) > 0:
+					err = errors.Join(fmt.Errorf("left, because it cannot be repaired safely: %s", strings.Join(left, ", ")), err)
 				case err == nil && len(found) == 0:
 					_, _ = fmt.Fprintln(a.stderr, "nothing to repair")
 				}

@@ -162,15 +162,21 @@ func (j *judging) ports() {
 			if d.Result == "refused" && !passes(to.Inside, portChecks[d.Port]) {
 				continue
 			}
-			j.find(symptom.FirewallBlocked, j.behindWall(from, to), from.Name, fmt.Sprintf("%s → %s:%d/%s: %s, while %s answers otherwise",
+			j.find(symptom.FirewallBlocked, j.behindWall(from, to, d.Port), from.Name, fmt.Sprintf("%s → %s:%d/%s: %s, while %s answers otherwise",
 				from.Name, to.Name, d.Port, d.Proto, d.Result, to.Name))
 		}
 	}
 }
 
-// behindWall is the one of the two at which packets are lost: that which reaches none of its peers, or is said to have such a rule, else
-// that which is dialled.
-func (j *judging) behindWall(from, to *fact.Machine) string {
+// behindWall is the one of the two at which packets to the port are lost: that at which most of them are, that which reaches none of its
+// peers, or is said to have such a rule, else that which is dialled.
+func (j *judging) behindWall(from, to *fact.Machine, port int) string {
+	if lost := j.lostAt(port); lost[from.Name] != lost[to.Name] {
+		if lost[from.Name] > lost[to.Name] {
+			return from.Name
+		}
+		return to.Name
+	}
 	others := 0
 	for _, d := range from.Inside.Dials {
 		if d.Proto != "tcp" || d.To == to.Name || silent(j.f.Machine(d.To)) {
@@ -185,4 +191,22 @@ func (j *judging) behindWall(from, to *fact.Machine) string {
 		return from.Name
 	}
 	return to.Name
+}
+
+// lostAt counts the dials to a port that nobody answered, by the nodes that they began and ended at.
+func (j *judging) lostAt(port int) map[string]int {
+	lost := map[string]int{}
+	for i := range j.f.Machines {
+		from := &j.f.Machines[i]
+		if silent(from) || from.Inside == nil {
+			continue
+		}
+		for _, d := range from.Inside.Dials {
+			if d.Port == port && (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.f.Machine(d.To)) {
+				lost[from.Name]++
+				lost[d.To]++
+			}
+		}
+	}
+	return lost
 }

@@ -243,7 +243,12 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 	case owner == nil:
 		j.find(symptom.EtcdStaleMember, "", "etcd", who+" is no machine's of the lab: "+m.Error)
 	case !silent(owner) && owner.Inside != nil && owner.Inside.Errors["facts"] == "" && !owner.Inside.Facts.EtcdData && !owner.Inside.Facts.Running():
-		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", who+" votes, and its machine has none of its data: "+m.Error)
+		text := who + " votes, and its machine has none of its data: " + m.Error
+		if j.f.Etcd.Quorum != "" { // it can neither be removed nor come back: that there are too few is what counts
+			j.find(symptom.EtcdNoQuorum, "", "etcd", text)
+			return
+		}
+		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", text)
 	case strings.Contains(m.Error, "another member"):
 		j.find(symptom.EtcdMemberMismatch, owner.Name, "etcd", who+": "+m.Error)
 	case strings.Contains(m.Error, "no leader"):

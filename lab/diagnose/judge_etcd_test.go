@@ -86,3 +86,21 @@ func TestStaleVoter(t *testing.T) {
 		t.Errorf("%+v", found)
 	}
 }
+
+// Without a quorum no member can be removed: the members that lost their data are why there is none.
+func TestQuorumLost(t *testing.T) {
+	f := healthyFacts(1)
+	f.Etcd.Quorum = "context deadline exceeded"
+	for _, name := range []string{"cp1", "cp2"} {
+		e := &f.Etcd.Members[slices.IndexFunc(f.Etcd.Members, func(m fact.Member) bool { return m.Name == name })]
+		e.Healthy, e.Leader, e.Error = false, false, "connection refused"
+		f.Machine(name).Inside.Facts.EtcdData = false
+	}
+	found := Judge(f)
+	if len(found) == 0 || found[0].Symptom != symptom.EtcdNoQuorum || len(found[0].Evidence) < 3 {
+		t.Errorf("%+v", found)
+	}
+	if slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdStaleMember }) {
+		t.Errorf("a member that nobody can remove is not stale: %+v", found)
+	}
+}

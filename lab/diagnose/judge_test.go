@@ -222,6 +222,12 @@ func TestJudge(t *testing.T) {
 			blockPort(f, "cp1", "cp3", 2380)
 			blockPort(f, "cp2", "cp3", 2380)
 		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
+		{"peer port blocked in both directions", func(f *fact.Facts) {
+			for _, other := range []string{"cp1", "cp2"} {
+				blockPort(f, other, "cp3", 2380)
+				blockPort(f, "cp3", other, 2380)
+			}
+		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
 		{"a bootstrap request waits", func(f *fact.Facts) {
 			f.API.Nodes[3].Ready, f.Machine("w1").Inside.Member = false, nil
 			f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: midday.Add(-time.Minute)}}

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -150,6 +151,22 @@ func TestDialsForReal(t *testing.T) {
 	udp.Close()
 	if got := []string{dial(open, "tcp"), dial(closed, "udp")}; !slices.Equal(got, []string{"refused", "refused"}) {
 		t.Error(got)
+	}
+}
+
+// One lost dial proves nothing on a link that loses packets.
+func TestSilentDialIsTriedAgain(t *testing.T) {
+	var tries atomic.Int32
+	c := &collector{m: join.Local(), o: Options{Role: "worker", Peers: []Peer{{"cp1", "control-plane", "192.0.2.11"}}}}
+	c.m.Dial = func(_ context.Context, network, _ string) (net.Conn, error) {
+		if network == "tcp" && tries.Add(1) > 1 {
+			ours, _ := net.Pipe()
+			return ours, nil
+		}
+		return nil, os.ErrDeadlineExceeded
+	}
+	if err := c.dials(t.Context()); err != nil || c.node.Dials[0].Result != "open" || tries.Load() != 2 {
+		t.Errorf("%v, %d tries: %+v", err, tries.Load(), c.node.Dials)
 	}
 }
 
