@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -75,7 +76,7 @@ func (f Fault) Circle(ctx context.Context, h Hands, o Options) Result {
 func (r Round) Circle(ctx context.Context, h Hands, o Options) Result {
 	c := &circle{round: r, options: o, result: Result{Fault: r.names(), Began: time.Now().UTC()}}
 	c.site.Hands = h
-	class, err := c.run(ctx)
+	class, err := c.inDirectory(ctx)
 	c.result.Class = class
 	if err != nil {
 		c.result.Reason = err.Error()
@@ -90,6 +91,7 @@ type circle struct {
 	faults  []placed
 	site    Site // of the first fault; what concerns the whole lab is asked through it
 	result  Result
+	dir     string // for files that recoveries need
 }
 
 // placed is a fault and where it is made.
@@ -102,6 +104,15 @@ func (c *circle) step(text string) {
 	if c.options.Progress != nil {
 		c.options.Progress(text)
 	}
+}
+
+// inDirectory runs the circle with a directory that only its user can read.
+func (c *circle) inDirectory(ctx context.Context) (class Class, err error) {
+	if c.dir, err = os.MkdirTemp("", "k8slab-fault-"); err != nil {
+		return SetupFailed, err
+	}
+	class, err = c.run(ctx)
+	return class, errors.Join(err, os.RemoveAll(c.dir))
 }
 
 func (c *circle) run(ctx context.Context) (Class, error) {
@@ -289,6 +300,11 @@ func (c *circle) recover(ctx context.Context) error {
 
 func (c *circle) end(ctx context.Context, f placed) error {
 	for _, args := range f.Calls(f.site.Node) {
+		for i, a := range args {
+			if a == File {
+				args[i] = filepath.Join(c.dir, f.Name)
+			}
+		}
 		c.step("labctl " + strings.Join(args, " "))
 		if _, err := f.site.Labctl(ctx, args...); err != nil {
 			return err
@@ -311,7 +327,7 @@ func (f placed) refused(ctx context.Context) error {
 	return nil
 }
 
-// Calls are the calls of labctl that end the fault on the node.
+// Calls are the calls of labctl that end the fault on the node. A File in them is their caller's to choose.
 func (f Fault) Calls(node string) [][]string {
 	calls := make([][]string, len(f.Recover))
 	for i, args := range f.Recover {

@@ -5,6 +5,7 @@ package scenarios
 
 import (
 	"context"
+	"net"
 	"slices"
 	"strings"
 
@@ -78,10 +79,14 @@ const (
 	Boot     Change = "boot"     // when the machine started
 	Disk     Change = "disk"     // what workloads had written on the node
 	Quorum   Change = "quorum"   // etcd takes no writes for a while
+	Others   Change = "others"   // what it may change on Site.Node, on other nodes too
 )
 
-// Node stands for the name of the node in Recover.
-const Node = "NODE"
+// What stands for something else in Recover.
+const (
+	Node = "NODE" // the name of the node
+	File = "FILE" // a file of this computer, in a directory that is removed when the circle ends
+)
 
 // nodeVerb is the call of labctl that does something to the node.
 func nodeVerb(verb string) [][]string { return [][]string{{verb, Node}} }
@@ -93,9 +98,10 @@ var (
 
 // faults are sorted by name, which is unique.
 var faults = []Fault{
-	abandonedLearner, cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved, criPluginDisabled, deadContainerd,
-	duplicateNode, ipForwardOff, joinKilled, kubeadmMissing, kubeletMasked, kubeletStarted, learnerNeverStarted, leftoverState, missingCNI,
-	staleCNI, staleLearner, standaloneKubelet, wipedVoter,
+	abandonedLearner, apiServerCrashloop, cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved,
+	controlPlanePartitioned, cpPoweredOff, criPluginDisabled, deadContainerd, duplicateNode, etcdDataCorrupt, ipForwardOff, joinKilled,
+	kubeadmMissing, kubeletMasked, kubeletStarted, learnerLagging, learnerNeverStarted, leftoverState, lossyLink, missingCNI,
+	peerPortBlocked, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, wipedVoter, wrongPeerAddress,
 }
 
 // All are the faults, sorted by name.
@@ -141,8 +147,13 @@ func (s Site) run(ctx context.Context, argv ...string) error {
 
 // etcd runs etcdctl on the control plane and returns what it printed.
 func (s Site) etcd(ctx context.Context, args ...string) (string, error) {
+	return s.etcdOf(ctx, "127.0.0.1", args...)
+}
+
+// etcdOf asks, from the control plane, the member at the address.
+func (s Site) etcdOf(ctx context.Context, address string, args ...string) (string, error) {
 	const pki = "/etc/kubernetes/pki/etcd/"
-	return s.Run(ctx, s.ControlPlane, append([]string{"etcdctl", "--endpoints", "https://127.0.0.1:2379",
+	return s.Run(ctx, s.ControlPlane, append([]string{"etcdctl", "--endpoints", "https://" + net.JoinHostPort(address, "2379"),
 		"--cacert", pki + "ca.crt", "--cert", pki + "peer.crt", "--key", pki + "peer.key"}, args...)...)
 }
 

@@ -51,6 +51,9 @@ func (f Fault) cause() symptom.ID {
 	return f.Join.Cause
 }
 
+// mayRun are the beginnings of what injectors may do elsewhere than on their node: change etcd's data and members.
+var mayRun = []string{"n: ", "c: etcdctl ", "c: sh -ec \n\t\tdir=$(mktemp -d)", "labctl: power off n", "labctl: join-command --control-plane"}
+
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	for _, f := range All() {
@@ -61,11 +64,11 @@ func TestInjectorsStayOnTheirNodes(t *testing.T) {
 		if f.Restore != nil && err == nil {
 			err = f.Restore(t.Context(), site)
 		}
-		if err != nil || injected == 0 {
+		if err != nil || injected == 0 && f.Name != quorumLost.Name { // which is made on the others, and here are none
 			t.Errorf("%s: %v, ran %q", f.Name, err, hands.ran)
 		}
 		for _, line := range hands.ran {
-			if !strings.HasPrefix(line, "n: ") && !strings.HasPrefix(line, "c: etcdctl ") {
+			if !slices.ContainsFunc(mayRun, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
 				t.Errorf("%s ran %q", f.Name, line)
 			}
 		}

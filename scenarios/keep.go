@@ -65,34 +65,36 @@ func (c *circle) look(ctx context.Context) (kept, error) {
 }
 
 func (c *circle) lookAtAPI(ctx context.Context, k kept) error {
-	out, err := c.site.kubectl(ctx, "get", "nodes,configmap/"+keptMap, "--output=json")
-	var list struct {
-		Items []struct {
-			Kind     string
-			Metadata struct{ Name, UID string }
-			Data     map[string]string
-		}
+	type object struct {
+		Metadata struct{ Name, UID string }
+		Data     map[string]string
 	}
-	if err == nil {
-		err = json.Unmarshal([]byte(out), &list)
-	}
+	var nodes struct{ Items []object }
+	var own object
+	err := errors.Join(c.get(ctx, &nodes, "nodes"), c.get(ctx, &own, "configmap", keptMap))
 	if err != nil {
 		return err
 	}
-	for _, i := range list.Items {
-		if i.Kind == "Node" {
-			k[Identity][i.Metadata.Name+"'s Node"] = i.Metadata.UID
-		} else {
-			k[Disk]["the ConfigMap"] = i.Data["began"]
-		}
+	for _, n := range nodes.Items {
+		k[Identity][n.Metadata.Name+"'s Node"] = n.Metadata.UID
 	}
-	out, err = c.site.etcd(ctx, "member", "list")
+	k[Disk]["the ConfigMap"] = own.Data["began"]
+	out, err := c.site.etcd(ctx, "member", "list")
 	for line := range strings.Lines(out) {
 		if fields := strings.Split(line, ", "); len(fields) > 2 {
 			k[Identity][fields[2]+"'s etcd member"] = fields[0]
 		}
 	}
 	return err
+}
+
+// get reads objects of the API.
+func (c *circle) get(ctx context.Context, into any, what ...string) error {
+	out, err := c.site.kubectl(ctx, append([]string{"get", "--output=json"}, what...)...)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal([]byte(out), into)
 }
 
 // compare wants everything that the fault may not change to be as it was, and nothing of the fault to be left.
@@ -113,10 +115,10 @@ func (c *circle) compare(ctx context.Context, before kept) error {
 	return errors.Join(append(errs, c.leftovers(ctx))...)
 }
 
-// may tells whether a fault is about what changed: on its own node only.
+// may tells whether a fault is about what changed: on its own node, unless it says that it is about others too.
 func (c *circle) may(change Change, what string) bool {
 	return slices.ContainsFunc(c.faults, func(f placed) bool {
-		own := strings.HasPrefix(what, f.site.Node+"'s ")
+		own := strings.HasPrefix(what, f.site.Node+"'s ") || slices.Contains(f.May, Others)
 		return own && (slices.Contains(f.May, change) || f.Outside && change == Identity)
 	})
 }
@@ -128,8 +130,9 @@ func (c *circle) leftovers(ctx context.Context) error {
 		out, err := c.site.Run(ctx, m.Name, "sh", "-c", `
 			systemctl list-units --all --plain --no-legend 'fault-*'
 			nft list tables 2>/dev/null | grep -w fault
+			tc qdisc show 2>/dev/null | grep -w "$1"
 			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev -name '*.fault'
-			true`)
+			true`, "sh", shaper)
 		if err == nil && strings.TrimSpace(out) != "" {
 			err = fmt.Errorf("%s: left of the fault: %s", m.Name, strings.Join(strings.Fields(out), " "))
 		}

@@ -10,9 +10,11 @@ var staleLearner = Fault{
 	Name:    "stale-learner",
 	Story:   "a learner of a machine that is no more holds etcd's only place for one (control-plane-join-failures, etcd#18793)",
 	Roles:   controlPlane,
-	Symptom: symptom.EtcdTooManyLearners,
+	Symptom: symptom.EtcdStaleMember, // at rest it is in nobody's way
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
 	},
-	Join: &Join{Cause: symptom.EtcdTooManyLearners},
+	Bites:   learnerKnown,
+	Recover: repair,
+	Join:    &Join{Cause: symptom.EtcdTooManyLearners},
 }

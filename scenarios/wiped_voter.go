@@ -11,5 +11,9 @@ var wipedVoter = Fault{
 		kubeadm reset --force --skip-phases remove-etcd-member
 		rm -rf /var/lib/etcd
 		labnode reset --member-removed`),
-	Join: &Join{Member: true, Cause: symptom.EtcdStaleMember},
+	Applies: threeControlPlanes,
+	Bites:   memberDown,
+	Recover: repair,
+	May:     []Change{Identity},
+	Join:    &Join{Member: true, Cause: symptom.EtcdStaleMember},
 }

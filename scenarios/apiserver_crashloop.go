@@ -1,0 +1,29 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var apiServerCrashloop = Fault{
+	Name:    "apiserver-crashloop",
+	Story:   "a flag that its version does not know is in the API server's manifest: it ends again and again (an upgrade by hand)",
+	Roles:   controlPlane,
+	Symptom: symptom.ControlPlaneCrashloop,
+	Applies: threeControlPlanes,
+	Inject: script(`
+		sed -i 's/^\( *\)- kube-apiserver$/&\n\1- --insecure-port=8080/' /etc/kubernetes/manifests/kube-apiserver.yaml
+		grep -q insecure-port /etc/kubernetes/manifests/kube-apiserver.yaml`),
+	Bites: func(ctx context.Context, s Site) error {
+		return s.shell(ctx, s.Node, `
+			test -z "$(crictl ps --quiet --state running --name '^kube-apiserver$')"
+			last=$(crictl ps --all --quiet --latest --name '^kube-apiserver$')
+			test -n "$last"
+			test "$(crictl inspect --output go-template --template '{{.status.exitCode}}' "$last")" = 1`)
+	},
+	Recover: repair,
+	Restore: script(`
+		manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
+		! grep -q insecure-port "$manifest" || sed -i /insecure-port/d "$manifest"`),
+}

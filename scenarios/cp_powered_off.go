@@ -1,0 +1,22 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var cpPoweredOff = Fault{
+	Name:    "cp-powered-off",
+	Story:   "the power of a control plane fails; the other two keep the quorum (kubeadm's high availability)",
+	Roles:   controlPlane,
+	Symptom: symptom.MachineNotRunning,
+	Applies: threeControlPlanes,
+	Inject: func(ctx context.Context, s Site) error {
+		_, err := s.Labctl(ctx, "power", "off", s.Node)
+		return err
+	},
+	Bites:   memberDown,
+	Recover: up,
+	May:     []Change{Boot},
+}

@@ -1,0 +1,16 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var etcdDataCorrupt = Fault{
+	Name:    "etcd-data-corrupt",
+	Story:   "the disk gives back other bytes than etcd wrote: its database cannot be opened any more (etcd#11949)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdDataCorrupt,
+	Applies: threeControlPlanes,
+	// Both of the pages that describe the database; the process that has them mapped meets them too.
+	Inject:  on("dd", "if=/dev/urandom", "of=/var/lib/etcd/member/snap/db", "bs=4096", "count=2", "conv=notrunc", "status=none"),
+	Bites:   memberDown,
+	Recover: nodeVerb("rejoin"),
+	May:     []Change{Identity},
+}

@@ -1,0 +1,120 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks.
+func memberDown(ctx context.Context, s Site) error {
+	_, err := s.etcdOf(ctx, s.Address, "--command-timeout=2s", "endpoint", "health")
+	if err == nil {
+		return errors.New("its etcd member is healthy")
+	}
+	return ctx.Err()
+}
+
+// learner is the member of etcd that does not vote, as one that does tells of it.
+type learner struct {
+	Name      string
+	PeerURLs  []string
+	IsLearner bool
+}
+
+// learner finds the one learner that etcd can have.
+func (s Site) learner(ctx context.Context) (learner, error) {
+	out, err := s.etcd(ctx, "--command-timeout=3s", "member", "list", "--write-out=json")
+	if err != nil {
+		return learner{}, err
+	}
+	var list struct{ Members []learner }
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return learner{}, err
+	}
+	for _, m := range list.Members {
+		if m.IsLearner {
+			return m, nil
+		}
+	}
+	return learner{}, errors.New("etcd has no learner")
+}
+
+// learnerKnown is nil once etcd lists a learner.
+func learnerKnown(ctx context.Context, s Site) error {
+	_, err := s.learner(ctx)
+	return err
+}
+
+// learns is nil once the node's member runs and is a learner.
+func learns(ctx context.Context, s Site) error {
+	out, err := s.etcdOf(ctx, s.Address, "--command-timeout=3s", "endpoint", "status", "--write-out=json")
+	if err != nil {
+		return err
+	}
+	var answers []struct{ Status struct{ IsLearner bool } }
+	if err := json.Unmarshal([]byte(out), &answers); err != nil {
+		return err
+	}
+	if len(answers) != 1 || !answers[0].Status.IsLearner {
+		return errors.New("its etcd member is no learner")
+	}
+	return nil
+}
+
+// byHand is a join that the node's owner makes without the lab.
+const byHand = "fault-join"
+
+// joinByHand has the node's owner begin a join as a control plane, with a command of `labctl join-command` turned into kubeadm's
+// configuration, and does not wait for its end. address is what the node's API server and etcd tell the others to reach them at; etcdLimit
+// is how long kubeadm tries to change etcd's membership.
+func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
+	command, err := s.Labctl(ctx, "join-command", "--control-plane")
+	if err != nil {
+		return err
+	}
+	words := strings.Fields(command)
+	after := func(word string) string {
+		for i, w := range words[:max(0, len(words)-1)] {
+			if w == word {
+				return words[i+1]
+			}
+		}
+		return ""
+	}
+	configuration := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
+kind: JoinConfiguration
+discovery: {bootstrapToken: {apiServerEndpoint: %q, token: %q, caCertHashes: [%q]}}
+nodeRegistration: {name: %q, ignorePreflightErrors: [SystemVerification, Mem, NumCPU]}
+controlPlane: {certificateKey: %q, localAPIEndpoint: {advertiseAddress: %q}}
+timeouts: {etcdAPICall: %q}
+`, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), s.Node, after("--certificate-key"), address, etcdLimit)
+	return s.shell(ctx, s.Node, `
+		(umask 077; printf %s "$1" > /run/k8slab.fault)
+		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join --config /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
+		configuration, byHand)
+}
+
+// joinFailed is nil once the join that was begun by hand has failed.
+func joinFailed(ctx context.Context, s Site) error {
+	out, err := s.Run(ctx, s.Node, "labnode", "facts")
+	if err != nil {
+		return err
+	}
+	var facts struct {
+		JoinUnit string
+		Outcome  *struct{ Joined bool }
+	}
+	if err := json.Unmarshal([]byte(out), &facts); err != nil {
+		return err
+	}
+	switch {
+	case facts.Outcome == nil:
+		return fmt.Errorf("the join has no result yet (%s)", facts.JoinUnit)
+	case facts.Outcome.Joined:
+		return errors.New("the join succeeded")
+	}
+	return nil
+}

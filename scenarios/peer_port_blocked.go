@@ -1,0 +1,23 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var peerPortBlocked = Fault{
+	Name:    "peer-port-blocked",
+	Story:   "a firewall on a control plane drops what etcd's members tell each other (control-plane-join-failures: nc -zv 2380)",
+	Roles:   controlPlane,
+	Symptom: symptom.FirewallBlocked,
+	Applies: threeControlPlanes,
+	// Both ways: a member also gets its messages over connections that it makes itself.
+	Inject: func(ctx context.Context, s Site) error {
+		return s.wall(ctx, "tcp dport 2380 drop", "tcp dport 2380 drop")
+	},
+	Bites:   memberDown,
+	Recover: repair,
+	Stops:   true,
+	Restore: openWall,
+}

@@ -1,0 +1,56 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+
+	"k8slab/lab/symptom"
+)
+
+var quorumLost = Fault{
+	Name:    "quorum-lost",
+	Story:   "all control planes but one lost etcd's data: the last one is no majority (kubeadm#2188; the seeds' wish for backups)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdNoQuorum,
+	Applies: threeControlPlanes,
+	Inject: func(ctx context.Context, s Site) error {
+		for _, m := range s.otherControlPlanes() {
+			// Without its manifest, because kubelet would start it at once with no data: that of the first control plane would make a cluster
+			// of its own.
+			err := s.shell(ctx, m.Name, `
+				mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.fault
+				until test -z "$(crictl ps --quiet --state running --name '^etcd$')"; do sleep 0.3; done
+				mv /var/lib/etcd /var/lib/etcd.fault
+				mkdir --mode=0700 /var/lib/etcd`)
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	Bites: func(ctx context.Context, s Site) error {
+		s.ControlPlane = s.Node // the others have no etcd to ask with
+		return memberDown(ctx, s)
+	},
+	Recover: [][]string{{"etcd", "snapshot", "save", File}, {"etcd", "snapshot", "restore", File, "--node", Node}, {"up"}},
+	May:     []Change{Identity, Quorum, Others},
+	Restore: func(ctx context.Context, s Site) error {
+		var errs []error
+		for _, m := range s.otherControlPlanes() {
+			// A node that has data again has joined the new cluster: what it had before is of no use.
+			errs = append(errs, s.shell(ctx, m.Name, `
+				cd /etc/kubernetes
+				if test -e /var/lib/etcd/member; then
+					rm -rf /var/lib/etcd.fault etcd.yaml.fault
+				fi
+				if test -e /var/lib/etcd.fault; then
+					rm -rf /var/lib/etcd
+					mv -T /var/lib/etcd.fault /var/lib/etcd
+				fi
+				if test -e etcd.yaml.fault; then
+					mv etcd.yaml.fault manifests/etcd.yaml
+				fi`))
+		}
+		return errors.Join(errs...)
+	},
+}

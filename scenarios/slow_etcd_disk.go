@@ -1,0 +1,48 @@
+package scenarios
+
+import (
+	"context"
+	"fmt"
+
+	"k8slab/lab/symptom"
+)
+
+var slowEtcdDisk = Fault{
+	Name:    "slow-etcd-disk",
+	Story:   "the disk under etcd takes a second for what should take milliseconds: a busy neighbour, a worn card (control-plane-join-failures)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdSlow,
+	Applies: threeControlPlanes,
+	Inject:  func(ctx context.Context, s Site) error { return s.throttle(ctx, "2") },
+	Bites:   slowWrites,
+	Recover: repair,
+	Stops:   true,
+	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
+}
+
+// throttle lets the node's etcd write to its disk so many times a second; "0" is as often as it likes. With its container the limit ends.
+func (s Site) throttle(ctx context.Context, writes string) error {
+	return s.shell(ctx, s.Node, `
+		pid=$(pgrep --oldest --exact etcd) || test "$1" = 0
+		test -n "$pid" || exit 0
+		device=$(findmnt --noheadings --output MAJ:MIN --target /var/lib/etcd | tr -d ' ')
+		group=$(sed -n 's/^[0-9]*:blkio://p' "/proc/$pid/cgroup")
+		if test -n "$group"; then
+			echo "$device $1" > "/sys/fs/cgroup/blkio$group/blkio.throttle.write_iops_device"
+			exit
+		fi
+		group=$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
+		test "$1" != 0 || set max
+		echo "$device wiops=$1" > "/sys/fs/cgroup$group/io.max"`, writes)
+}
+
+// slowWrites is nil once etcd itself has measured a write to its log of more than half a second, a leader's time to be heard.
+func slowWrites(ctx context.Context, s Site) error {
+	const measure = `
+		curl --silent --show-error --fail http://127.0.0.1:2381/metrics |
+			awk '/^etcd_disk_wal_fsync_duration_seconds_bucket.*le="0.512"/ {fast = $2} /^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2} END {exit !(all > fast)}'`
+	if err := s.shell(ctx, s.Node, measure); err != nil {
+		return fmt.Errorf("etcd has measured no slow write: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,30 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+// natAddress is what Vagrant's first interface has on every machine.
+const natAddress = "10.0.2.15"
+
+var wrongPeerAddress = Fault{
+	Name:    "wrong-peer-address",
+	Story:   "a control plane joins with the address of its NAT interface, where no other node reaches it (kubeadm#1359, kubeadm#2275)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdLearnerNotInSync,
+	Applies: threeControlPlanes,
+	Outside: true,
+	Inject: func(ctx context.Context, s Site) error {
+		if err := s.shell(ctx, s.Node, `ip address replace "$1/32" dev lo label lo:fault`, natAddress); err != nil {
+			return err
+		}
+		return s.joinByHand(ctx, natAddress, "15s")
+	},
+	Bites:   joinFailed,
+	Recover: repair,
+	Restore: func(ctx context.Context, s Site) error {
+		return s.shell(ctx, s.Node, `! ip address show dev lo | grep -qw lo:fault || ip address del "$1/32" dev lo`, natAddress)
+	},
+}
