@@ -1,14 +1,27 @@
 package scenarios
 
-import "context"
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
 
 var abandonedLearner = Fault{
-	Name:  "abandoned-learner",
-	Story: "kubeadm was killed after it had added its etcd member and before it promoted it (control-plane-join-failures)",
-	Roles: controlPlane,
+	Name:    "abandoned-learner",
+	Story:   "kubeadm was killed after it had added its etcd member and before it promoted it (control-plane-join-failures)",
+	Roles:   controlPlane,
+	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		return s.killKubeadmAt(ctx, "/etc/kubernetes/manifests/etcd.yaml")
 	},
-	Restore: stopKiller,
+	Bites: func(ctx context.Context, s Site) error {
+		if err := killed(ctx, s); err != nil {
+			return err
+		}
+		return s.noRoomForLearner(ctx)
+	},
+	Symptom: symptom.EtcdLearnerNotInSync,
+	Recover: nodeVerb("join"),
+	Restore: stopUnit(killer),
 	Join:    &Join{},
 }

@@ -6,7 +6,10 @@ var duplicateNode = Fault{
 	Name:    "duplicate-node",
 	Story:   "a worker was reset while its Node is still Ready, and kubeadm refuses the name (worker-join-hanging)",
 	Roles:   workers,
-	Symptom: symptom.NodeNameExists,
 	Inject:  on("labnode", "reset"),
+	Bites:   refuses(symptom.NodeNameExists, nil),
+	Symptom: symptom.NodeNameExists,
+	Recover: nodeVerb("join"),
+	May:     []Change{Identity},
 	Join:    &Join{Member: true, Cause: symptom.NodeNameExists},
 }

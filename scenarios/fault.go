@@ -98,10 +98,12 @@ var (
 
 // faults are sorted by name, which is unique.
 var faults = []Fault{
-	abandonedLearner, apiServerCrashloop, cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved,
-	controlPlanePartitioned, cpPoweredOff, criPluginDisabled, deadContainerd, duplicateNode, etcdDataCorrupt, ipForwardOff, joinKilled,
-	kubeadmMissing, kubeletMasked, kubeletStarted, learnerLagging, learnerNeverStarted, leftoverState, lossyLink, missingCNI,
-	peerPortBlocked, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, wipedVoter, wrongPeerAddress,
+	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cniDirectoryRemoved, cniPluginMissing,
+	containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff, criPluginDisabled, deadContainerd, diskFull,
+	dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt, firstControlPlaneKubeadmMissing, ipForwardOff, joinKilled,
+	kubeadmMissing, kubeletMasked, kubeletStarted, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, leftoverState, lossyLink,
+	missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, tokenExpired,
+	twoControlPlanesAtOnce, wipedVoter, wrongCAHash, wrongPeerAddress,
 }
 
 // All are the faults, sorted by name.
@@ -152,9 +154,13 @@ func (s Site) etcd(ctx context.Context, args ...string) (string, error) {
 
 // etcdOf asks, from the control plane, the member at the address.
 func (s Site) etcdOf(ctx context.Context, address string, args ...string) (string, error) {
+	return s.Run(ctx, s.ControlPlane, slices.Concat([]string{"etcdctl"}, etcdFlags(address), args)...)
+}
+
+// etcdFlags are how etcdctl on a control plane reaches the member at the address.
+func etcdFlags(address string) []string {
 	const pki = "/etc/kubernetes/pki/etcd/"
-	return s.Run(ctx, s.ControlPlane, append([]string{"etcdctl", "--endpoints", "https://" + net.JoinHostPort(address, "2379"),
-		"--cacert", pki + "ca.crt", "--cert", pki + "peer.crt", "--key", pki + "peer.key"}, args...)...)
+	return []string{"--endpoints", "https://" + net.JoinHostPort(address, "2379"), "--cacert", pki + "ca.crt", "--cert", pki + "peer.crt", "--key", pki + "peer.key"}
 }
 
 func (s Site) etcdctl(ctx context.Context, args ...string) error {

@@ -5,21 +5,40 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/symptom"
 )
 
 // recorder is a pair of hands that does nothing.
-type recorder struct{ ran []string }
+type recorder struct {
+	mu  sync.Mutex
+	ran []string
+}
 
 func (r *recorder) Run(_ context.Context, node string, argv ...string) (string, error) {
-	r.ran = append(r.ran, node+": "+strings.Join(argv, " "))
+	line := strings.Join(argv, " ")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ran = append(r.ran, node+": "+line)
+	switch {
+	case strings.Contains(line, "labnode join"):
+		return `{"outcome":{"joined":false}}`, nil
+	case strings.Contains(line, "endpoint status"):
+		return `[{"Endpoint":"https://10.0.0.8:2379","Status":{"header":{"member_id":7,"raft_term":3},"leader":7}}]`, nil
+	}
 	return "", nil
 }
 
 func (r *recorder) Labctl(_ context.Context, args ...string) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.ran = append(r.ran, "labctl: "+strings.Join(args, " "))
+	if args[0] == "join-command" {
+		return `{"command":"kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00"}`, nil
+	}
 	return "", nil
 }
 
@@ -51,14 +70,16 @@ func (f Fault) cause() symptom.ID {
 	return f.Join.Cause
 }
 
-// mayRun are the beginnings of what injectors may do elsewhere than on their node: change etcd's data and members.
-var mayRun = []string{"n: ", "c: etcdctl ", "c: sh -ec \n\t\tdir=$(mktemp -d)", "labctl: power off n", "labctl: join-command --control-plane"}
+// mayRun are the beginnings of what injectors may do: on their node, on the control plane beside it, and by labctl.
+var mayRun = []string{"n: ", "c: ", "labctl: power off n", "labctl: join-command", "labctl: join n", "labctl: kubectl -- delete secret"}
 
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	for _, f := range All() {
 		hands := &recorder{}
-		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c"}
+		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
+			{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
+		}}
 		err := f.Inject(t.Context(), site)
 		injected := len(hands.ran)
 		if f.Restore != nil && err == nil {
@@ -68,7 +89,8 @@ func TestInjectorsStayOnTheirNodes(t *testing.T) {
 			t.Errorf("%s: %v, ran %q", f.Name, err, hands.ran)
 		}
 		for _, line := range hands.ran {
-			if !slices.ContainsFunc(mayRun, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
+			beside := slices.Contains(f.May, Others) || strings.Contains(line, "systemctl --quiet is-active") // a unit may be looked for everywhere
+			if !beside && !slices.ContainsFunc(mayRun, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
 				t.Errorf("%s ran %q", f.Name, line)
 			}
 		}

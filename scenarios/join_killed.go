@@ -1,15 +1,23 @@
 package scenarios
 
-import "context"
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
 
 var joinKilled = Fault{
-	Name:  "join-killed",
-	Story: "kubeadm was killed in the middle of a worker's join: kubelet runs, and nobody waits for it (enhanced-kubernetes-join)",
-	Roles: workers,
+	Name:    "join-killed",
+	Story:   "kubeadm was killed in the middle of a worker's join: kubelet runs, and nobody waits for it (enhanced-kubernetes-join)",
+	Roles:   workers,
+	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
-		return s.killKubeadmAt(ctx, "/var/lib/kubelet/config.yaml")
+		return s.killKubeadmAt(ctx, "/etc/kubernetes/kubelet.conf")
 	},
-	Restore: stopKiller,
+	Bites:   killed,
+	Symptom: symptom.LeftoverState,
+	Recover: nodeVerb("join"),
+	Restore: stopUnit(killer),
 	Join:    &Join{},
 }
 
@@ -18,7 +26,12 @@ const killer = "fault-kill-kubeadm"
 // killKubeadmAt makes the node kill the kubeadm that writes the file, once.
 func (s Site) killKubeadmAt(ctx context.Context, file string) error {
 	return s.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", killer, "sh", "-c",
-		`until test -e "$1" && pkill -KILL -x kubeadm; do sleep 0.02; done`, "sh", file)
+		`until test -e "$1" && pkill -KILL -x kubeadm; do sleep 0.01; done`, "sh", file)
 }
 
-var stopKiller = script(`! systemctl --quiet is-active ` + killer + ` || systemctl stop ` + killer)
+// stopUnit ends a unit that an injector started.
+func stopUnit(name string) func(context.Context, Site) error {
+	return func(ctx context.Context, s Site) error {
+		return s.shell(ctx, s.Node, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, name)
+	}
+}

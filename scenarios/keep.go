@@ -131,6 +131,8 @@ func (c *circle) leftovers(ctx context.Context) error {
 			systemctl list-units --all --plain --no-legend 'fault-*'
 			nft list tables 2>/dev/null | grep -w fault
 			tc qdisc show 2>/dev/null | grep -w "$1"
+			grep '^fault ' /proc/mounts
+			ip route show type unreachable
 			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev -name '*.fault'
 			true`, "sh", shaper)
 		if err == nil && strings.TrimSpace(out) != "" {

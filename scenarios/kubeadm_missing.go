@@ -6,9 +6,17 @@ var kubeadmMissing = Fault{
 	Name:    "kubeadm-missing",
 	Story:   "kubeadm is not installed on the machine (enhanced-kubernetes-join)",
 	Roles:   everyRole,
+	Outside: true,
+	Inject:  hideKubeadm,
+	Bites:   refuses(symptom.KubeBinariesMissing, nil),
 	Symptom: symptom.KubeBinariesMissing,
+	Recover: nodeVerb("join"),
 	Stops:   true,
-	Inject:  on("mv", "/usr/bin/kubeadm", "/usr/bin/kubeadm.away"),
-	Restore: script(`! test -e /usr/bin/kubeadm.away || mv /usr/bin/kubeadm.away /usr/bin/kubeadm`),
+	Restore: showKubeadm,
 	Join:    &Join{Cause: symptom.KubeBinariesMissing},
 }
+
+var (
+	hideKubeadm = on("mv", "/usr/bin/kubeadm", "/usr/bin/kubeadm.fault")
+	showKubeadm = script(`! test -e /usr/bin/kubeadm.fault || mv /usr/bin/kubeadm.fault /usr/bin/kubeadm`)
+)

@@ -2,6 +2,9 @@ package scenarios
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"strings"
 
 	"k8slab/lab/symptom"
 )
@@ -10,9 +13,28 @@ var learnerNeverStarted = Fault{
 	Name:    "learner-never-started",
 	Story:   "the node's own learner from an earlier join is registered and has never started (kubeadm#3152)",
 	Roles:   controlPlane,
-	Symptom: symptom.EtcdTooManyLearners,
+	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", s.Node, "--learner", "--peer-urls=https://"+s.Address+":2380")
 	},
-	Join: &Join{Cause: symptom.EtcdTooManyLearners},
+	Bites:   func(ctx context.Context, s Site) error { return s.noRoomForLearner(ctx) },
+	Symptom: symptom.EtcdLearnerNotInSync,
+	Recover: nodeVerb("join"),
+	Join:    &Join{Cause: symptom.EtcdTooManyLearners},
+}
+
+// noRoomForLearner wants etcd to take no further member: what every control plane's join would meet.
+func (s Site) noRoomForLearner(ctx context.Context) error {
+	out, err := s.etcd(ctx, "member", "add", "fault", "--learner", "--peer-urls=https://192.0.2.43:2380")
+	if err != nil {
+		if strings.Contains(err.Error(), "too many learner") {
+			return nil
+		}
+		return err
+	}
+	id, _, _ := strings.Cut(strings.TrimPrefix(out, "Member "), " ")
+	if err := s.etcdctl(ctx, "member", "remove", id); err != nil {
+		return fmt.Errorf("take the member that was to be refused back: %w", err)
+	}
+	return errors.New("etcd takes another learner")
 }

@@ -1,0 +1,32 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+
+	"k8slab/lab/symptom"
+)
+
+var apiserverUnreachable = Fault{
+	Name:    "apiserver-unreachable",
+	Story:   "a worker has no way to the API server's address, and its join hangs (worker-join-hanging)",
+	Roles:   workers,
+	Outside: true,
+	Inject: func(ctx context.Context, s Site) error {
+		command, err := s.joinCommand(ctx)
+		if err != nil {
+			return err
+		}
+		s.forgetToken(ctx, command)
+		endpoint := endpointWord.FindStringSubmatch(command)
+		if endpoint == nil {
+			return errors.New("the join command has no endpoint")
+		}
+		return s.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
+	},
+	Bites:   refuses(symptom.APIServerUnreachable, nil),
+	Symptom: symptom.APIServerUnreachable,
+	Recover: nodeVerb("join"),
+	Stops:   true,
+	Restore: on("ip", "route", "flush", "type", "unreachable"),
+}

@@ -1,0 +1,21 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var certificateKeyGone = Fault{
+	Name:    "certificate-key-gone",
+	Story:   "a control plane joins with a command of this morning: the uploaded certificates are gone after two hours (control-plane-join-failures)",
+	Roles:   controlPlane,
+	Outside: true,
+	Inject: tries(func(ctx context.Context, s Site, command string) (string, error) {
+		_, err := s.kubectl(ctx, "delete", "secret", "--namespace", "kube-system", "kubeadm-certs")
+		return command, err
+	}),
+	Bites:   recorded(symptom.CertificateKeyExpired),
+	Symptom: symptom.CertificateKeyExpired,
+	Recover: nodeVerb("join"),
+}

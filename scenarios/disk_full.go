@@ -1,0 +1,21 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var diskFull = Fault{
+	Name:    "disk-full",
+	Story:   "the worker's disk is full before it joins: kubelet would evict every pod (enhanced-kubernetes-join)",
+	Roles:   everyRole,
+	Outside: true,
+	// A small file system of its own, because a container's disk is its host's.
+	Inject: script(`
+		mkdir -p /var/lib/kubelet
+		mount -t tmpfs -o size=1m fault /var/lib/kubelet
+		head --bytes 1000K /dev/zero > /var/lib/kubelet/ballast.fault`),
+	Bites:   refuses(symptom.DiskFull, nil),
+	Symptom: symptom.DiskFull,
+	Recover: nodeVerb("join"),
+	Stops:   true,
+	Restore: script(`while grep -q '^fault /var/lib/kubelet ' /proc/mounts; do umount --lazy /var/lib/kubelet; done`),
+	Join:    &Join{Cause: symptom.DiskFull},
+}

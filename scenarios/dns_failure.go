@@ -1,0 +1,28 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"k8slab/lab/symptom"
+)
+
+var dnsFailure = Fault{
+	Name:    "dns-failure",
+	Story:   "the join command names the control plane by a name that the worker cannot resolve (control-plane-join-failures)",
+	Roles:   workers,
+	Outside: true,
+	Inject: tries(func(_ context.Context, _ Site, command string) (string, error) {
+		if !endpointWord.MatchString(command) {
+			return "", errors.New("the join command has no endpoint")
+		}
+		return endpointWord.ReplaceAllString(command, "kubeadm join control-plane.fault.invalid:$2"), nil
+	}),
+	Bites:   recorded(symptom.DNSResolutionFailure),
+	Symptom: symptom.DNSResolutionFailure,
+	Recover: nodeVerb("join"),
+}
+
+// endpointWord is where a join command says which cluster.
+var endpointWord = regexp.MustCompile(`kubeadm join (\S+):([0-9]+)`)

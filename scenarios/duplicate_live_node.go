@@ -1,0 +1,54 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var duplicateLiveNode = Fault{
+	Name:    "duplicate-live-node",
+	Story:   "another machine has joined under the worker's name and lives: its Node is no leftover and must stay (worker-join-hanging)",
+	Roles:   workers,
+	Outside: true,
+	Inject: func(ctx context.Context, s Site) error {
+		if err := s.shell(ctx, s.ControlPlane, liveNode, s.Node); err != nil {
+			return err
+		}
+		return s.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", s.Node)
+	},
+	Bites:   refuses(symptom.NodeNameExists, nil),
+	Symptom: symptom.NodeNameExists,
+	Recover: nodeVerb("join"),
+	Stops:   true,
+	// What a person does: turn the other machine off, and delete its Node.
+	Restore: func(ctx context.Context, s Site) error {
+		if err := stopUnit(heartbeat)(ctx, s.atControlPlane()); err != nil {
+			return err
+		}
+		return s.shell(ctx, s.ControlPlane, `
+			kubectl --kubeconfig /etc/kubernetes/admin.conf delete nodes --selector fault=duplicate-live-node --ignore-not-found
+			kubectl --kubeconfig /etc/kubernetes/admin.conf --namespace kube-node-lease delete leases --selector fault=duplicate-live-node --ignore-not-found`)
+	},
+}
+
+const heartbeat = "fault-heartbeat"
+
+// liveNode makes the Node of the other machine, as its kubelet would.
+const liveNode = `
+	export KUBECONFIG=/etc/kubernetes/admin.conf
+	printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s", "labels": {"fault": "duplicate-live-node"}}}' "$1" | kubectl create -f -
+	kubectl patch node "$1" --subresource=status --type=merge --patch '{"status": {
+		"nodeInfo": {"machineID": "fa017000000000000000000000000001", "systemUUID": "fa017000-0000-0000-0000-000000000001", "kubeletVersion": "v1.36.3"},
+		"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}]}}'`
+
+// liveLease renews its Lease, as its kubelet would.
+const liveLease = `
+	export KUBECONFIG=/etc/kubernetes/admin.conf
+	while true; do
+		printf '{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+			"metadata": {"name": "%s", "namespace": "kube-node-lease", "labels": {"fault": "duplicate-live-node"}},
+			"spec": {"holderIdentity": "%s", "leaseDurationSeconds": 40, "renewTime": "%s"}}' "$1" "$1" "$(date --utc +%Y-%m-%dT%H:%M:%S.%6NZ)" |
+			kubectl apply --server-side --force-conflicts -f -
+		sleep 5
+	done`

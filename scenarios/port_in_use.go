@@ -1,0 +1,19 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var portInUse = Fault{
+	Name:    "port-in-use",
+	Story:   "another program listens on kubelet's port (enhanced-kubernetes-join)",
+	Roles:   everyRole,
+	Outside: true,
+	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "0.0.0.0:10250"),
+	Bites:   refuses(symptom.PortInUse, nil),
+	Symptom: symptom.PortInUse,
+	Recover: nodeVerb("join"),
+	Stops:   true,
+	Restore: stopUnit(portHolder),
+	Join:    &Join{Cause: symptom.PortInUse},
+}
+
+const portHolder = "fault-port-holder"

@@ -1,0 +1,21 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+var tokenExpired = Fault{
+	Name:    "token-expired",
+	Story:   "a worker joins with yesterday's command, whose bootstrap token is no more (enhanced-kubernetes-join)",
+	Roles:   workers,
+	Outside: true,
+	Inject: tries(func(ctx context.Context, s Site, command string) (string, error) {
+		s.forgetToken(ctx, command)
+		return command, nil
+	}),
+	Bites:   recorded(symptom.TokenExpiredOrInvalid),
+	Symptom: symptom.TokenExpiredOrInvalid,
+	Recover: nodeVerb("join"),
+}

@@ -1,0 +1,73 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8slab/config"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+var twoControlPlanesAtOnce = Fault{
+	Name:    "two-control-planes-at-once",
+	Story:   "two control planes join at the same time, and etcd takes one learner (control-plane-join-failures, CAPI#2050)",
+	Roles:   controlPlane,
+	Applies: threeControlPlanes,
+	Outside: true,
+	Inject: func(ctx context.Context, s Site) error {
+		other := s.otherControlPlane()
+		if _, err := s.Labctl(ctx, "reset", other); err != nil {
+			return err
+		}
+		command, err := s.joinCommand(ctx)
+		if err != nil {
+			return err
+		}
+		defer s.forgetToken(context.WithoutCancel(ctx), command)
+		var wg sync.WaitGroup
+		errs := make([]error, 2)
+		for i, node := range []string{s.Node, other} {
+			wg.Go(func() { _, errs[i] = s.joinWith(ctx, node, command) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	},
+	// One of them is in, and the other met its learner.
+	Bites: func(ctx context.Context, s Site) error {
+		one, err := s.lastJoin(ctx, s.Node)
+		if err != nil {
+			return err
+		}
+		other, err := s.lastJoin(ctx, s.otherControlPlane())
+		if err != nil {
+			return err
+		}
+		refused := one
+		if one.Joined {
+			refused = other
+		}
+		switch {
+		case one.Joined == other.Joined:
+			return wait.Hopeless(fmt.Errorf("joined: %t and %t; %s; %s", one.Joined, other.Joined, one.Evidence, other.Evidence))
+		case refused.Symptom != symptom.EtcdTooManyLearners:
+			return wait.Hopeless(fmt.Errorf("the second join ended with %q: %s", refused.Symptom, refused.Evidence))
+		}
+		return nil
+	},
+	Symptom: symptom.LeftoverState,
+	Recover: repair,
+	May:     []Change{Others},
+}
+
+// otherControlPlane is one that is neither the node nor the healthy one that the rest goes by.
+func (s Site) otherControlPlane() string {
+	for _, m := range s.Members {
+		if m.Role == config.ControlPlane && m.Name != s.Node && m.Name != s.ControlPlane {
+			return m.Name
+		}
+	}
+	return ""
+}
