@@ -170,7 +170,7 @@ func (c *forming) uploadedKey(ctx context.Context) (string, error) {
 	if c.certificateKey != "" {
 		return c.certificateKey, nil
 	}
-	key, err := c.lab.uploadCertificates(ctx, c.joinedControlPlanes()[0])
+	key, err := firstWithKubeadm(c.joinedControlPlanes(), func(n config.Node) (string, error) { return c.lab.uploadCertificates(ctx, n) })
 	if err == nil {
 		c.certificateKey = key
 	}

@@ -10,6 +10,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/kube"
 	"k8slab/lab/node"
+	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
 
@@ -54,6 +55,28 @@ func (l *Lab) uploadCertificates(ctx context.Context, from config.Node) (string,
 	return key, errors.Join(err, n.Run(context.WithoutCancel(ctx), node.Command{Argv: []string{"rm", "-f", kubeadmConfig}}))
 }
 
+// firstWithKubeadm has the first of the control planes on which kubeadm is installed do something.
+func firstWithKubeadm(controlPlanes []config.Node, do func(config.Node) (string, error)) (string, error) {
+	without := &noKubeadmError{}
+	for _, n := range controlPlanes {
+		out, err := do(n)
+		var exit *node.ExitError
+		if !errors.As(err, &exit) || exit.Status != 127 {
+			return out, err
+		}
+		without.nodes = append(without.nodes, n.Name)
+	}
+	return "", without
+}
+
+// noKubeadmError is a cluster none of whose control planes has kubeadm any more.
+type noKubeadmError struct{ nodes []string }
+
+func (e *noKubeadmError) Error() string {
+	return fmt.Sprintf("%s: kubeadm is not found on %s, one of which has to upload the certificates; next: install it there",
+		symptom.KubeBinariesMissing, strings.Join(e.nodes, ", "))
+}
+
 // JoinCommand is how a machine that the lab did not make joins the cluster. It is a secret while it is valid.
 type JoinCommand struct {
 	Command      string    `json:"command"`
@@ -86,7 +109,9 @@ func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (JoinCommand, 
 	}
 	key := ""
 	if controlPlane {
-		if key, err = l.uploadCertificates(ctx, v.from); err != nil {
+		facts, _ := l.facts(ctx, l.cluster.ControlPlanes()) // one that does not answer uploads nothing
+		joined := (&forming{lab: l, facts: facts}).joinedControlPlanes()
+		if key, err = firstWithKubeadm(joined, func(n config.Node) (string, error) { return l.uploadCertificates(ctx, n) }); err != nil {
 			return JoinCommand{}, err
 		}
 	}

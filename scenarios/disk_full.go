@@ -17,5 +17,4 @@ var diskFull = Fault{
 	Recover: nodeVerb("join"),
 	Stops:   true,
 	Restore: script(`while grep -q '^fault /var/lib/kubelet ' /proc/mounts; do umount --lazy /var/lib/kubelet; done`),
-	Join:    &Join{Cause: symptom.DiskFull},
 }

@@ -13,7 +13,6 @@ var portInUse = Fault{
 	Recover: nodeVerb("join"),
 	Stops:   true,
 	Restore: stopUnit(portHolder),
-	Join:    &Join{Cause: symptom.PortInUse},
 }
 
 const portHolder = "fault-port-holder"

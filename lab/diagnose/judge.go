@@ -97,7 +97,7 @@ const (
 
 // joined reports whether the machine is, or was, a member of a cluster.
 func joined(m *fact.Machine) bool {
-	return m != nil && m.Inside != nil && (m.Inside.Facts.Joined || m.Inside.Facts.Role != "")
+	return m != nil && m.Inside != nil && (m.Inside.Facts.Joined || m.Inside.Facts.Role != "" && !unfinished(m))
 }
 
 // silent reports whether nothing on the machine can answer.

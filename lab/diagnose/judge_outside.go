@@ -42,12 +42,16 @@ func (j *judging) outside(m *fact.Machine) {
 		f.Hint = "its member was promoted after all: " + next + " goes on, and removes the member first if its data is gone"
 		return
 	}
-	if id == "" || j.refutes(m.Inside, id) {
+	if id == "" || j.over(m, id) {
 		text := said
 		if id != "" {
 			text += fmt.Sprintf("; %s no longer holds", id)
 		}
-		f := j.find(symptom.KubeletConfigMissing, m.Name, "join", text)
+		left := symptom.KubeletConfigMissing
+		if facts.Dirty {
+			left = symptom.LeftoverState
+		}
+		f := j.find(left, m.Name, "join", text)
 		f.Hint, f.Repairable = next, true
 		return
 	}
@@ -56,6 +60,24 @@ func (j *judging) outside(m *fact.Machine) {
 		f.Hint = o.Hint
 	}
 	f.Repairable = joining.Remedy(id) != joining.Stop
+}
+
+// roadCauses are about the way to one API server: the checks of the way to another say nothing of them.
+var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference}
+
+// over reports whether the cause of the machine's last join holds no longer.
+func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
+	elsewhere := m.Inside.Facts.Outcome.Endpoint
+	if slices.Contains(roadCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
+		return false
+	}
+	return j.refutes(m.Inside, id)
+}
+
+// unfinished reports whether kubeadm was at work on the machine and never came to its end: what it left may even look like a member.
+func unfinished(m *fact.Machine) bool {
+	o := m.Inside.Facts.Outcome
+	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !slices.Contains([]string{"preflight", "prepare", "cluster", "validate"}, o.Phase)
 }
 
 // atWork judges a join or an init that runs: what kubeadm says of it until now.

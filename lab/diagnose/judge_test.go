@@ -172,6 +172,30 @@ func TestJudge(t *testing.T) {
 			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.EtcdTooManyLearners, Phase: "etcd-join", Evidence: "too many learners"}}
 			m.Inside.Member = nil
 		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"its last join was for a name that does not resolve, which is another than the lab's", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+				Symptom: symptom.DNSResolutionFailure, Phase: "preflight", Evidence: "k8s.example does not resolve", Endpoint: "k8s.example:6443",
+			}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.DNSResolutionFailure, node: "w1"}}},
+		{"its last join was for the lab's own address, which answers now", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+				Symptom: symptom.APIServerUnreachable, Phase: "preflight", Evidence: "no route", Endpoint: f.Endpoint,
+			}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+		{"kubeadm was killed, and what it left looks like a member", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts.Joined = false
+			m.Inside.Facts.Outcome = &joining.Outcome{Phase: "kubelet-start", Evidence: "somebody killed kubeadm in kubelet-start"}
+		}, []want{{id: symptom.LeftoverState, node: "w1"}}},
+		{"somebody joined it without labnode, after a preflight that failed", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts.Joined = false
+			m.Inside.Facts.Outcome = &joining.Outcome{Phase: "preflight", Symptom: symptom.SwapEnabled, Evidence: "swap is on"}
+		}, nil},
 		{"its labnode cannot collect, and its Node is not Ready", func(f *fact.Facts) {
 			m := f.Machine("w1")
 			m.Inside, m.Labnode = nil, "unknown command"

@@ -57,7 +57,7 @@ const readyLimit = 4 * time.Minute
 func (e *Engine) Attempt(ctx context.Context, job *Job) Outcome {
 	begin := time.Now()
 	o := e.attempt(ctx, job)
-	o.Elapsed = time.Since(begin).Round(time.Millisecond)
+	o.Elapsed, o.Endpoint = time.Since(begin).Round(time.Millisecond), job.Target.Endpoint
 	if o.Symptom != "" && o.Hint == "" && e.Hint != nil {
 		o.Hint = e.Hint(o.Symptom)
 	}

@@ -55,10 +55,11 @@ type Outcome struct {
 	Symptom  symptom.ID    `json:"symptom,omitempty"`  // the cause, when not joined
 	Evidence string        `json:"evidence,omitempty"` // the line or fact that proves it, redacted
 	Hint     string        `json:"hint,omitempty"`
-	Phase    string        `json:"phase"`            // where it ended: preflight, prepare, or kubeadm's phase, or validate
-	Finished bool          `json:"finished"`         // kubeadm ended by itself
-	ExitCode int           `json:"exitCode"`         // kubeadm's; -1 when it did not end or never ran
-	Output   string        `json:"output,omitempty"` // last lines of kubeadm's stdout and stderr, redacted
+	Endpoint string        `json:"endpoint,omitempty"` // that it was to join at
+	Phase    string        `json:"phase"`              // where it ended: preflight, prepare, or kubeadm's phase, or validate
+	Finished bool          `json:"finished"`           // kubeadm ended by itself
+	ExitCode int           `json:"exitCode"`           // kubeadm's; -1 when it did not end or never ran
+	Output   string        `json:"output,omitempty"`   // last lines of kubeadm's stdout and stderr, redacted
 	Checks   []Check       `json:"checks,omitempty"`
 	Elapsed  time.Duration `json:"elapsed"`
 }

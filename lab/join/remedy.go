@@ -57,7 +57,6 @@ var remedies = map[symptom.ID]Action{
 	symptom.SwapEnabled:                FixLocally,
 	symptom.KernelPrereqMissing:        FixLocally,
 	symptom.LeftoverState:              FixLocally,
-	symptom.PortInUse:                  FixLocally,
 
 	symptom.TLSBootstrapTimeout:     Retry,
 	symptom.EtcdLearnerNotInSync:    Retry,
