@@ -7,7 +7,7 @@ var portInUse = Fault{
 	Story:   "another program listens on kubelet's port (enhanced-kubernetes-join)",
 	Roles:   everyRole,
 	Outside: true,
-	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "0.0.0.0:10250"),
+	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "127.0.0.1:10250"),
 	Bites:   refuses(symptom.PortInUse, nil),
 	Symptom: symptom.PortInUse,
 	Recover: nodeVerb("join"),

@@ -123,12 +123,26 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	}
 	// What kubeadm's output shows of it until now is less than what its members say.
 	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
+	left := j.left(owner.Name)
 	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
 	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
 	f.Repairable = v.Action == etcd.Remove
+	f.Evidence = append(f.Evidence, left...)
 	if v.Action == etcd.Wait && (detail == catchingUp || detail == neverStarted) {
 		f.Level = symptom.Warn
 	}
+}
+
+// left takes back that something of a join is left on the node, for which there is a better word, and returns the evidence.
+func (j *judging) left(node string) (evidence []symptom.Evidence) {
+	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool {
+		is := o.Symptom == symptom.LeftoverState && o.Node == node
+		if is {
+			evidence = append(evidence, o.Evidence...)
+		}
+		return is
+	})
+	return evidence
 }
 
 // metLearner reports whether a join on the machine is kept out by a learner, or was: at rest a learner of nobody's keeps nobody out.

@@ -63,6 +63,18 @@ func TestLearnerDetails(t *testing.T) {
 	}
 }
 
+// kubeadm was killed after it had added its learner: the learner is what keeps others out, and the rest of what it left is evidence.
+func TestAbandonedLearner(t *testing.T) {
+	f := healthyFacts(1)
+	m, _ := learning(&f, false)
+	m.Inside.Facts.Dirty = true
+	m.Inside.Facts.Outcome = &joining.Outcome{Phase: "etcd-join", Evidence: "somebody killed kubeadm in etcd-join"}
+	found := Judge(f)
+	if len(found) == 0 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Node != "cp3" || len(found[0].Evidence) < 2 {
+		t.Errorf("%+v", found)
+	}
+}
+
 func TestPhantomLearner(t *testing.T) {
 	f := healthyFacts(1)
 	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "has not started"})

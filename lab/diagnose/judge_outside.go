@@ -33,7 +33,7 @@ func (j *judging) outside(m *fact.Machine) {
 		return
 	}
 	id := o.Symptom
-	if id == "" {
+	if id == "" && o.Finished { // what a kubeadm that was killed had said is no cause
 		id = specific(o.Output+"\n"+o.Evidence, "")
 	}
 	said := fmt.Sprintf("the last join ended in %s: %s", o.Phase, o.Evidence)
