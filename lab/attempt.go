@@ -105,14 +105,22 @@ func (j *joining) cause(id symptom.ID, format string, args ...any) {
 func (j *joining) repair(ctx context.Context, failed join.Outcome) (bool, error) {
 	action := join.Remedy(failed.Symptom)
 	j.step.Progress("remedy: %s", action)
-	switch action {
-	case join.Stop:
+	switch {
+	case action == join.Stop, refusedName(failed):
 		return false, nil
-	case join.UploadCertificates:
+	case action == join.UploadCertificates:
 		j.forget()
 	}
 	return true, j.look(ctx, j.node)
 }
+
+// refusedName tells whether the Node of the joining machine's name was found to be another's, which another attempt would find too.
+func refusedName(failed join.Outcome) bool {
+	return failed.Symptom == symptom.NodeNameExists && failed.Phase == phaseCluster
+}
+
+// phaseCluster is where an attempt ends that never came to the node.
+const phaseCluster = "cluster"
 
 // forget makes the next control plane's join upload the certificates again.
 func (c *forming) forget() {

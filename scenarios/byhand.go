@@ -97,7 +97,7 @@ func recorded(cause symptom.ID) func(context.Context, Site) error {
 
 // lastJoin is how the last join on a node ended.
 func (s Site) lastJoin(ctx context.Context, node string) (ended, error) {
-	out, err := s.Run(ctx, node, "labnode", "facts", "-o", "json")
+	out, err := s.Run(ctx, node, "labnode", "facts")
 	var facts struct{ Outcome *ended }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &facts)

@@ -1,0 +1,68 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"k8slab/config"
+	"k8slab/lab/symptom"
+)
+
+// owner is a pair of hands on a machine whose joins end as told.
+type owner struct {
+	recorder
+	outcome string // JSON of how joins end, "" for no word
+}
+
+func (o *owner) Run(ctx context.Context, node string, argv ...string) (string, error) {
+	_, _ = o.recorder.Run(ctx, node, argv...)
+	switch {
+	case o.outcome == "":
+		return "", errors.New("connection lost")
+	case argv[0] == "labnode":
+		return `{"outcome":` + o.outcome + `}`, nil
+	}
+	return `{"phase":"preflight"}` + "\n" + `{"outcome":` + o.outcome + "}\n", errors.New("exit status 1")
+}
+
+func TestRefusedByHand(t *testing.T) {
+	tests := []struct{ name, outcome, err string }{
+		{"of the cause", `{"joined":false,"symptom":"disk-full","evidence":"2 %"}`, ""},
+		{"of another cause", `{"joined":false,"symptom":"swap-enabled","evidence":"swap is on"}`, `"swap-enabled" (swap is on), not "disk-full"`},
+		{"not at all", `{"joined":true}`, "the join succeeded"},
+		{"without a word", "", "connection lost"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			hands := &owner{outcome: tt.outcome}
+			site := Site{Hands: hands, Node: "w", Members: []Member{{"w", config.Worker, "10.0.0.9"}}}
+			for what, ask := range map[string]func(context.Context, Site) error{"refuses": refuses(symptom.DiskFull, nil), "recorded": recorded(symptom.DiskFull)} {
+				if err := ask(t.Context(), site); (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+					t.Errorf("%s: %v, want %q", what, err, tt.err)
+				}
+			}
+		})
+	}
+}
+
+// The command that is used is the spoiled one, for the node's role, and its token is worthless afterwards.
+func TestByHand(t *testing.T) {
+	hands := &owner{outcome: `{"joined":false}`}
+	site := Site{Hands: hands, Node: "n", Members: []Member{{"n", config.ControlPlane, "10.0.0.9"}}}
+	if err := dnsFailure.Inject(t.Context(), site); err != nil {
+		t.Fatal(err)
+	}
+	ran := strings.Join(hands.ran, "\n")
+	for _, want := range []string{
+		"labctl: join-command -o json --control-plane", "kubeadm join control-plane.fault.invalid:6443 --token abcdef.", "bootstrap-token-abcdef",
+	} {
+		if !strings.Contains(ran, want) {
+			t.Errorf("no %q in\n%s", want, ran)
+		}
+	}
+	if strings.Contains(ran, "kubeadm join 10.0.0.10") {
+		t.Errorf("the real command was used:\n%s", ran)
+	}
+}
