@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -216,5 +217,17 @@ func TestChanges(t *testing.T) {
 	l.mutated("two")
 	if got := strings.Join(l.Changes(), " "); got != "one two" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// Without facts a node that did not answer is left alone, unless machines are made one after another.
+func TestSilentNodesAreNotJoined(t *testing.T) {
+	c := &forming{facts: map[string]join.Facts{"cp1": {}}}
+	if cp1, cp2 := (config.Node{Name: "cp1"}), (config.Node{Name: "cp2"}); c.silent(cp1) || !c.silent(cp2) {
+		t.Error("a repair would join a node that it cannot ask")
+	}
+	c.boot = func(context.Context, config.Node) error { return nil }
+	if c.silent(config.Node{Name: "cp2"}) {
+		t.Error("a machine that waits for its turn would never be made")
 	}
 }

@@ -20,7 +20,7 @@ func (c *forming) join(ctx context.Context) error {
 	if nodes, err = c.reregister(ctx, nodes); err != nil {
 		return err
 	}
-	outside := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return c.isMember(n, nodes) })
+	outside := slices.DeleteFunc(c.lab.cluster.Members(), func(n config.Node) bool { return c.isMember(n, nodes) || c.silent(n) })
 	if len(outside) == 0 {
 		return nil
 	}
@@ -51,6 +51,15 @@ func (c *forming) join(ctx context.Context) error {
 		}
 	}
 	return errors.Join(append(errs, <-failed)...)
+}
+
+// silent tells whether the node did not answer. Whether it is a member nobody knows, and where machines are made one after another a node without
+// facts is one that has no machine yet.
+func (c *forming) silent(n config.Node) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	_, answers := c.facts[n.Name]
+	return !answers && c.boot == nil
 }
 
 // make makes the machine of a control plane that has waited for its turn (tuning.stagger), once the ones before are stable.

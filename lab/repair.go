@@ -23,12 +23,12 @@ type Repaired struct {
 }
 
 // Repair makes the repairs that are safe, and says of everything else why it is left: on each node what `labnode mend` repairs, a Node that
-// was deleted under a kubelet that lives, learners that no join will promote, nodes that are in no cluster, the pod network. It starts no
-// machine.
+// was deleted under a kubelet that lives, learners that no join will promote, nodes that are in no cluster, manifests that make a static pod
+// end again and again, the pod network. What it leaves a diagnosis names. It starts no machine.
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
 		r := &repairing{forming: c, dryRun: dryRun}
-		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.network(ctx))
+		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.manifests(ctx), r.network(ctx))
 		r.rest(ctx)
 		found = r.found
 		return err

@@ -45,18 +45,13 @@ func targets(role string, peers []Peer) []target {
 	return all
 }
 
-// dials tries every port at once. What stays silent is tried once more: a link that loses a packet in five loses both packets of one try
-// often enough, but hardly those of two.
+// dials tries every port at once.
 func (c *collector) dials(ctx context.Context) error {
 	all := targets(c.o.Role, c.o.Peers)
 	results := make([]Dial, len(all))
 	var wg sync.WaitGroup
 	for i, t := range all {
-		wg.Go(func() {
-			if results[i] = c.dial(ctx, t); results[i].Result == "timeout" {
-				results[i] = c.dial(ctx, t)
-			}
-		})
+		wg.Go(func() { results[i] = c.dialTwice(ctx, t) })
 	}
 	wg.Wait()
 	c.set(func(n *Node) { n.Dials = results })
@@ -74,7 +69,7 @@ func (c *collector) overlay(ctx context.Context) error {
 	results := make([]Dial, len(ends))
 	var wg sync.WaitGroup
 	for i, end := range ends {
-		wg.Go(func() { results[i] = c.dial(ctx, target{Peer{Name: end, IP: end}, 10250, "tcp"}) })
+		wg.Go(func() { results[i] = c.dialTwice(ctx, target{Peer{Name: end, IP: end}, 10250, "tcp"}) })
 	}
 	wg.Wait()
 	c.set(func(n *Node) { n.Overlay = results })
@@ -96,6 +91,16 @@ func tunnelEnds(routes string) []string {
 		}
 	}
 	return ends
+}
+
+// dialTwice tries what stays silent once more: a link that loses a packet in five loses both packets of one try often enough, but hardly those
+// of two, and a loaded computer is slow.
+func (c *collector) dialTwice(ctx context.Context, t target) Dial {
+	d := c.dial(ctx, t)
+	if d.Result == "timeout" {
+		d = c.dial(ctx, t)
+	}
+	return d
 }
 
 func (c *collector) dial(ctx context.Context, t target) Dial {

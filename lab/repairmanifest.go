@@ -1,0 +1,154 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
+
+// staticPod is a part of a control plane that kubeadm makes the manifest of out of the cluster's configuration alone. etcd's is made of its
+// members too, and is not among them.
+type staticPod struct {
+	name  string // its container's and its manifest's
+	phase string // kubeadm's
+	check string // of a member, which says that it does not work
+}
+
+var staticPods = []staticPod{
+	{"kube-apiserver", "apiserver", "api-server"},
+	{"kube-controller-manager", "controller-manager", "controller-manager"},
+	{"kube-scheduler", "scheduler", "scheduler"},
+}
+
+// manifests writes the manifest of a static pod that ends again and again as kubeadm makes it, where it is another one. Only the API server of
+// another control plane can tell what kubeadm makes, and a control plane whose etcd is ill has nearer trouble.
+func (r *repairing) manifests(ctx context.Context) error {
+	return together(r.lab.cluster.ControlPlanes(), func(n config.Node) error {
+		if f := r.fact(n); !f.Joined || f.Running() || r.has(n.Name) {
+			return nil
+		}
+		checks := r.lab.validate(ctx, n.Name)
+		if !sound(checks, "kubelet") || !sound(checks, "etcd-member") {
+			return nil
+		}
+		var errs []error
+		for _, p := range staticPods {
+			if !sound(checks, p.check) {
+				errs = append(errs, r.manifest(ctx, n, p))
+			}
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// sound tells whether a member passes the check.
+func sound(checks []join.Check, id string) bool {
+	for _, c := range checks {
+		if c.ID == id {
+			return c.Result == join.OK
+		}
+	}
+	return false
+}
+
+func (r *repairing) manifest(ctx context.Context, n config.Node, p staticPod) error {
+	on := r.lab.nodes[n.Name]
+	if crashes, err := crashing(ctx, on, p.name, time.Now()); err != nil || !crashes {
+		return err
+	}
+	cluster, err := r.lab.nodes[r.view.from.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
+		"get", "configmap", "kubeadm-config", "--output", "jsonpath={.data.ClusterConfiguration}")
+	if err != nil {
+		return err
+	}
+	own, err := marshalDocuments([]any{object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": r.lab.registration(n),
+		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
+	}})
+	if err != nil {
+		return err
+	}
+	kept, changed, err := remake(ctx, on, p, own+"---\n"+cluster, r.dryRun)
+	if err != nil || !changed {
+		return err
+	}
+	r.add(Repaired{Node: n.Name, Symptom: string(symptom.ControlPlaneCrashloop),
+		Evidence: p.name + " ends again and again, and its manifest is not what kubeadm makes of the cluster's configuration",
+		Did:      "write the manifest again; the one before is kept in " + kept})
+	return nil
+}
+
+// youth is the age until which a container that was started again may be one that is about to end again.
+const youth = time.Minute
+
+// crashing tells whether the newest container of the name has ended, or is a young successor of one that did.
+func crashing(ctx context.Context, n reader, name string, now time.Time) (bool, error) {
+	out, err := n.Read(ctx, "crictl", "ps", "--all", "--latest", "--name", "^"+name+"$", "--output", "json")
+	if err != nil {
+		return false, err
+	}
+	var list struct {
+		Containers []struct {
+			Metadata  struct{ Attempt int }
+			State     string
+			CreatedAt string
+		}
+	}
+	if err := json.Unmarshal([]byte(out), &list); err != nil {
+		return false, fmt.Errorf("containers of %s: %w", name, err)
+	}
+	for _, c := range list.Containers {
+		created, _ := strconv.ParseInt(c.CreatedAt, 10, 64) // nanoseconds; what is no number is old
+		young := c.Metadata.Attempt > 0 && now.Sub(time.Unix(0, created)) < youth
+		return c.State == "CONTAINER_EXITED" || young, nil
+	}
+	return false, nil
+}
+
+const (
+	remakeConfig = "/run/k8slab/control-plane.yaml"
+	remakeDir    = "/run/k8slab/manifests"
+)
+
+// remake has kubeadm make the manifest and puts it into the place of one that differs, which is kept outside of kubelet's sight.
+func remake(ctx context.Context, n machineShell, p staticPod, configuration string, dryRun bool) (kept string, changed bool, err error) {
+	if err := n.Copy(ctx, remakeConfig, 0o600, strings.NewReader(configuration)); err != nil {
+		return "", false, err
+	}
+	defer func() {
+		err = errors.Join(err, runOn(context.WithoutCancel(ctx), n, "rm", "-rf", remakeConfig, remakeDir))
+	}()
+	if err := runOn(ctx, n, "mkdir", "-p", remakeDir); err != nil {
+		return "", false, err
+	}
+	err = runOn(ctx, n, "env", "KUBEADM_INIT_DRYRUN_DIR="+remakeDir, "kubeadm", "init", "phase", "control-plane", p.phase, "--config", remakeConfig, "--dry-run")
+	if err != nil {
+		return "", false, err
+	}
+	made, place := path.Join(remakeDir, p.name+".yaml"), path.Join(manifestDir, p.name+".yaml")
+	want, err := n.Read(ctx, "cat", made)
+	if err != nil {
+		return "", false, err
+	}
+	is, err := n.Read(ctx, "cat", place)
+	if err != nil || is == want {
+		return "", false, err
+	}
+	kept = path.Join(path.Dir(manifestDir), p.name+".yaml.k8slab-saved")
+	if dryRun {
+		return kept, true, nil
+	}
+	if err := runOn(ctx, n, "cp", "-f", place, kept); err != nil {
+		return "", false, err
+	}
+	return kept, true, runOn(ctx, n, "cp", "-f", made, place)
+}
