@@ -5,6 +5,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -25,5 +26,28 @@ func Check(t *testing.T, name, got string) {
 	}
 	if got != string(want) {
 		t.Errorf("%s differs (go test -update writes it anew)\ngot:\n%s\nwant:\n%s", name, got, want)
+	}
+}
+
+// CheckBlock is Check for the part of a document between the lines `<!-- NAME -->` and `<!-- end of NAME -->`.
+func CheckBlock(t *testing.T, path, name, got string) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin, end := "<!-- "+name+" -->\n", "<!-- end of "+name+" -->\n"
+	before, rest, found := strings.Cut(string(data), begin)
+	want, after, closed := strings.Cut(rest, end)
+	switch {
+	case !found || !closed:
+		t.Fatalf("%s has no lines %q and %q", path, begin, end)
+	case got == want:
+	case *update:
+		if err := os.WriteFile(path, []byte(before+begin+got+end+after), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s, %s is out of date (go test -update writes it anew)\ngot:\n%s\nwant:\n%s", path, name, got, want)
 	}
 }
