@@ -3,6 +3,8 @@ package scenarios
 import (
 	"cmp"
 	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -25,6 +27,31 @@ func TestDocument(t *testing.T) {
 		fmt.Fprintf(&reasons, "| `%s` | %s |\n", w.Symptom, w.Reason)
 	}
 	golden.CheckBlock(t, document, "symptoms without a fault", reasons.String())
+}
+
+// The README's commands are calls of faults that there are.
+func TestReadmeNamesFaults(t *testing.T) {
+	data, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for line := range strings.Lines(string(data)) {
+		_, command, found := strings.Cut(line, "`bin/labctl fault run ")
+		if !found {
+			continue
+		}
+		rows++
+		command, _, _ = strings.Cut(command, "`")
+		for name := range strings.FieldsSeq(command) {
+			if _, known := Lookup(name); !known && !slices.Contains(comingFaults, name) {
+				t.Errorf("no fault %q: %s", name, line)
+			}
+		}
+	}
+	if rows < 5 {
+		t.Errorf("%d rows", rows)
+	}
 }
 
 func code(s, otherwise string) string {

@@ -54,9 +54,9 @@ func TestReasonsNameScenarios(t *testing.T) {
 	}
 }
 
-// comingFaults are named by reasons and are being written.
+// comingFaults are named by reasons, or in the README, and are being written.
 var comingFaults = []string{"certificate-key-gone", "apiserver-crashloop", "wrong-ca-hash", "wrong-peer-address", "flannel-down",
-	"duplicate-live-node", "worker-suspended", "control-plane-partitioned"}
+	"duplicate-live-node", "worker-suspended", "control-plane-partitioned", "kubelet-stopped", "token-expired", "cp-powered-off", "quorum-lost"}
 
 // Every symptom is known by a text that was captured.
 func TestEverySymptomHasACapturedText(t *testing.T) {

@@ -227,6 +227,13 @@ func TestLastResults(t *testing.T) {
 	if again, err := lastResults(got, someNights()[:8]); err != nil || again != got {
 		t.Errorf("again: %v\n%s", err, again)
 	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text, err := lastResults(string(readme), someNights()); err != nil || !strings.Contains(text, "| not run yet |") || !strings.Contains(text, "passed 2026-") {
+		t.Errorf("README.md: %v\n%s", err, text)
+	}
 	if _, err := lastResults("no table", nil); err == nil {
 		t.Error("no error without a table")
 	}
