@@ -51,16 +51,8 @@ func (r *repairing) network(ctx context.Context) error {
 // flannelOn looks after flannel's pod on its node.
 func (r *repairing) flannelOn(ctx context.Context, p kube.Pod) error {
 	n, known := r.lab.nodes[p.Node]
-	if _, answers := r.facts[p.Node]; !known || !answers || p.Deleting || r.has(p.Node) {
-		return nil
-	}
-	switch {
-	case p.Phase == "Running" && !p.Ready:
-		r.add(Repaired{Node: p.Node, Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: fmt.Sprintf("flannel's pod %s is not ready: %s", p.Name, p.Reason),
-			Left: fmt.Sprintf("labctl kubectl -- logs --namespace %s %s", flannelNamespace, p.Name)})
-		return nil
-	case !p.Ready:
-		return nil // it is about to start
+	if _, answers := r.facts[p.Node]; !known || !answers || !p.Ready || p.Deleting || r.has(p.Node) {
+		return nil // one that is not ready may be about to start: if not, a diagnosis names it
 	}
 	if _, err := n.Read(ctx, "test", "-s", subnetFile); err == nil {
 		return nil

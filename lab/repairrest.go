@@ -11,8 +11,9 @@ import (
 	"k8slab/lab/wait"
 )
 
-// restTime is how long a cluster that is not well gets to show that it only settles.
-const restTime = 20 * time.Second
+// restTime is how long a cluster that is not well gets to show that it only settles: a node whose kubelet could not report for a while needs
+// seconds to be Ready again, and its pods after it.
+const restTime = 45 * time.Second
 
 // rest tells of what is wrong although there was nothing to repair, by a diagnosis. What was repaired has to take effect first. A failure
 // that many causes have may also be the end of one that somebody just removed: it gets a while to pass.

@@ -8,8 +8,12 @@ var etcdDataCorrupt = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdDataCorrupt,
 	Applies: threeControlPlanes,
-	// Both of the pages that describe the database; the process that has them mapped meets them too.
-	Inject:  on("dd", "if=/dev/urandom", "of=/var/lib/etcd/member/snap/db", "bs=4096", "count=2", "conv=notrunc", "status=none"),
+	// The pages that describe the database, while nobody can write them again.
+	Inject: script(`
+		pid=$(pgrep --oldest --exact etcd)
+		kill -STOP "$pid"
+		dd if=/dev/urandom of=/var/lib/etcd/member/snap/db bs=4096 count=2 conv=notrunc status=none
+		kill -KILL "$pid"`),
 	Bites:   memberDown,
 	Recover: nodeVerb("rejoin"),
 	May:     []Change{Identity},

@@ -101,8 +101,8 @@ var faults = []Fault{
 	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cniDirectoryRemoved, cniPluginMissing,
 	containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff, criPluginDisabled, deadContainerd, diskFull,
 	dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt, firstControlPlaneKubeadmMissing, ipForwardOff, joinKilled,
-	kubeadmMissing, kubeletMasked, kubeletStarted, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, leftoverState, lossyLink,
-	missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, tokenExpired,
+	kubeadmMissing, kubeletMasked, kubeletStarted, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, learnerPortBlocked,
+	learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink, missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, tokenExpired,
 	twoControlPlanesAtOnce, wipedVoter, wrongCAHash, wrongPeerAddress,
 }
 

@@ -17,18 +17,21 @@ var learnerLagging = Fault{
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		if err := s.ballast(ctx, "2000"); err != nil {
-			return err
-		}
-		if err := s.slowPeers(ctx, "4mbit"); err != nil {
-			return err
-		}
-		return s.joinByHand(ctx, s.Address, "2m")
-	},
+	Inject:  func(ctx context.Context, s Site) error { return s.joinSlowly(ctx, "2m") },
 	Bites:   learns,
 	Recover: nodeVerb("join"),
 	Restore: unballast,
+}
+
+// joinSlowly begins a join whose learner needs most of a minute to catch up; etcdLimit is how long kubeadm waits for that.
+func (s Site) joinSlowly(ctx context.Context, etcdLimit string) error {
+	if err := s.ballast(ctx, "2000"); err != nil {
+		return err
+	}
+	if err := s.slowPeers(ctx, "4mbit"); err != nil {
+		return err
+	}
+	return s.joinByHand(ctx, s.Address, etcdLimit)
 }
 
 // ballast writes one key again and again, 12 KiB each time: what counts is the number of entries in the log that a learner needs before it

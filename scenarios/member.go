@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -17,34 +18,38 @@ func memberDown(ctx context.Context, s Site) error {
 	return ctx.Err()
 }
 
-// learner is the member of etcd that does not vote, as one that does tells of it.
-type learner struct {
+// etcdMember is one of etcd's, as another tells of it.
+type etcdMember struct {
 	Name      string
 	PeerURLs  []string
 	IsLearner bool
 }
 
-// learner finds the one learner that etcd can have.
-func (s Site) learner(ctx context.Context) (learner, error) {
+func (s Site) etcdMembers(ctx context.Context) ([]etcdMember, error) {
 	out, err := s.etcd(ctx, "--command-timeout=3s", "member", "list", "--write-out=json")
 	if err != nil {
-		return learner{}, err
+		return nil, err
 	}
-	var list struct{ Members []learner }
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		return learner{}, err
-	}
-	for _, m := range list.Members {
-		if m.IsLearner {
-			return m, nil
-		}
-	}
-	return learner{}, errors.New("etcd has no learner")
+	var list struct{ Members []etcdMember }
+	err = json.Unmarshal([]byte(out), &list)
+	return list.Members, err
 }
 
-// learnerKnown is nil once etcd lists a learner.
+// learnerKnown is nil once etcd lists a learner, of which it can have one.
 func learnerKnown(ctx context.Context, s Site) error {
-	_, err := s.learner(ctx)
+	members, err := s.etcdMembers(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.IsLearner }) {
+		err = errors.New("etcd has no learner")
+	}
+	return err
+}
+
+// votes is nil once the node's member votes.
+func (s Site) votes(ctx context.Context) error {
+	members, err := s.etcdMembers(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == s.Node && !m.IsLearner }) {
+		err = errors.New("its etcd member does not vote")
+	}
 	return err
 }
 

@@ -10,8 +10,12 @@ import (
 
 // wall puts rules of nftables on the node, for packets that come in and for those that go out. It has no room for a second one.
 func (s Site) wall(ctx context.Context, input, output string) error {
-	return s.run(ctx, "nft", fmt.Sprintf("table inet fault { chain input { type filter hook input priority -5; %s; }; "+
-		"chain output { type filter hook output priority -5; %s; }; }", input, output))
+	return s.run(ctx, "nft", wallText(input, output))
+}
+
+func wallText(input, output string) string {
+	return fmt.Sprintf("table inet fault { chain input { type filter hook input priority -5; %s; }; "+
+		"chain output { type filter hook output priority -5; %s; }; }", input, output)
 }
 
 // openWall takes the rules away; that there are none is fine.

@@ -20,20 +20,23 @@ var slowEtcdDisk = Fault{
 	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
 }
 
-// throttle lets the node's etcd write to its disk so many times a second; "0" is as often as it likes. With its container the limit ends.
+// throttling limits how often a second etcd may write to its disk; 0 is as often as it likes.
+const throttling = `
+	pid=$(pgrep --oldest --exact etcd) || test "$1" = 0
+	test -n "$pid" || exit 0
+	device=$(findmnt --noheadings --output MAJ:MIN --target /var/lib/etcd | tr -d ' ')
+	group=$(sed -n 's/^[0-9]*:blkio://p' "/proc/$pid/cgroup")
+	if test -n "$group"; then
+		echo "$device $1" > "/sys/fs/cgroup/blkio$group/blkio.throttle.write_iops_device"
+		exit
+	fi
+	group=$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
+	test "$1" != 0 || set max
+	echo "$device wiops=$1" > "/sys/fs/cgroup$group/io.max"`
+
+// throttle lets the node's etcd write to its disk so many times a second. With its container the limit ends.
 func (s Site) throttle(ctx context.Context, writes string) error {
-	return s.shell(ctx, s.Node, `
-		pid=$(pgrep --oldest --exact etcd) || test "$1" = 0
-		test -n "$pid" || exit 0
-		device=$(findmnt --noheadings --output MAJ:MIN --target /var/lib/etcd | tr -d ' ')
-		group=$(sed -n 's/^[0-9]*:blkio://p' "/proc/$pid/cgroup")
-		if test -n "$group"; then
-			echo "$device $1" > "/sys/fs/cgroup/blkio$group/blkio.throttle.write_iops_device"
-			exit
-		fi
-		group=$(sed -n 's/^0:://p' "/proc/$pid/cgroup")
-		test "$1" != 0 || set max
-		echo "$device wiops=$1" > "/sys/fs/cgroup$group/io.max"`, writes)
+	return s.shell(ctx, s.Node, throttling, writes)
 }
 
 // slowWrites is nil once etcd itself has measured a write to its log of more than half a second, a leader's time to be heard.

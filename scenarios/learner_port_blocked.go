@@ -1,0 +1,42 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+
+	"k8slab/lab/symptom"
+)
+
+const (
+	lateUnit = "fault-late" // does something on the node when its etcd has been added
+	// etcdAdded appears when kubeadm has added the node's member to etcd.
+	etcdAdded = "/etc/kubernetes/manifests/etcd.yaml"
+)
+
+var learnerPortBlocked = Fault{
+	Name:    "learner-port-blocked",
+	Story:   "a firewall comes up while a control plane joins: its member was added to etcd and is never heard of (kubeadm#3269)",
+	Roles:   controlPlane,
+	Symptom: symptom.FirewallBlocked,
+	Applies: threeControlPlanes,
+	Outside: true,
+	Inject: func(ctx context.Context, s Site) error {
+		err := s.late(ctx, `exec nft "$2"`, wallText("tcp dport 2380 drop", "tcp dport 2380 drop"))
+		if err != nil {
+			return err
+		}
+		return s.joinByHand(ctx, s.Address, "15s")
+	},
+	Bites:   joinFailed,
+	Recover: nodeVerb("join"),
+	Stops:   true,
+	Restore: func(ctx context.Context, s Site) error { return errors.Join(stopLate(ctx, s), openWall(ctx, s)) },
+}
+
+// late has the node run a script once, as soon as etcd's manifest is there. value is its $2.
+func (s Site) late(ctx context.Context, text, value string) error {
+	return s.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", lateUnit, "sh", "-c",
+		`until test -e "$1"; do sleep 0.1; done; `+text, "sh", etcdAdded, value)
+}
+
+var stopLate = script(`! systemctl --quiet is-active ` + lateUnit + ` || systemctl stop ` + lateUnit)

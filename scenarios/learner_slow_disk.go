@@ -1,0 +1,30 @@
+package scenarios
+
+import (
+	"context"
+	"errors"
+
+	"k8slab/lab/symptom"
+)
+
+var learnerSlowDisk = Fault{
+	Name:    "learner-slow-disk",
+	Story:   "the disk of a joining control plane is too slow for etcd, which stays a learner until kubeadm gives up (kubeadm#2997)",
+	Roles:   controlPlane,
+	Symptom: symptom.EtcdSlow,
+	Applies: threeControlPlanes,
+	Outside: true,
+	// The link is slow too, because etcd writes everything that it was sent in one go, however many entries that are.
+	Inject: func(ctx context.Context, s Site) error {
+		err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 2`, throttling)
+		if err != nil {
+			return err
+		}
+		return s.joinSlowly(ctx, "15s")
+	},
+	Bites:   func(ctx context.Context, s Site) error { return errors.Join(joinFailed(ctx, s), slowWrites(ctx, s)) },
+	Recover: nodeVerb("join"),
+	Restore: func(ctx context.Context, s Site) error {
+		return errors.Join(stopLate(ctx, s), s.throttle(ctx, "0"), unballast(ctx, s))
+	},
+}
