@@ -28,7 +28,7 @@ type Repaired struct {
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
 		r := &repairing{forming: c, dryRun: dryRun}
-		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.manifests(ctx), r.network(ctx))
+		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.manifests(ctx), r.network(ctx), r.addresses(ctx))
 		r.rest(ctx)
 		found = r.found
 		return err

@@ -108,17 +108,24 @@ func (c *forming) restartSandboxes(ctx context.Context, n config.Node, subnet st
 		if err != nil || p.Node != n.Name || !c.lab.cluster.Network.PodSubnet.Contains(address) || own.Contains(address) {
 			continue
 		}
-		ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
-		if err != nil {
+		if err := endSandboxes(ctx, on, p); err != nil {
 			return err
-		}
-		if sandboxes := strings.Fields(ids); len(sandboxes) > 0 {
-			if err := on.Run(ctx, node.Command{Argv: append([]string{"crictl", "stopp"}, sandboxes...)}); err != nil {
-				return err
-			}
 		}
 	}
 	return nil
+}
+
+// endSandboxes ends the pod's sandboxes; kubelet makes a new one, with a new address, and starts its containers there.
+func endSandboxes(ctx context.Context, on *node.Node, p kube.Pod) error {
+	ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--state", "ready", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
+	if err != nil {
+		return err
+	}
+	sandboxes := strings.Fields(ids)
+	if len(sandboxes) == 0 {
+		return nil
+	}
+	return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "stopp"}, sandboxes...)})
 }
 
 // flannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.

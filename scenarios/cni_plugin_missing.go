@@ -1,6 +1,10 @@
 package scenarios
 
-import "k8slab/lab/symptom"
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
 
 var cniPluginMissing = Fault{
 	Name:    "cni-plugin-missing",
@@ -8,5 +12,8 @@ var cniPluginMissing = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNIPluginBinaryMissing,
 	Inject:  on("rm", "--force", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/flannel"),
+	Bites:   func(ctx context.Context, s Site) error { return s.sandboxFails(ctx, "failed to find plugin") },
+	Recover: repair,
+	Restore: script(`cp --archive --update=none /usr/share/k8slab/cni-plugins/. /opt/cni/bin` + dropSandboxes),
 	Join:    &Join{Cause: symptom.CNIPluginBinaryMissing},
 }

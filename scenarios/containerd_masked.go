@@ -8,5 +8,8 @@ var containerdMasked = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "mask", "--now", "containerd"),
+	Bites:   runtimeSilent,
+	Recover: repair,
+	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }

@@ -1,6 +1,10 @@
 package scenarios
 
-import "k8slab/lab/symptom"
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
 
 var criPluginDisabled = Fault{
 	Name:    "cri-plugin-disabled",
@@ -11,5 +15,17 @@ var criPluginDisabled = Fault{
 		sed -i '/^disabled_plugins/d' /etc/containerd/config.toml
 		sed -i '1i disabled_plugins = ["io.containerd.grpc.v1.cri"]' /etc/containerd/config.toml
 		! systemctl --quiet is-active containerd || systemctl restart containerd`),
+	Bites: func(ctx context.Context, s Site) error {
+		return s.says(ctx, []string{"unknown service runtime.v1.RuntimeService"}, "crictl", "--timeout", "3s", "version")
+	},
+	Recover: repair,
+	// What the repair leaves of the line is an empty list; the file that it saved has the fault.
+	Restore: script(`
+		rm -f /etc/containerd/config.toml.k8slab-saved
+		if grep -q '^disabled_plugins' /etc/containerd/config.toml; then
+			disabled=$(grep -c '^disabled_plugins.*cri' /etc/containerd/config.toml || true)
+			sed -i '/^disabled_plugins/d' /etc/containerd/config.toml
+			test "$disabled" = 0 || systemctl restart containerd
+		fi`),
 	Join: &Join{Cause: symptom.CRIPluginDisabled},
 }

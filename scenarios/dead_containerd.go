@@ -4,9 +4,17 @@ import "k8slab/lab/symptom"
 
 var deadContainerd = Fault{
 	Name:    "dead-containerd",
-	Story:   "containerd is not running when the worker joins (worker-join-hanging)",
+	Story:   "containerd is not running when the worker joins, or ends on a member (worker-join-hanging)",
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "stop", "containerd"),
+	Bites:   runtimeSilent,
+	Recover: repair,
+	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }
+
+// startContainerd gets containerd running again where it does not.
+var startContainerd = script(`
+	systemctl unmask containerd
+	test -S /run/containerd/containerd.sock || systemctl restart containerd`)

@@ -98,12 +98,14 @@ var (
 
 // faults are sorted by name, which is unique.
 var faults = []Fault{
-	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cniDirectoryRemoved, cniPluginMissing,
-	containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff, criPluginDisabled, deadContainerd, diskFull,
-	dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt, firstControlPlaneKubeadmMissing, ipForwardOff, joinKilled,
-	kubeadmMissing, kubeletMasked, kubeletStarted, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, learnerPortBlocked,
-	learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink, missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk, staleCNI, staleLearner, standaloneKubelet, tokenExpired,
-	twoControlPlanesAtOnce, wipedVoter, wrongCAHash, wrongPeerAddress,
+	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cgroupDriverMismatch, cniConfigMoved,
+	cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff,
+	criPluginDisabled, deadContainerd, diskFull, dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt,
+	firstControlPlaneKubeadmMissing, flannelDown, imageFilesystemZero, ipForwardOff, joinKilled, kubeadmMissing, kubeletConfigMissing,
+	kubeletMasked, kubeletStarted, kubeletStopped, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, learnerPortBlocked,
+	learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink, missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk,
+	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, wipedVoter, workerPoweredOff, workerSuspended,
+	wrongCAHash, wrongPeerAddress,
 }
 
 // All are the faults, sorted by name.

@@ -71,7 +71,11 @@ func (f Fault) cause() symptom.ID {
 }
 
 // mayRun are the beginnings of what injectors may do: on their node, on the control plane beside it, and by labctl.
-var mayRun = []string{"n: ", "c: ", "labctl: power off n", "labctl: join-command", "labctl: join n", "labctl: kubectl -- delete secret"}
+var mayRun = []string{
+	"n: ", "c: ", "labctl: power off n", "labctl: power pause n", "labctl: power resume n", "labctl: join-command", "labctl: join n",
+	"labctl: kubectl -- delete secret", "labctl: kubectl -- --namespace=kube-flannel delete daemonset flannel",
+	"labctl: kubectl -- --namespace=k8slab delete pod --selector=app=probe --field-selector=spec.nodeName=n ",
+}
 
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {

@@ -4,9 +4,12 @@ import "k8slab/lab/symptom"
 
 var ipForwardOff = Fault{
 	Name:    "ip-forward-off",
-	Story:   "the machine does not forward packets, which kubeadm's preflight refuses (kubeadm#1062)",
+	Story:   "the machine does not forward packets: kubeadm's preflight refuses it, and a member's pods reach no other node (kubeadm#1062)",
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
 	Inject:  on("sysctl", "--write", "net.ipv4.ip_forward=0"),
+	Bites:   probeUnreachable,
+	Recover: repair,
+	Restore: on("sysctl", "--write", "net.ipv4.ip_forward=1"),
 	Join:    &Join{Cause: symptom.KernelPrereqMissing},
 }

@@ -133,7 +133,7 @@ func (c *circle) leftovers(ctx context.Context) error {
 			tc qdisc show 2>/dev/null | grep -w "$1"
 			grep '^fault ' /proc/mounts
 			ip route show type unreachable
-			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev -name '*.fault'
+			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev '(' -name '*.fault' -o -name 'fault-*' ')'
 			true`, "sh", shaper)
 		if err == nil && strings.TrimSpace(out) != "" {
 			err = fmt.Errorf("%s: left of the fault: %s", m.Name, strings.Join(strings.Fields(out), " "))

@@ -7,6 +7,9 @@ var kubeletMasked = Fault{
 	Story:   "kubelet was masked so that it would not start before the join (enhanced-kubernetes-join)",
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
-	Inject:  on("systemctl", "mask", "kubelet"),
+	Inject:  on("systemctl", "mask", "--now", "kubelet"),
+	Bites:   kubeletSilent,
+	Recover: repair,
+	Restore: startKubelet,
 	Join:    &Join{Cause: symptom.KubeletNotRunning},
 }

@@ -1,12 +1,35 @@
 package scenarios
 
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
 var kubeletStarted = Fault{
-	Name:  "kubelet-started",
-	Story: "something starts kubelet before kubeadm does, and it fails again and again for want of its configuration (worker-join-hanging)",
-	Roles: everyRole,
+	Name:    "kubelet-started",
+	Story:   "something starts kubelet before kubeadm does, and it fails again and again for want of its configuration (worker-join-hanging)",
+	Roles:   everyRole,
+	Outside: true,
+	Symptom: symptom.KubeletConfigMissing,
+	// The unit of the lab's image waits for the configuration; the packages' does not.
 	Inject: script(`
+		mkdir -p ` + fearless + `
+		printf '[Unit]\nConditionPathExists=\n' >` + fearless + `/fault-unconditional.conf
+		systemctl daemon-reload
 		rm -f /var/lib/kubelet/config.yaml
 		systemctl enable kubelet
 		systemctl start --no-block kubelet`),
+	Bites: func(ctx context.Context, s Site) error {
+		return s.says(ctx, []string{"failed to load kubelet config file"}, "journalctl", "--quiet", "--output=cat", "--unit=kubelet", "--since=-15s")
+	},
+	Recover: nodeVerb("join"),
+	Restore: script(`
+		if test -e ` + fearless + `/fault-unconditional.conf; then
+			rm -rf ` + fearless + `
+			systemctl daemon-reload
+		fi`),
 	Join: &Join{},
 }
+
+const fearless = "/run/systemd/system/kubelet.service.d"

@@ -8,5 +8,13 @@ var missingCNI = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNINotInitialized,
 	Inject:  script(`rm -f /etc/cni/net.d/*`),
+	Bites:   networkDown,
+	Recover: repair,
+	Restore: restoreCNI,
 	Join:    &Join{Cause: symptom.CNINotInitialized},
 }
+
+// restoreCNI writes the image's CNI configuration again where there is none, by cp, which containerd notices.
+var restoreCNI = script(`
+	mkdir -p /etc/cni/net.d
+	test -n "$(ls /etc/cni/net.d)" || cp /usr/share/k8slab/cni/* /etc/cni/net.d/`)

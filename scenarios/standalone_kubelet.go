@@ -4,13 +4,26 @@ import "k8slab/lab/symptom"
 
 var standaloneKubelet = Fault{
 	Name:    "standalone-kubelet",
-	Story:   "kubelet's drop-in is gone, so it runs without a kubeconfig and never registers (worker-join-hanging)",
+	Story:   "another drop-in hides kubeadm's, so kubelet runs without a kubeconfig, serves no cluster and ends its pods (worker-join-hanging)",
 	Roles:   everyRole,
 	Symptom: symptom.KubeletStandalone,
 	Inject: script(`
-		mkdir -p /etc/systemd/system/kubelet.service.d
-		ln -sf /dev/null /etc/systemd/system/kubelet.service.d/10-kubeadm.conf
-		systemctl daemon-reload`),
-	Restore: script(`rm -f /etc/systemd/system/kubelet.service.d/10-kubeadm.conf*`),
-	Join:    &Join{Cause: symptom.KubeletStandalone},
+		mkdir -p ` + kubeletDropIns + `
+		printf '[Service]\nExecStart=\nExecStart=/usr/bin/kubelet --fail-cgroupv1=false --container-runtime-endpoint=unix:///run/containerd/containerd.sock\n' \
+			>` + kubeletDropIns + `/10-kubeadm.conf
+		systemctl daemon-reload
+		! systemctl --quiet is-active kubelet || systemctl restart kubelet`),
+	Bites:   kubeletForgot,
+	Recover: repair,
+	Restore: script(`
+		hiding=` + kubeletDropIns + `/10-kubeadm.conf
+		rm -f $hiding.k8slab-saved*
+		if test -e $hiding; then
+			rm $hiding
+			systemctl daemon-reload
+			! systemctl --quiet is-active kubelet || systemctl restart kubelet
+		fi`),
+	Join: &Join{Cause: symptom.KubeletStandalone},
 }
+
+const kubeletDropIns = "/etc/systemd/system/kubelet.service.d"

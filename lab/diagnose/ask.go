@@ -49,9 +49,7 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 	ask("events", func() (err error) { out.Events, err = k.Warnings(ctx, newestEvents); return err })
 	ask("pods", func() error {
 		pods, err := k.Pods(ctx, "", "")
-		out.Pods = slices.DeleteFunc(pods, func(p kube.Pod) bool {
-			return p.Ready || p.Phase == "Succeeded" || !slices.Contains(ownNamespaces, p.Namespace)
-		})
+		out.Pods = pods
 		return err
 	})
 	for _, name := range ownDaemonSets {
@@ -63,6 +61,13 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 		})
 	}
 	wg.Wait()
+	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool { return !telling(p, out.Nodes) })
+}
+
+// telling reports whether a pod says anything: one of the cluster's own that is not ready, or one whose address is of no network of its node.
+func telling(p kube.Pod, nodes []kube.Node) bool {
+	unready := !p.Ready && p.Phase != "Succeeded" && slices.Contains(ownNamespaces, p.Namespace)
+	return unready || slices.ContainsFunc(nodes, p.Strange)
 }
 
 // learnerPause is the time between the two looks that tell how fast a learner catches up.

@@ -29,6 +29,7 @@ func (j *judging) podNetwork(m *fact.Machine) {
 		f.Hint = fmt.Sprintf("kubectl -n kube-flannel delete pod --field-selector spec.nodeName=%[1]s; on %[1]s: ip link delete cni0; "+
 			"then delete the pods of the old subnet: kubectl get pods -A -o wide --field-selector spec.nodeName=%[1]s", m.Name)
 	}
+	j.strangers(m)
 	for _, l := range n.Links {
 		if l.Name != "cni0" || err != nil {
 			continue
@@ -36,6 +37,18 @@ func (j *judging) podNetwork(m *fact.Machine) {
 		for _, a := range l.Addresses {
 			if have, err := netip.ParsePrefix(a); err == nil && have.Addr().Is4() && have.Masked() != subnet.Masked() {
 				j.find(symptom.CNIStaleConfig, m.Name, "cni0", fmt.Sprintf("it has %s, flannel's subnet of this node is %s", have, subnet))
+			}
+		}
+	}
+}
+
+// strangers are the node's pods that have an address of another network, from a time at which its configuration was another.
+func (j *judging) strangers(m *fact.Machine) {
+	for _, n := range j.f.API.Nodes {
+		for _, p := range j.f.API.Pods {
+			if n.Name == m.Name && p.Strange(n) {
+				f := j.find(symptom.CNIStaleConfig, m.Name, "API", fmt.Sprintf("pod %s/%s has %s, which is not of its node's network %s", p.Namespace, p.Name, p.IP, n.PodCIDR))
+				f.Hint, f.Repairable = fmt.Sprintf("kubectl -n %s delete pod %s, or end its sandbox on %s: crictl stopp", p.Namespace, p.Name, m.Name), true
 			}
 		}
 	}

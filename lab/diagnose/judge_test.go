@@ -265,6 +265,13 @@ func TestJudge(t *testing.T) {
 		{"a pod that starts", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
 		}, nil},
+		{"a pod has an address of an earlier network", func(f *fact.Facts) {
+			n := f.API.Nodes[3]
+			f.API.Pods = []kube.Pod{
+				{Namespace: "k8slab", Name: "probe-a", Node: n.Name, IP: "10.99.0.2", Phase: "Running", Ready: true},
+				{Namespace: "kube-system", Name: "of-the-host", Node: n.Name, IP: n.IP, Phase: "Running", Ready: true},
+			}
+		}, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
 		{"all nodes lost the endpoint", func(f *fact.Facts) {
 			for i := range f.Machines {
 				fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})

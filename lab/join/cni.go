@@ -122,7 +122,7 @@ func conflict(networks []cniNetwork) (cniNetwork, bool) {
 	return networks[0], true
 }
 
-func checkCNIConfig(_ context.Context, p *preflight) Check {
+func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	networks := p.m.networks()
 	switch {
 	case len(networks) == 0 && len(p.m.List(pristineCNI)) > 0:
@@ -138,20 +138,29 @@ func checkCNIConfig(_ context.Context, p *preflight) Check {
 	if networks[0].err != nil {
 		return warn(symptom.CNIStaleConfig, "correct or remove it (the file, not the directory)", "%s cannot be read: %v", networks[0].file, networks[0].err)
 	}
+	if why := p.notLoaded(ctx, networks[0]); why != "" {
+		file := path.Join(cniConfigs, networks[0].file)
+		return fixable(symptom.CNINotInitialized, fmt.Sprintf("cp %[1]s %[1]s.copy; mv %[1]s.copy %[1]s; if that does not help: systemctl restart containerd", file),
+			"%s is there and containerd has not loaded it (it does not notice a file that is moved into the directory): %s", file, why)
+	}
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
 // fixCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
 // containerd notices; the directory itself stays, because containerd ends without it.
-func fixCNIConfig(_ context.Context, p *preflight) (string, error) {
-	if len(p.m.networks()) == 0 {
+func fixCNIConfig(ctx context.Context, p *preflight) (string, error) {
+	networks := p.m.networks()
+	if len(networks) == 0 {
 		names, err := p.m.restoreCNI()
 		if err == nil && len(names) == 0 {
 			err = refuse(pristineCNI+" has none to restore", "restart the network add-on's pod of this node")
 		}
 		return "wrote " + strings.Join(names, ", ") + " in " + cniConfigs + " again", err
 	}
-	stale, found := conflict(p.m.networks())
+	stale, found := conflict(networks)
+	if !found && p.notLoaded(ctx, networks[0]) != "" {
+		return p.reloadCNI(ctx, path.Join(cniConfigs, networks[0].file))
+	}
 	if !found {
 		return "", refuse("no configuration is in another's way", "look into "+cniConfigs)
 	}

@@ -38,6 +38,7 @@ type criFacts struct {
 	socket       string
 	version      string // "containerd v2.4.2"
 	problem      string // why it says that it is not ready; "" when it is
+	network      string // why it says that it has no network for pods; "" when it has
 	driver       string // the cgroup driver it uses: "systemd" or "cgroupfs"; "" when it is too old to tell
 	images       []string
 	imagesErr    error
@@ -224,7 +225,8 @@ func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts 
 		})
 	}
 	ask(func(ctx context.Context) {
-		facts.problem = runtimeProblem(run.Status(ctx, &runtimeapi.StatusRequest{}))
+		answer, err := run.Status(ctx, &runtimeapi.StatusRequest{})
+		facts.problem, facts.network = runtimeProblem(answer, err), networkProblem(answer)
 	})
 	ask(func(ctx context.Context) {
 		config, err := run.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
@@ -261,6 +263,21 @@ func runtimeProblem(answer *runtimeapi.StatusResponse, err error) string {
 	return ""
 }
 
+// networkProblem is the reason that the runtime gives for having no network for pods.
+func networkProblem(answer *runtimeapi.StatusResponse) string {
+	for _, condition := range answer.GetStatus().GetConditions() {
+		if condition.Type == runtimeapi.NetworkReady && !condition.Status {
+			return cmp.Or(strings.TrimSpace(condition.Reason+" "+condition.Message), "it says that its network is not ready")
+		}
+	}
+	return ""
+}
+
+// emptyError is a file system that has no capacity. No restart of the runtime gives it any.
+type emptyError struct{ mountpoint string }
+
+func (e *emptyError) Error() string { return e.mountpoint + " has capacity 0" }
+
 // imageFilesystem returns where the runtime keeps images and the size of that file system; an error when either is nothing.
 func (m Machine) imageFilesystem(ctx context.Context, client runtimeapi.ImageServiceClient) (string, uint64, error) {
 	info, err := client.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
@@ -277,7 +294,7 @@ func (m Machine) imageFilesystem(ctx context.Context, client runtimeapi.ImageSer
 			return mountpoint, 0, err
 		}
 		if s.Bytes == 0 {
-			return mountpoint, 0, fmt.Errorf("%s has capacity 0", mountpoint)
+			return mountpoint, 0, &emptyError{mountpoint}
 		}
 		return mountpoint, s.Bytes, nil
 	}

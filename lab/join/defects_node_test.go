@@ -31,7 +31,7 @@ var nodeDefects = []defect{
 			}
 			return Space{Bytes: 10, FreeBytes: 9}, nil
 		}
-	}, "image-filesystem", Fixable, symptom.ImageFilesystemZero, "capacity 0"},
+	}, "image-filesystem", Blocked, symptom.ImageFilesystemZero, "capacity 0"},
 	{"runtime without RuntimeConfig", false, clusterShape{}, func(s *scene) { s.cri.set(func() { s.cri.noConfig = true }) },
 		"runtime-version", Warn, symptom.RuntimeVersionUnsupported, "RuntimeConfig"},
 	{"same driver by configuration", false, clusterShape{}, func(s *scene) { s.cri.set(func() { s.cri.noConfig = true }) }, "cgroup-driver", OK, "", "systemd, both"},

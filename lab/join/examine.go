@@ -14,6 +14,9 @@ func Examine(ctx context.Context, m Machine, t Target) []Check {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	list := slices.DeleteFunc(probes(t), func(pr probe) bool { return slices.Contains(unexamined, pr.id) })
+	if m.Exists(kubeletConf) {
+		list = append(list, memberOnly[0]) // Validate tells of the service
+	}
 	checks := newPreflight(ctx, m, t).all(ctx, list, nil)
 	if m.Exists(kubeletConf) {
 		onMember(checks)
@@ -24,5 +27,5 @@ func Examine(ctx context.Context, m Machine, t Target) []Check {
 
 // Mendable reports whether Mend can repair what the check of this ID found fixable.
 func Mendable(id string) bool {
-	return slices.Contains(mendable, id) || id == "kubelet-service"
+	return slices.Contains(mendable, id) || slices.ContainsFunc(memberOnly, func(pr probe) bool { return pr.id == id })
 }

@@ -10,6 +10,7 @@ import (
 func TestExamineFindsNothingWrongWithAHealthyMember(t *testing.T) {
 	s := newScene(t, true)
 	s.write("/etc/kubernetes/kubelet.conf", "x")
+	s.write(kubeletConfig, "x")
 	s.write("/etc/cni/net.d/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
 	s.listen(10250, 7, "kubelet")
 	before := s.digest()

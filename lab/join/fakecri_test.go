@@ -20,8 +20,9 @@ type fakeCRI struct {
 	ended  chan struct{}
 
 	mu       sync.Mutex
-	unready  string // reason of a runtime that is not ready
-	noConfig bool   // too old for RuntimeConfig
+	unready  string        // reason of a runtime that is not ready
+	network  func() string // what it says of its network; nil: all is well
+	noConfig bool          // too old for RuntimeConfig
 	driver   runtimeapi.CgroupDriver
 	images   []string
 	mount    string // of the image file system
@@ -94,9 +95,13 @@ func (c *fakeCRI) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*r
 func (c *fakeCRI) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	network := ""
+	if c.network != nil {
+		network = c.network()
+	}
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: c.unready == "", Reason: c.unready},
-		{Type: runtimeapi.NetworkReady, Status: false, Reason: "NetworkPluginNotReady"},
+		{Type: runtimeapi.NetworkReady, Status: network == "", Message: network},
 	}}}, nil
 }
 

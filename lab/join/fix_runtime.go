@@ -99,5 +99,8 @@ func (p *preflight) criServes(ctx context.Context) error {
 	case facts.problem != "":
 		return errors.New(facts.problem)
 	}
+	if _, empty := errors.AsType[*emptyError](facts.imageFSError); empty { // it serves; what is mounted there is not its doing
+		return nil
+	}
 	return facts.imageFSError
 }

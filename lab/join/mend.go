@@ -9,12 +9,18 @@ import (
 )
 
 // mendable are the checks that hold on a member as well, from cause to effect. What else preflight looks for is what a member is made of.
-var mendable = []string{"swap", "kernel-modules", "sysctls", "kubelet-unit", "cni-plugins", "cni-config", "cri", "image-filesystem"}
+var mendable = []string{"swap", "kernel-modules", "sysctls", "kubelet-unit", "cni-plugins", "cni-config", "cri", "image-filesystem", "cgroup-driver"}
 
 // memberProbes are the checks that Mend makes.
 func memberProbes() []probe {
 	list := slices.DeleteFunc(probes(Target{}), func(pr probe) bool { return !slices.Contains(mendable, pr.id) })
-	return append(list, probe{id: "kubelet-service", run: checkKubeletService, fix: fixKubeletService})
+	return append(list, memberOnly...)
+}
+
+// memberOnly are the checks that mean something on a member only.
+var memberOnly = []probe{
+	{id: "kubelet-config", run: checkMemberConfig, fix: fixMemberConfig},
+	{id: "kubelet-service", run: checkKubeletService, fix: fixKubeletService},
 }
 
 // Mend looks for what goes wrong on a node that has joined, and repairs what is safe to repair, unless dryRun: containerd, kubelet, the pod

@@ -38,6 +38,10 @@ func checkImageFilesystem(ctx context.Context, p *preflight) Check {
 	if err != nil {
 		return unmade(errRuntime)
 	}
+	if empty, ok := errors.AsType[*emptyError](facts.imageFSError); ok {
+		return blocked(symptom.ImageFilesystemZero, fmt.Sprintf("findmnt --target %s: mount the disk that belongs there, or unmount what hides it; labnode mend", empty.mountpoint),
+			"%v: what is mounted there is not the disk with the images", empty)
+	}
 	if facts.imageFSError != nil {
 		hint := "systemctl restart containerd; df -h /var/lib/containerd"
 		if facts.socket != containerdSocket {
@@ -83,6 +87,10 @@ func checkCgroupDriver(ctx context.Context, p *preflight) Check {
 		return unmade(fmt.Errorf("%s does not tell its cgroup driver", facts.version))
 	}
 	if follows {
+		if running := p.runningDriver(ctx); running != "" && running != driver {
+			return fixable(symptom.CgroupDriverMismatch, "systemctl restart kubelet, which takes over the runtime's",
+				"kubelet has used %s since its start, and the runtime uses %s now: no new pod can start", running, driver)
+		}
 		if driver == "cgroupfs" {
 			return warn(symptom.CgroupDriverMismatch, "set SystemdCgroup = true in "+containerdConfig+"; systemctl restart containerd",
 				"the runtime uses cgroupfs beside systemd, and kubelet will follow it: two writers of one tree")

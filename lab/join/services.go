@@ -33,7 +33,7 @@ func (u unit) state() string {
 // units are those that a node is about.
 type units struct{ kubelet, containerd unit }
 
-const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload"
+const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload,MainPID"
 
 func (p *preflight) findUnits(ctx context.Context) (units, error) {
 	out, err := p.m.Run(ctx, "systemctl", "show", "kubelet.service", "containerd.service", "--property="+unitProperties)

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"net/netip"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -37,6 +38,17 @@ func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]P
 		pods = append(pods, toPod(&list.Items[i]))
 	}
 	return pods, nil
+}
+
+// Strange reports whether the pod has an address that is neither its node's own, as pods of the host's network have, nor of the network that
+// the node was given for its pods: nobody reaches it there.
+func (p Pod) Strange(on Node) bool {
+	given, err := netip.ParsePrefix(on.PodCIDR)
+	address, unread := netip.ParseAddr(p.IP)
+	if err != nil || unread != nil || p.Node != on.Name || p.Deleting || p.Phase != string(corev1.PodRunning) {
+		return false
+	}
+	return p.IP != on.IP && !given.Contains(address)
 }
 
 // DeletePod deletes a pod, whose controller then makes another; one that is absent is fine.

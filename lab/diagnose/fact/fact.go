@@ -150,7 +150,7 @@ type API struct {
 	Error      string               `json:"error,omitempty"` // why nobody answers
 	Ready      string               `json:"ready,omitempty"` // why it says that it is not
 	Nodes      []kube.Node          `json:"nodes,omitempty"`
-	Pods       []kube.Pod           `json:"pods,omitempty"`       // of the cluster's own namespaces, those that are not ready
+	Pods       []kube.Pod           `json:"pods,omitempty"`       // of the cluster's own namespaces those that are not ready, of all those with a strange address
 	DaemonSets map[string]DaemonSet `json:"daemonsets,omitempty"` // by namespace/name
 	CSRs       []kube.CSR           `json:"csrs,omitempty"`
 	Leases     map[string]time.Time `json:"leases,omitempty"` // when each Node's was renewed

@@ -1,0 +1,63 @@
+package join
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"k8slab/lab/wait"
+)
+
+// reloadLimit is how long containerd may take to load a configuration that it was told of. It takes milliseconds.
+const reloadLimit = 2 * time.Second
+
+// notLoaded is what the runtime says when it has no network although the configuration is there: containerd watches the directory and does
+// not notice a file that is moved into it. "" when all is well, or when another plugin than containerd's own loader complains. A machine that
+// has not joined may still get the configuration of its network add-on, unless it keeps its own.
+func (p *preflight) notLoaded(ctx context.Context, n cniNetwork) string {
+	if n.file == path.Base(placeholderConf) || !p.m.Exists(kubeletConf) && len(p.m.List(pristineCNI)) == 0 {
+		return ""
+	}
+	facts, err := p.cri(ctx)
+	if err != nil || facts.socket != containerdSocket || !strings.Contains(facts.network, "cni plugin not initialized") {
+		return ""
+	}
+	return facts.network
+}
+
+// reloadCNI makes containerd read the configuration: it notices one that is renamed in its directory. A containerd that watches no more is
+// started anew.
+func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) {
+	info, err := os.Lstat(p.m.Path(file))
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().IsRegular() { // a link's target may serve others
+		text, err := p.m.Read(file)
+		if err == nil {
+			err = writeWhole(p.m.Path(file), text, info.Mode().Perm())
+		}
+		if err != nil {
+			return "", err
+		}
+		if wait.For(ctx, "containerd to load "+file, reloadLimit, 50*time.Millisecond, p.networkServes) == nil {
+			return "wrote " + file + " again in its place, so that containerd noticed it", nil
+		}
+	}
+	if _, err := p.restarts(ctx, p.networkServes); err != nil {
+		return "", err
+	}
+	return "restarted containerd, which watched its CNI directory no more", nil
+}
+
+// networkServes is what a wait for containerd's network asks.
+func (p *preflight) networkServes(ctx context.Context) error {
+	facts, err := p.m.talkCRI(ctx, containerdSocket)
+	if err == nil && facts.network != "" {
+		err = errors.New(facts.network)
+	}
+	return err
+}

@@ -1,0 +1,69 @@
+package join
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"k8slab/lab/symptom"
+)
+
+const notInitialized = "Network plugin returns error: cni plugin not initialized"
+
+// unloaded is a member whose containerd has not loaded the configuration that is there. It would notice one that is written again.
+func unloaded(t *testing.T, notices bool) *scene {
+	s := worker(t)
+	file := s.Path(cniConfigs + "/10-flannel.conflist")
+	was, err := os.Stat(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.cri.set(func() {
+		s.cri.network = func() string {
+			if is, err := os.Stat(file); notices && err == nil && !os.SameFile(was, is) {
+				return ""
+			}
+			return notInitialized
+		}
+	})
+	return s
+}
+
+func TestFixWritesAnUnnoticedConfigurationAgain(t *testing.T) {
+	s := unloaded(t, true)
+	before, _ := s.Read(cniConfigs + "/10-flannel.conflist")
+	c := find(Mend(t.Context(), s.Machine, false), "cni-config")
+	if c.Result != OK || c.Symptom != symptom.CNINotInitialized || !strings.Contains(c.Fixed, "wrote /etc/cni/net.d/10-flannel.conflist again") {
+		t.Errorf("%+v", c)
+	}
+	s.has(cniConfigs+"/10-flannel.conflist", before)
+	if names := s.List(cniConfigs); len(names) != 1 || len(s.changed()) > 0 {
+		t.Errorf("files %q, ran %q", names, s.changed())
+	}
+}
+
+func TestFixRestartsAContainerdThatWatchesNoMore(t *testing.T) {
+	s := unloaded(t, false)
+	s.answer("systemctl reset-failed containerd.service", "")
+	s.does("systemctl restart containerd.service", func() (string, error) { s.cri.set(func() { s.cri.network = nil }); return "", nil })
+	c := find(Mend(t.Context(), s.Machine, false), "cni-config")
+	if c.Result != OK || !strings.Contains(c.Fixed, "restarted containerd") {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A plugin that complains of its own network is its add-on's, and on a machine that has not joined the add-on may still write its
+// configuration.
+func TestUnloadedConfigurationThatIsNoFault(t *testing.T) {
+	s := unloaded(t, true)
+	s.cri.set(func() { s.cri.network = func() string { return "Network plugin returns error: agent is not running" } })
+	if c := find(Examine(t.Context(), s.Machine, Target{}), "cni-config"); c.Result != OK {
+		t.Errorf("%+v", c)
+	}
+	s.leaves(fixCNIConfig, "no configuration is in another's way")
+	s = unloaded(t, true)
+	s.remove(kubeletConf, kubeletConfig)
+	if c := find(Preflight(t.Context(), s.Machine, s.target, nil), "cni-config"); c.Result != OK {
+		t.Errorf("%+v", c)
+	}
+}

@@ -1,0 +1,43 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+// addresses gives pods that have an address of no network of their node another one. They got it while another configuration won, or before
+// their Node was made anew, and nobody reaches them.
+func (r *repairing) addresses(ctx context.Context) error {
+	nodes, err := r.view.kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	pods, err := r.view.kube.Pods(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range r.strangers(pods, nodes) {
+		r.add(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has %s, which is not of its node's network", p.Namespace, p.Name, p.IP),
+			Did: "end its sandbox, which kubelet makes anew"})
+		if !r.dryRun {
+			errs = append(errs, endSandboxes(ctx, r.lab.nodes[p.Node], p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// strangers are the pods to get another address: those on nodes that answer, and whose network is repaired. Elsewhere they would get one of the
+// same kind again.
+func (r *repairing) strangers(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
+	return slices.DeleteFunc(pods, func(p kube.Pod) bool {
+		_, answers := r.facts[p.Node]
+		broken := slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == p.Node && f.Left != "" })
+		return !answers || broken || !slices.ContainsFunc(nodes, p.Strange)
+	})
+}

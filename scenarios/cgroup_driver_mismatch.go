@@ -1,0 +1,44 @@
+package scenarios
+
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
+
+// kubelet 1.31 and newer asks the runtime for its driver, once, when it starts. So the two differ when the runtime's is changed under a
+// kubelet that runs.
+var cgroupDriverMismatch = Fault{
+	Name:    "cgroup-driver-mismatch",
+	Story:   "SystemdCgroup was corrected in containerd's configuration, containerd restarted, and kubelet not (kubernetes#74249)",
+	Roles:   workers,
+	Symptom: symptom.CgroupDriverMismatch,
+	Inject: func(ctx context.Context, s Site) error {
+		err := s.shell(ctx, s.Node, `
+			config=/etc/containerd/config.toml
+			cp --preserve $config $config.fault
+			sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' $config
+			systemctl restart containerd
+			systemctl restart kubelet
+			for _ in $(seq 100); do
+				! journalctl --quiet --output=cat --grep='cgroup driver setting received.*cgroupfs' _PID="$(systemctl show --property=MainPID --value kubelet)" || break
+				sleep 0.2
+			done
+			mv $config.fault $config
+			systemctl restart containerd`)
+		if err != nil {
+			return err
+		}
+		return s.renewProbe(ctx)
+	},
+	Bites: func(ctx context.Context, s Site) error {
+		return s.probeStuck(ctx, "expected cgroupsPath to be of format")
+	},
+	Recover: repair,
+	Restore: script(`
+		config=/etc/containerd/config.toml
+		if test -e $config.fault; then
+			mv $config.fault $config
+			systemctl restart containerd
+		fi`),
+}

@@ -1,0 +1,28 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var cniConfigMoved = Fault{
+	Name:    "cni-config-moved",
+	Story:   "the CNI configuration was moved away and back, and containerd does not notice a file that is moved in (containerd#11715)",
+	Roles:   everyRole,
+	Symptom: symptom.CNINotInitialized,
+	// A directory on the same file system: a move from another one copies, which containerd notices.
+	Inject: script(`
+		rm -rf /etc/cni/net.fault
+		mkdir /etc/cni/net.fault
+		mv /etc/cni/net.d/*.conflist /etc/cni/net.fault/
+		for _ in $(seq 100); do
+			! crictl --timeout 3s info | grep -q 'cni plugin not initialized' || break
+			sleep 0.1
+		done
+		mv /etc/cni/net.fault/* /etc/cni/net.d/
+		rmdir /etc/cni/net.fault`),
+	Bites:   networkDown,
+	Recover: repair,
+	Restore: script(`
+		if test -e /etc/cni/net.fault; then
+			cp /etc/cni/net.fault/* /etc/cni/net.d/
+			rm -rf /etc/cni/net.fault
+		fi`),
+}
