@@ -14,6 +14,6 @@ var cniPluginMissing = Fault{
 	Inject:  on("rm", "--force", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/flannel"),
 	Bites:   func(ctx context.Context, s Site) error { return s.sandboxFails(ctx, "failed to find plugin") },
 	Recover: repair,
-	Restore: script(`cp --archive --update=none /usr/share/k8slab/cni-plugins/. /opt/cni/bin` + dropSandboxes),
+	Restore: script(`cp --archive --no-clobber /usr/share/k8slab/cni-plugins/. /opt/cni/bin` + dropSandboxes),
 	Join:    &Join{Cause: symptom.CNIPluginBinaryMissing},
 }

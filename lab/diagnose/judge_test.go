@@ -265,6 +265,10 @@ func TestJudge(t *testing.T) {
 		{"a pod that starts", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
 		}, nil},
+		{"flannel was deleted, and a pod's group was gone when kubelet looked", func(f *fact.Facts) {
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+			journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
+		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
 		{"a pod has an address of an earlier network", func(f *fact.Facts) {
 			n := f.API.Nodes[3]
 			f.API.Pods = []kube.Pod{

@@ -142,7 +142,7 @@ var refutedBy = map[string][]symptom.ID{
 	"endpoint-connect": {symptom.APIServerUnreachable},
 	"clock":            {symptom.ClockSkew},
 	"kubelet": {symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
-		symptom.BootstrapKubeconfigMissing},
+		symptom.BootstrapKubeconfigMissing, symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
 	"etcd-member":        {symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum},
 	"controller-manager": {symptom.ControllerManagerFailing},
 	"image-filesystem":   {symptom.ImageFilesystemZero},
