@@ -57,7 +57,7 @@ func ParseRound(text string) (Round, error) {
 
 // compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
 // on one node, where one could hide the other; at most one is on a control plane, so that etcd keeps its quorum; and none is among them that
-// stops for a person or costs the quorum.
+// stops for a person, costs the quorum or is about several nodes.
 func compose(faults []placed) error {
 	if len(faults) == 1 {
 		return nil
@@ -72,6 +72,8 @@ func compose(faults []placed) error {
 			return fmt.Errorf("%w: %s waits for a person, so it is made alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Quorum):
 			return fmt.Errorf("%w: %s costs etcd's quorum, so it is made alone", errNotApplicable, f.Name)
+		case slices.Contains(f.May, Others):
+			return fmt.Errorf("%w: %s is about several nodes, so it is made alone", errNotApplicable, f.Name)
 		}
 		nodes[f.site.Node] = true
 		if f.site.role(f.site.Node) == config.ControlPlane {

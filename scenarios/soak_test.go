@@ -27,6 +27,7 @@ func members(controlPlanes, workers int) (all []Member) {
 var some = []Fault{
 	{Name: "any", Roles: everyRole, Symptom: symptom.CNINotInitialized},
 	{Name: "cp", Roles: controlPlane, Symptom: symptom.EtcdSlow},
+	{Name: "others", Roles: workers, May: []Change{Others}, Symptom: symptom.PortInUse},
 	{Name: "person", Roles: workers, Stops: true, Symptom: symptom.DiskFull},
 	{Name: "quorum", Roles: controlPlane, May: []Change{Quorum}, Symptom: symptom.EtcdNoQuorum},
 	{Name: "vm", Roles: workers, Applies: func(Site) string { return "for virtual machines" }},
@@ -38,8 +39,8 @@ func TestChoices(t *testing.T) {
 		controlPlanes, workers int
 		want                   string
 	}{
-		{3, 2, "any: cp1 cp2 cp3 w1 w2; cp: cp1 cp2 cp3; person: w1 w2; quorum: cp1 cp2 cp3; worker: w1 w2"},
-		{1, 1, "any: w1; person: w1; worker: w1"},
+		{3, 2, "any: cp1 cp2 cp3 w1 w2; cp: cp1 cp2 cp3; others: w1 w2; person: w1 w2; quorum: cp1 cp2 cp3; worker: w1 w2"},
+		{1, 1, "any: w1; others: w1; person: w1; worker: w1"},
 		{1, 0, ""},
 	}
 	for _, tt := range tests {
@@ -73,13 +74,13 @@ func TestDraw(t *testing.T) {
 		if len(r) != 2 || r[0].Node == r[1].Node || strings.HasPrefix(r[0].Node, "cp") && strings.HasPrefix(r[1].Node, "cp") {
 			t.Errorf("round %d is %s", n, r)
 		}
-		for _, not := range []string{"person", "quorum"} {
+		for _, not := range []string{"others", "person", "quorum"} {
 			if strings.Contains(r.names(), not) {
 				t.Errorf("round %d is %s", n, r)
 			}
 		}
 	}
-	for _, name := range []string{"any", "cp", "person", "quorum", "worker"} {
+	for _, name := range []string{"any", "cp", "others", "person", "quorum", "worker"} {
 		if alone[name] < 200 {
 			t.Errorf("%s was drawn %d times alone: %v", name, alone[name], alone)
 		}
