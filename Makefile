@@ -15,6 +15,7 @@ RESULTS := e2e/results
 # directory.
 PART ?= all
 HISTORY ?=
+COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 
 # The linter is built once from source, outside go.mod, whose dependencies are the product's.
 GOLANGCI_VERSION := v2.7.1
@@ -73,7 +74,7 @@ part-vms: LABELS = vms
 part-containers part-vms:
 	$(MAKE) e2e LABELS='$(LABELS)' E2E_TIMEOUT=58m || true
 	cp $(RESULTS)/e2e.xml $(RESULTS)/nightly-$(@:part-%=%).xml
-	go run ./e2e/nightly -part $(@:part-%=%) -results $(RESULTS) -commit "$$(git describe --always --dirty --exclude '*' 2>/dev/null || true)" \
+	go run ./e2e/nightly -part $(@:part-%=%) -results $(RESULTS) -commit '$(COMMIT)' \
 		$(if $(HISTORY),-history '$(HISTORY)')
 
 joins: ## join JOINS nodes (default 149) under mixed faults; E2E_SEED repeats or continues a run
