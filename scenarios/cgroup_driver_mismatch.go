@@ -13,6 +13,7 @@ var cgroupDriverMismatch = Fault{
 	Story:   "SystemdCgroup was corrected in containerd's configuration, containerd restarted, and kubelet not (kubernetes#74249)",
 	Roles:   workers,
 	Symptom: symptom.CgroupDriverMismatch,
+	// A kubelet that is still starting ends when the runtime does, and its next start asks again.
 	Inject: func(ctx context.Context, s Site) error {
 		err := s.shell(ctx, s.Node, `
 			config=/etc/containerd/config.toml
@@ -21,7 +22,7 @@ var cgroupDriverMismatch = Fault{
 			systemctl restart containerd
 			systemctl restart kubelet
 			for _ in $(seq 100); do
-				! journalctl --quiet --output=cat --grep='cgroup driver setting received.*cgroupfs' _PID="$(systemctl show --property=MainPID --value kubelet)" || break
+				! journalctl --quiet --output=cat --grep='Started kubelet' _PID="$(systemctl show --property=MainPID --value kubelet)" || break
 				sleep 0.2
 			done
 			mv $config.fault $config

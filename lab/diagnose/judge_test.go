@@ -265,6 +265,12 @@ func TestJudge(t *testing.T) {
 		{"a pod that starts", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
 		}, nil},
+		{"kubelet was stopped, and had complained of a pod's group", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is masked"})
+			m.Inside.Units["kubelet"] = fact.Unit{Load: "masked", Active: "inactive", Result: "success", Since: midday, Started: midday.Add(-time.Minute)}
+			journal(m, "kubelet", 30*time.Second, `E0301 11:59:30.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"flannel was deleted, and a pod's group was gone when kubelet looked", func(f *fact.Facts) {
 			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
 			journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)

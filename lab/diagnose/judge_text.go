@@ -28,7 +28,7 @@ func (j *judging) explain() {
 		for i := range j.f.Machines {
 			m := &j.f.Machines[i]
 			about := effect.Node == m.Name || effect.Node == "" && m.Role == roleControlPlane
-			if m.Inside == nil || !about {
+			if m.Inside == nil || !about || stopped(m, effect.Symptom) {
 				continue
 			}
 			for _, text := range m.Inside.Texts {
@@ -36,6 +36,15 @@ func (j *judging) explain() {
 			}
 		}
 	}
+}
+
+// ended are the units whose end each failure is.
+var ended = map[symptom.ID]string{symptom.KubeletNotRunning: "kubelet", symptom.RuntimeSocketMissing: "containerd"}
+
+// stopped reports whether the failure is that of a unit which somebody stopped: it has not failed, so nothing that it complained of is why.
+func stopped(m *fact.Machine, effect symptom.ID) bool {
+	unit := unitOf(m, ended[effect])
+	return unit.Active == "inactive" && unit.Result == "success"
 }
 
 func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, told []symptom.Finding) {
