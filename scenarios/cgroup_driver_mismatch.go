@@ -41,5 +41,7 @@ var cgroupDriverMismatch = Fault{
 		if test -e $config.fault; then
 			mv $config.fault $config
 			systemctl restart containerd
-		fi`),
+		fi
+		pid=$(systemctl show --property=MainPID --value kubelet)
+		! journalctl --quiet --output=cat --grep='cgroup driver setting received.*cgroupfs' _PID="$pid" || systemctl restart kubelet`),
 }
