@@ -13,6 +13,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/join"
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 // staticPod is a part of a control plane that kubeadm makes the manifest of out of the cluster's configuration alone. etcd's is made of its
@@ -46,8 +47,39 @@ func (r *repairing) manifests(ctx context.Context) error {
 				errs = append(errs, r.manifest(ctx, n, p))
 			}
 		}
-		return errors.Join(errs...)
+		if err := errors.Join(errs...); err != nil || r.dryRun || !r.has(n.Name) {
+			return err
+		}
+		return r.awaitManifests(ctx, n)
 	})
+}
+
+// manifestTime bounds the start of static pods with new manifests.
+const manifestTime = 2 * time.Minute
+
+// awaitManifests waits until the control plane works. Its kubelet knows no other API server than the node's own, and looks at it again at
+// once after a restart, instead of when its back-off ends.
+func (r *repairing) awaitManifests(ctx context.Context, n config.Node) error {
+	step := r.lab.events.Start(n.Name, "static pods", manifestTime)
+	await := func(what string, ids ...string) error {
+		return wait.For(ctx, what+" of "+n.Name, manifestTime, r.lab.pace(), func(ctx context.Context) error {
+			checks := r.lab.validate(ctx, n.Name)
+			for _, id := range ids {
+				if !sound(checks, id) {
+					return fmt.Errorf("%s does not work yet", id)
+				}
+			}
+			return nil
+		})
+	}
+	err := await("the static pods", "api-server", "controller-manager", "scheduler")
+	if err == nil {
+		err = runOn(ctx, r.lab.nodes[n.Name], "systemctl", "restart", "kubelet")
+	}
+	if err == nil {
+		err = await("the Node", "kubelet", "node")
+	}
+	return step.End(err)
 }
 
 // sound tells whether a member passes the check.

@@ -15,15 +15,15 @@ import (
 // seconds to be Ready again, and its pods after it.
 const restTime = 45 * time.Second
 
-// rest tells of what is wrong although there was nothing to repair, by a diagnosis. What was repaired has to take effect first. A failure
-// that many causes have may also be the end of one that somebody just removed: it gets a while to pass.
+// rest tells of what is wrong although there was nothing to repair, by a diagnosis: a slow disk, say, under a cluster that is healthy. What was
+// repaired has to take effect first. A failure that many causes have may also be the end of one that somebody just removed: it gets a while
+// to pass.
 func (r *repairing) rest(ctx context.Context) {
-	well := func(ctx context.Context) bool { return len(r.lab.healthy(ctx, r.view)) == 0 }
-	if !r.dryRun && r.repaired() || well(ctx) {
+	if !r.dryRun && r.repaired() {
 		return
 	}
 	left := unexplained(r.diagnose(ctx), r.found)
-	if !slices.ContainsFunc(left, func(f Repaired) bool { return !symptom.General(symptom.ID(f.Symptom)) }) && !r.dryRun {
+	if len(left) > 0 && !r.dryRun && !slices.ContainsFunc(left, func(f Repaired) bool { return !symptom.General(symptom.ID(f.Symptom)) }) {
 		settled := wait.For(ctx, "the cluster to settle", restTime, time.Second, func(ctx context.Context) error { return errors.Join(r.lab.healthy(ctx, r.view)...) })
 		if settled == nil {
 			return
