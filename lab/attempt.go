@@ -81,10 +81,17 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 	if err == nil {
 		o, err = l.runJoin(ctx, j.node, text, number, &j.heard, j.joinBudget(), j.step)
 	}
-	// Deleted also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
-	after, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-	defer cancel()
-	return j.said(o), errors.Join(err, j.view.kube.DeleteBootstrapToken(after, token))
+	return j.said(o), errors.Join(err, j.forgetToken(ctx, token))
+}
+
+// forgetTime bounds the deletion of a token. The virtual IP may just move to the control plane that has joined.
+const forgetTime = 15 * time.Second
+
+// forgetToken deletes an attempt's token, also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
+func (j *joining) forgetToken(ctx context.Context, token string) error {
+	return wait.For(context.WithoutCancel(ctx), "the API server to delete the join's token", forgetTime, j.lab.pace(), func(ctx context.Context) error {
+		return j.view.kube.DeleteBootstrapToken(ctx, token)
+	})
 }
 
 // said announces the cause of a failed attempt, unless a check in the node has.
