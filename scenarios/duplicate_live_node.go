@@ -37,7 +37,8 @@ const heartbeat = "fault-heartbeat"
 // liveNode makes the Node of the other machine, as its kubelet would.
 const liveNode = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
-	printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s", "labels": {"fault": "duplicate-live-node"}}}' "$1" | kubectl create -f -
+	printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s", "labels": {"fault": "duplicate-live-node", "kubernetes.io/os": "linux"}}}' "$1" |
+		kubectl create -f -
 	kubectl patch node "$1" --subresource=status --type=merge --patch '{"status": {
 		"nodeInfo": {"machineID": "fa017000000000000000000000000001", "systemUUID": "fa017000-0000-0000-0000-000000000001", "kubeletVersion": "v1.36.3"},
 		"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}]}}'`

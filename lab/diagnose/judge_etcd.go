@@ -133,10 +133,11 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	}
 }
 
-// left takes back that something of a join is left on the node, for which there is a better word, and returns the evidence.
+// left takes back that the node is in no cluster, or something of a join is left on it, for which there is a better word, and returns the
+// evidence.
 func (j *judging) left(node string) (evidence []symptom.Evidence) {
 	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool {
-		is := o.Symptom == symptom.LeftoverState && o.Node == node
+		is := o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
 		if is {
 			evidence = append(evidence, o.Evidence...)
 		}

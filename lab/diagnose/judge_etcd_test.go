@@ -3,8 +3,10 @@ package diagnose
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/event"
 	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
 )
@@ -69,9 +71,38 @@ func TestAbandonedLearner(t *testing.T) {
 	m, _ := learning(&f, false)
 	m.Inside.Facts.Dirty = true
 	m.Inside.Facts.Outcome = &joining.Outcome{Phase: "etcd-join", Evidence: "somebody killed kubeadm in etcd-join"}
+	journal(m, "kubelet", time.Minute, `E0301 run.go:72] "command failed" err="failed to run Kubelet: unable to load bootstrap kubeconfig: stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory"`)
 	found := Judge(f)
-	if len(found) == 0 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Node != "cp3" || len(found[0].Evidence) < 2 {
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Node != "cp3" || len(found[0].Evidence) < 2 {
 		t.Errorf("%+v", found)
+	}
+}
+
+// At rest the machine of a learner that never started is in no cluster, which is no cause of it.
+func TestLearnerOfNoMember(t *testing.T) {
+	f := healthyFacts(1)
+	m, e := learning(&f, false)
+	e.Started, e.Error = false, "has not started"
+	m.Inside.Facts.Outcome = nil
+	found := Judge(f)
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Detail != neverStarted {
+		t.Errorf("%+v", found)
+	}
+}
+
+// What etcd logged on the machine before its last join was another member's trouble.
+func TestTextsOfAnEarlierLife(t *testing.T) {
+	removed := `{"level":"warn","msg":"peer became inactive","error":"the member has been permanently removed from the cluster"}`
+	for _, began := range []time.Duration{2 * time.Minute, 4 * time.Minute} {
+		f := healthyFacts(1)
+		m, _ := learning(&f, false)
+		m.Inside.Records = []event.Event{{Time: midday.Add(-began)}}
+		journal(m, "etcd", 3*time.Minute, removed)
+		found := Judge(f)
+		stale := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdStaleMember })
+		if during := began > 3*time.Minute; stale != during {
+			t.Errorf("the join began %s ago: %+v", began, found)
+		}
 	}
 }
 

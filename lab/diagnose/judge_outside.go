@@ -80,6 +80,12 @@ func unfinished(m *fact.Machine) bool {
 	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !slices.Contains([]string{"preflight", "prepare", "cluster", "validate"}, o.Phase)
 }
 
+// abandoned reports whether the machine's last join was killed: no text of the machine has a better reason for what it left undone.
+func abandoned(m *fact.Machine) bool {
+	o := m.Inside.Facts.Outcome
+	return !m.Inside.Facts.Joined && !m.Inside.Facts.Running() && o != nil && !o.Joined && !o.Finished && o.Symptom == ""
+}
+
 // atWork judges a join or an init that runs: what kubeadm says of it until now.
 func (j *judging) atWork(m *fact.Machine) {
 	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {

@@ -28,7 +28,7 @@ func (j *judging) explain() {
 		for i := range j.f.Machines {
 			m := &j.f.Machines[i]
 			about := effect.Node == m.Name || effect.Node == "" && m.Role == roleControlPlane
-			if m.Inside == nil || !about || stopped(m, effect.Symptom) {
+			if m.Inside == nil || !about || stopped(m, effect.Symptom) || effect.Symptom == symptom.EtcdLearnerNotInSync && abandoned(m) {
 				continue
 			}
 			for _, text := range m.Inside.Texts {
@@ -85,24 +85,34 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 	return found
 }
 
-// horizon is the time before which a text tells of other trouble than what is wrong now: a unit's last run, but not long before it ended.
+// horizon is the time before which a text tells of other trouble than what is wrong now: a unit's last run, but not long before it ended, and
+// nothing of what the machine was before its last join.
 func (j *judging) horizon(n *fact.Node, name string) time.Time {
 	if j.f.Since > 0 {
 		return n.Time.Add(-j.f.Since)
 	}
-	unit, known := n.Units[name]
-	if !known {
-		return n.Time.Add(-recent)
+	from := n.Time.Add(-recent)
+	if unit, known := n.Units[name]; known {
+		if unit.Active != "active" && !unit.Since.IsZero() {
+			from = unit.Since.Add(-recent)
+		}
+		if unit.Started.After(from) {
+			from = unit.Started.Add(-time.Second)
+		}
 	}
-	until := n.Time
-	if unit.Active != "active" && !unit.Since.IsZero() {
-		until = unit.Since
-	}
-	from := until.Add(-recent)
-	if unit.Started.After(from) {
-		from = unit.Started.Add(-time.Second)
+	if began := lifeBegan(n); began.After(from) {
+		return began
 	}
 	return from
+}
+
+// lifeBegan is when the machine's last join did: before, it was another member or none. Zero when no join was recorded, or the last one
+// found a member.
+func lifeBegan(n *fact.Node) time.Time {
+	if o := n.Facts.Outcome; len(n.Records) == 0 || o != nil && o.Already {
+		return time.Time{}
+	}
+	return n.Records[0].Time
 }
 
 // after leaves out the lines that were written before. A line without a time belongs to the one before it.
