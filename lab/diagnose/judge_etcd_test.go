@@ -83,7 +83,8 @@ func TestLearnerOfNoMember(t *testing.T) {
 	f := healthyFacts(1)
 	m, e := learning(&f, false)
 	e.Started, e.Error = false, "has not started"
-	m.Inside.Facts.Outcome = nil
+	m.Inside.Facts.Outcome = &joining.Outcome{Joined: true} // it was reset since
+	journal(m, "etcd", time.Minute, `{"level":"warn","msg":"peer became inactive","error":"the member has been permanently removed from the cluster"}`)
 	found := Judge(f)
 	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Detail != neverStarted {
 		t.Errorf("%+v", found)

@@ -80,10 +80,11 @@ func unfinished(m *fact.Machine) bool {
 	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !slices.Contains([]string{"preflight", "prepare", "cluster", "validate"}, o.Phase)
 }
 
-// abandoned reports whether the machine's last join was killed: no text of the machine has a better reason for what it left undone.
+// abandoned reports whether nobody goes on with what was begun on the machine: its last join was killed, or it was reset since. No text of the
+// machine has a better reason for what is undone.
 func abandoned(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
-	return !m.Inside.Facts.Joined && !m.Inside.Facts.Running() && o != nil && !o.Joined && !o.Finished && o.Symptom == ""
+	return !m.Inside.Facts.Joined && !m.Inside.Facts.Running() && (o == nil || o.Joined || !o.Finished && o.Symptom == "")
 }
 
 // atWork judges a join or an init that runs: what kubeadm says of it until now.
