@@ -22,7 +22,7 @@ var explains = map[ID][]ID{
 		KubeProxyCrash},
 	KernelPrereqMissing:     {RuntimeSocketMissing, NetworkPluginPodsFailing, KubeProxyCrash, KubeletNotRunning},
 	CgroupControllerMissing: {KubeletNotRunning, ControlPlaneCrashloop},
-	CgroupV1Unsupported:     {CgroupControllerMissing, KubeletNotRunning},
+	CgroupV1Unsupported:     {CgroupControllerMissing, KubeletFlagRemoved, KubeletNotRunning},
 	CgroupDriverMismatch:    {CgroupControllerMissing, KubeletNotRunning, ControlPlaneCrashloop, NetworkPluginPodsFailing, KubeProxyCrash},
 	SwapEnabled:             {KubeletNotRunning},
 	HostToolsMissing:        {KubeProxyCrash, KubeletNotRunning, RuntimeSocketMissing},

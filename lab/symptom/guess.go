@@ -3,6 +3,7 @@ package symptom
 import (
 	"bytes"
 	"regexp"
+	"slices"
 )
 
 // When nothing is known in a text that is somebody's complaint – a few pasted lines, an excerpt of a log that is mostly errors, or what ended
@@ -41,76 +42,77 @@ var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't
 	"timeout", "not found", "invalid", "panic", "not supported", "unsupported", "mismatch", "missing", "not approved", "expired",
 	"not available", "not allowed", "not valid", "rejected", "does not match", "unauthorized", "forbidden", "[fatal]", "crash",
 	"not ready", "unhealthy", "killed", "exceeded", "no route", "unreachable", "does not exist", "no such", "is down", "not respond", "conflict",
-	"duplicate", "terminated", "evicted")
+	"duplicate", "terminated", "evicted", "could not", "collision", "overloaded", "too long", "exited", "aborted", "lost", "wrong",
+	"corrupt", "is in use", "blocked")
 
 // harmless are the words by which a record takes the sting out of that.
 var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
 	"skipping pod synchronization", "container log stats", "can't get disk usage", "partial failures", "TLS handshake error", "ensure lease",
 	"failed to get rootfs", "image filesystem", "cadvisor", "container factory", "reload cni", "leader election record", "object has been modified",
-	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully")
+	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully", "MESSAGE ERROR")
 
 // hints are words and the cause to look at, the telling ones first.
 var hints = []struct {
 	id    ID
-	words [][]byte
+	words []string
 }{
-	{SwapEnabled, bareAll("swap on", "swap is", "disable swap")},
-	{CSRNotApproved, bareAll("csr", "signing request", "certificatesigningrequest")},
-	{CgroupV1Unsupported, bareAll("cgroup v1", "cgroups v1", "cgroupv1")},
-	{CgroupDriverMismatch, bareAll("cgroup")},
-	{SELinuxDenied, bareAll("selinux")},
-	{ReadOnlyFilesystem, bareAll("read-only")},
-	{DiskFull, bareAll("disk pressure", "diskpressure", "no space")},
-	{OutOfMemory, bareAll("oom-", "oomkill", "oom killer", "out of memory")},
-	{X509SANMismatch, bareAll("subject alternative", "IP SANs", "certificate is valid", "certificate is not valid")},
-	{CertificateExpired, bareAll("certificate has expired", "certificate expired", "expired certificate")},
-	{CACertHashMismatch, bareAll("ca-cert-hash", "cacerthash", "public key hash")},
-	{CertificateKeyExpired, bareAll("kubeadm-certs", "certificate-key", "certificate key")},
-	{X509UnknownAuthority, bareAll("x509", "tls:", "certificate authority")},
-	{TokenExpiredOrInvalid, bareAll("token")},
-	{BootstrapRBACForbidden, bareAll("is forbidden")},
-	{ProxyInterference, bareAll("http proxy", "https proxy", "http_proxy", "https_proxy", "via proxy")},
-	{DNSResolutionFailure, bareAll("lookup", "resolve")},
-	{EtcdLearnerNotInSync, bareAll("learner")},
-	{EtcdDataCorrupt, bareAll("corrupt", "crc ")},
-	{EtcdNoQuorum, bareAll("quorum", "no leader")},
-	{EtcdMemberMismatch, bareAll("initial-cluster", "peerurls")},
-	{SandboxImageMisconfigured, bareAll("sandbox image", "pause:")},
-	{ImagePullFailure, bareAll("pull image", "pulling image", "ImagePull", "manifest for")},
-	{CNIStaleConfig, bareAll("cni0", "IP addresses available", "delegateAdd")},
-	{CNIPluginBinaryMissing, bareAll("/opt/cni/bin")},
-	{PodCIDRNotAssigned, bareAll("podcidr", "pod cidr")},
-	{KubeProxyCrash, bareAll("kube-proxy", "proxier", "conntrack")},
-	{NetworkPluginPodsFailing, bareAll("flannel", "calico", "cilium", "weave", "antrea")},
-	{CNINotInitialized, bareAll("cni", "network plugin")},
-	{KernelPrereqMissing, bareAll("modprobe", "kernel", "br_netfilter", "iptables", "nftables", "ip_forward")},
-	{CRIEndpointWrong, bareAll("cri-socket", "crisocket", "runtime-endpoint", "dockershim")},
-	{RuntimeSocketMissing, bareAll("containerd", "docker", "crio", "cri-o", "container runtime", "CRI")},
-	{NodeNameMismatch, bareAll("node name", "hostname-override", "nodename", "register node")},
-	{HostnameInvalid, bareAll("hostname")},
-	{LeftoverState, bareAll("already exists", "not empty")},
-	{PortInUse, bareAll("in use")},
-	{VersionSkew, bareAll("version")},
-	{KubeletFlagRemoved, bareAll("flag", "feature gate", "featuregate")},
-	{EtcdUnreachable, bareAll("etcd")},
-	{ControllerManagerFailing, bareAll("controller-manager")},
-	{APIServerUnreachable, bareAll("apiserver", "api server", ":6443")},
-	{KubeletNotRunning, bareAll("kubelet")},
+	{SwapEnabled, []string{"swap on", "swap is", "disable swap"}},
+	{CSRNotApproved, []string{"csr", "signing request", "certificatesigningrequest"}},
+	{CgroupV1Unsupported, []string{"cgroup v1", "cgroups v1", "cgroupv1"}},
+	{CgroupDriverMismatch, []string{"cgroup"}},
+	{SELinuxDenied, []string{"selinux"}},
+	{ReadOnlyFilesystem, []string{"read-only"}},
+	{DiskFull, []string{"disk pressure", "diskpressure", "no space"}},
+	{OutOfMemory, []string{"oom-", "oomkill", "oom killer", "out of memory"}},
+	{X509SANMismatch, []string{"subject alternative", "IP SANs", "certificate is valid", "certificate is not valid"}},
+	{CertificateExpired, []string{"certificate has expired", "certificate expired", "expired certificate"}},
+	{CACertHashMismatch, []string{"ca-cert-hash", "cacerthash", "public key hash"}},
+	{CertificateKeyExpired, []string{"kubeadm-certs", "certificate-key", "certificate key"}},
+	{X509UnknownAuthority, []string{"x509", "tls:", "certificate authority"}},
+	{TokenExpiredOrInvalid, []string{"token"}},
+	{BootstrapRBACForbidden, []string{"is forbidden"}},
+	{ProxyInterference, []string{"http proxy", "https proxy", "http_proxy", "https_proxy", "via proxy"}},
+	{DNSResolutionFailure, []string{"lookup", "resolve"}},
+	{EtcdLearnerNotInSync, []string{"learner"}},
+	{EtcdDataCorrupt, []string{"corrupt", "crc "}},
+	{EtcdNoQuorum, []string{"quorum", "no leader"}},
+	{EtcdMemberMismatch, []string{"initial-cluster", "peerurls"}},
+	{SandboxImageMisconfigured, []string{"sandbox image", "pause:"}},
+	{ImagePullFailure, []string{"pull image", "pulling image", "ImagePull", "manifest for"}},
+	{CNIStaleConfig, []string{"cni0", "IP addresses available", "delegateAdd"}},
+	{CNIPluginBinaryMissing, []string{"/opt/cni/bin"}},
+	{PodCIDRNotAssigned, []string{"podcidr", "pod cidr"}},
+	{KubeProxyCrash, []string{"kube-proxy", "proxier", "conntrack"}},
+	{NetworkPluginPodsFailing, []string{"flannel", "calico", "cilium", "weave", "antrea"}},
+	{CNINotInitialized, []string{"cni", "network plugin"}},
+	{KernelPrereqMissing, []string{"modprobe", "kernel", "br_netfilter", "iptables", "nftables", "ip_forward"}},
+	{CRIEndpointWrong, []string{"cri-socket", "crisocket", "runtime-endpoint", "dockershim"}},
+	{RuntimeSocketMissing, []string{"containerd", "docker", "crio", "cri-o", "container runtime", "CRI"}},
+	{NodeNameMismatch, []string{"node name", "hostname-override", "nodename", "register node"}},
+	{HostnameInvalid, []string{"hostname"}},
+	{LeftoverState, []string{"already exists", "not empty"}},
+	{PortInUse, []string{"in use"}},
+	{VersionSkew, []string{"version"}},
+	{KubeletFlagRemoved, []string{"flag", "feature gate", "featuregate"}},
+	{EtcdUnreachable, []string{"etcd"}},
+	{ControllerManagerFailing, []string{"controller-manager"}},
+	{APIServerUnreachable, []string{"apiserver", "api server", ":6443"}},
+	{KubeletNotRunning, []string{"kubelet"}},
 	// Words that say little.
-	{CACertHashMismatch, bareAll("CA hash", "CA certificate hash")},
-	{NodeNameExists, bareAll("duplicate hostname", "node password")},
-	{DNSResolutionFailure, bareAll("plugin/loop", "resolv.conf", "dns")},
-	{BootstrapRBACForbidden, bareAll("forbidden")},
-	{TokenExpiredOrInvalid, bareAll("unauthorized", "credentials")},
-	{DiskFull, bareAll("disk", "evict")},
-	{OutOfMemory, bareAll("memory", "killed")},
-	{ControlPlaneCrashloop, bareAll("control plane", "control-plane", "controlplane", "static pod", "kube-scheduler")},
-	{CertificateExpired, bareAll("certificate")},
-	{ImagePullFailure, bareAll("image")},
-	{NetworkPluginPodsFailing, bareAll("network", "sandbox")},
-	{APIServerUnreachable, bareAll("connection refused", "connect:", "dial tcp", "timeout", "timed out", "deadline exceeded", "no route to host")},
-	{TLSBootstrapTimeout, bareAll("kubeadm", "execution phase", "join")},
-	{KubeletNotRunning, bareAll("node", "pod")},
+	{CACertHashMismatch, []string{"CA hash", "CA certificate hash"}},
+	{NodeNameExists, []string{"duplicate hostname", "node password"}},
+	{DNSResolutionFailure, []string{"plugin/loop", "resolv.conf", "dns"}},
+	{BootstrapRBACForbidden, []string{"forbidden"}},
+	{TokenExpiredOrInvalid, []string{"unauthorized", "credentials"}},
+	{DiskFull, []string{"disk", "evict"}},
+	{OutOfMemory, []string{"memory", "killed"}},
+	{ControlPlaneCrashloop, []string{"control plane", "control-plane", "controlplane", "static pod", "kube-scheduler"}},
+	{CertificateExpired, []string{"certificate"}},
+	{ImagePullFailure, []string{"image"}},
+	{NetworkPluginPodsFailing, []string{"network", "sandbox"}},
+	{APIServerUnreachable, []string{"connection refused", "connect:", "dial tcp", "timeout", "timed out", "deadline exceeded", "no route to host"}},
+	{TLSBootstrapTimeout, []string{"kubeadm", "execution phase", "join"}},
+	{KubeletNotRunning, []string{"node", "pod"}},
 }
 
 func bareAll(texts ...string) (all [][]byte) {
@@ -160,6 +162,7 @@ func (s *scan) nothingProved() bool {
 // complain keeps the record at hand for a guess. What is known to be harmless is no complaint.
 func (s *scan) complain(deadly bool) {
 	s.records++
+	s.keepSample()
 	unknown := s.nothingProved()
 	grave := unknown && s.records <= excerptRecords && isGrave(s.rec.bare, s.rec.raw) && !hasAny(s.rec.bare, harmless)
 	if grave {
@@ -170,22 +173,95 @@ func (s *scan) complain(deadly bool) {
 	}
 }
 
-// guess names the causes to look at when nothing is known, from the words of the complaints.
-func (s *scan) guess() (ids []ID) {
-	if s.ends == 0 && !s.isPlaint() && !s.isExcerpt() {
-		return nil
+const (
+	// shortText is how many records a text has that is taken whole; of a longer one its complaints among the first are.
+	shortText, sampleReach = 8, 400
+	// sampleLimit is how many records are kept to tell what the text resembles, and sampleWidth how much of each.
+	sampleLimit, sampleWidth = 24, 600
+	// troubledRecords is the most that a piece of a log has of which nothing at all is known, but that something failed.
+	troubledRecords = 20
+)
+
+// saysInfo is how klog marks what is no trouble.
+var saysInfo = regexp.MustCompile(`(?:^|[\s:])I\d{4} \d{2}:\d{2}:\d{2}`)
+
+// reassuring are the words by which a record says that something works, in bare form.
+var reassuring = bareAll("successfully", "caches are synced", "Healthy ok", "has joined", "is now running", "succeeded", "pool is healthy",
+	"0 errors", "no issues", "took leadership", "acquired lease", "Active: active (running)")
+
+// keepSample keeps the record at hand when it may tell what the text resembles.
+func (s *scan) keepSample() {
+	if s.records > sampleReach {
+		return
 	}
-	for _, h := range hints {
-		for _, c := range s.complaints {
-			if len(ids) == guessLimit || s.tallies[h.id] != nil && s.tallies[h.id].surmised || !hasAny(c.bare, h.words) || !c.grave && !hasAny(c.bare, laments) || hasAny(c.bare, harmless) {
-				continue
-			}
-			t := &tally{weak: 1, surmised: true}
-			t.first.set(c.line, c.raw, &known{phrase: phrase{parts: []string{string(h.words[0])}}})
-			s.tallies[h.id] = t
-			ids = append(ids, h.id)
+	raw := s.rec.raw[:min(len(s.rec.raw), sampleWidth)]
+	if s.records <= shortText {
+		s.opening = append(s.opening, string(raw))
+	}
+	complains := hasAny(s.rec.bare, laments)
+	if hasAny(s.rec.bare, reassuring) {
+		s.familiar = true
+	} else if complains && len(s.troubles) < complaintLimit && !hasAny(s.rec.bare, harmless) && !saysInfo.Match(raw) {
+		s.troubles = append(s.troubles, complaint{line: s.rec.line, bare: bytes.Clone(s.rec.bare), raw: bytes.Clone(raw)})
+	}
+	if len(s.laments) < sampleLimit && (complains || bytes.Contains(s.rec.bare, warn)) {
+		s.laments = append(s.laments, string(raw))
+	}
+}
+
+var warn = []byte("warn")
+
+// sample is what the text is compared by.
+func (s *scan) sample() []string {
+	if s.records <= shortText || len(s.laments) == 0 {
+		return s.opening
+	}
+	return s.laments
+}
+
+// guess names the causes to look at when nothing is known: those that the complaints resemble.
+func (s *scan) guess() (ids []ID) {
+	plaints := s.plaints()
+	var texts []string
+	var all []byte
+	for _, c := range plaints {
+		texts = append(texts, string(c.raw[:min(len(c.raw), sampleWidth)]))
+		all = append(all, c.bare...)
+	}
+	like := resembling()
+	for _, r := range like.causesOf(termsOf(texts...), all) {
+		if len(ids) == guessLimit || r.id == Healthy && len(ids) == 0 && s.ends == 0 {
 			break
 		}
+		if r.id == Healthy {
+			continue
+		}
+		c := plaints[like.mostLike(r.id, texts)]
+		t := &tally{weak: 1, surmised: true}
+		t.first.set(c.line, c.raw, &known{phrase: phrase{parts: []string{""}}})
+		s.tallies[r.id] = t
+		ids = append(ids, r.id)
 	}
 	return ids
+}
+
+// plaints are the complaints to guess from: none when the text may be that of a machine on which nothing is wrong.
+func (s *scan) plaints() (ps []complaint) {
+	if s.ends == 0 && !s.isPlaint() && !s.isExcerpt() {
+		if s.records > troubledRecords || s.recovered || s.familiar {
+			return nil
+		}
+		return slices.DeleteFunc(s.troubles, func(c complaint) bool { return !hinted(c.bare) })
+	}
+	for _, c := range s.complaints {
+		if (c.grave || hasAny(c.bare, laments)) && !hasAny(c.bare, harmless) {
+			ps = append(ps, c)
+		}
+	}
+	return ps
+}
+
+// hinted reports whether a complaint has any of the hints' words: of other things this judge knows nothing.
+func hinted(bare []byte) bool {
+	return slices.ContainsFunc(hintWords(), func(words [][]byte) bool { return hasAny(bare, words) })
 }

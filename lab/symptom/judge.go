@@ -59,7 +59,7 @@ func (s *scan) findings(source string, redact func(string) string) []Finding {
 			}
 		}
 	}
-	return suspect(out)
+	return s.suspect(out)
 }
 
 // standing are the causes that count: those proved, and of the weakly shown ones those that explain a general failure which nothing proved
@@ -76,9 +76,12 @@ func (s *scan) standing() []ID {
 			shown = append(shown, sym.ID)
 		}
 	}
+	if len(proved) == 0 && (s.ends > 0 || s.isExcerpt()) {
+		return shown
+	}
 	unexplained := s.unexplained(proved)
 	for _, id := range shown {
-		if len(proved) == 0 && (s.ends > 0 || s.isExcerpt()) || !general[id] && reachesAny(id, unexplained) {
+		if !general[id] && reachesAny(id, unexplained) {
 			proved = append(proved, id)
 		}
 	}

@@ -46,8 +46,13 @@ type scan struct {
 	ends       int // commands that ended with an error since the last success
 	records    int // how many there were
 	complaints []complaint
-	graves     int  // of them and others at the text's beginning, those that call themselves errors
-	recovered  bool // something was seen to have passed
+	graves     int         // of them and others at the text's beginning, those that call themselves errors
+	recovered  bool        // something was seen to have passed
+	opening    []string    // the first records, as they were read
+	laments    []string    // the first of those that complain
+	troubles   []complaint // the first that complain of what is not known
+	familiar   bool        // something is known of the text, or it says that something works
+	twins      twins
 	found      []find
 	done       marks
 	subject    string // the pod whose events are being read
@@ -144,6 +149,9 @@ func (s *scan) logical(line []byte) {
 		line = append(append(append([]byte(nil), line...), ' '), s.subject...)
 	}
 	s.rec.add(line)
+	if s.twins.reads(s.line, line) {
+		s.count(twin, false, false)
+	}
 }
 
 // flush judges the record that has been gathered, and begins another.
@@ -177,6 +185,7 @@ func (s *scan) judge() {
 	if len(s.found) == 0 {
 		return
 	}
+	s.familiar = true
 	for _, f := range s.found {
 		switch f.known.kind {
 		case ofRecovery:

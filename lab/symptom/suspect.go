@@ -1,6 +1,9 @@
 package symptom
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // suspects are what a cause is often mistaken for: the programs say the same of both, or a general failure hides it. They are named after the
 // cause when nothing else was seen, so that who finds the first untrue knows where to look next.
@@ -25,7 +28,7 @@ var suspects = map[ID][]ID{
 	SandboxImageMisconfigured:  {ImagePullFailure},
 	CgroupControllerMissing:    {CgroupDriverMismatch, KernelPrereqMissing},
 	KernelPrereqMissing:        {KubeProxyCrash, CgroupControllerMissing},
-	KubeProxyCrash:             {KernelPrereqMissing, APIServerUnreachable},
+	KubeProxyCrash:             {CgroupDriverMismatch, KernelPrereqMissing},
 	CgroupDriverMismatch:       {CgroupControllerMissing, KubeletNotRunning},
 	CNIStaleConfig:             {NetworkPluginPodsFailing, LeftoverState},
 	CertificateExpired:         {ClockSkew, X509UnknownAuthority},
@@ -51,16 +54,19 @@ var suspects = map[ID][]ID{
 // perhaps begins the meaning of what is only suspected.
 const perhaps = "Perhaps instead: "
 
-// suspect adds what the only cause found may be mistaken for, up to three findings in all. A suspicion is a warning, nothing is repaired
-// because of it, and it stands because of the cause that may hide it.
-func suspect(found []Finding) []Finding {
+// suspect adds what the only cause found may be mistaken for, up to three findings in all: what the text resembles besides, and what the
+// programs say the same of. A suspicion is a warning, nothing is repaired because of it, and it stands because of the cause that may hide it.
+func (s *scan) suspect(found []Finding) []Finding {
 	const enough = 3
-	if len(found) == 0 {
-		return nil
+	if len(found) == 0 || len(found) >= enough {
+		return found
 	}
 	head := found[0]
-	for _, id := range suspects[head.Symptom] {
-		if len(found) >= enough || contains(found, id) {
+	for _, id := range s.doubts(head.Symptom) {
+		if len(found) >= enough {
+			break
+		}
+		if contains(found, id) {
 			continue
 		}
 		sym := catalogue[byID[id]]
@@ -68,6 +74,22 @@ func suspect(found []Finding) []Finding {
 			Evidence: head.Evidence[:min(len(head.Evidence), 1)], Hint: sym.Hint, BecauseOf: head.Symptom})
 	}
 	return found
+}
+
+// doubts are what else it may be, the likeliest first.
+func (s *scan) doubts(id ID) []ID {
+	texts := s.sample()
+	var like []ID
+	for _, r := range resembling().causesOf(termsOf(texts...), appendBare(nil, []byte(strings.Join(texts, " ")))) {
+		if r.id != id && r.id != Healthy && len(like) < 3 {
+			like = append(like, r.id)
+		}
+	}
+	known := min(len(like), 1)
+	if general[id] { // it hides its cause, which the text may still resemble
+		known = len(like)
+	}
+	return slices.Concat(like[:known], suspects[id], like[known:])
 }
 
 // Suspected says that the finding is only what another one may be mistaken for. Who judges several texts of one node may leave such out: what is

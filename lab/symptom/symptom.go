@@ -26,7 +26,7 @@ func build(groups ...[]Symptom) []Symptom {
 	for _, g := range groups {
 		all = append(all, g...)
 	}
-	return all
+	return withWordings(all)
 }
 
 func index(all []Symptom) map[ID]int {
