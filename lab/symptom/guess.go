@@ -43,7 +43,8 @@ var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't
 	"not available", "not allowed", "not valid", "rejected", "does not match", "unauthorized", "forbidden", "[fatal]", "crash",
 	"not ready", "unhealthy", "killed", "exceeded", "no route", "unreachable", "does not exist", "no such", "is down", "not respond", "conflict",
 	"duplicate", "terminated", "evicted", "could not", "collision", "overloaded", "too long", "exited", "aborted", "lost", "wrong",
-	"corrupt", "is in use", "blocked")
+	"corrupt", "is in use", "blocked",
+	"constantly", "stuck", "hangs", "failing", "not working")
 
 // harmless are the words by which a record takes the sting out of that.
 var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
@@ -56,7 +57,19 @@ var hints = []struct {
 	id    ID
 	words []string
 }{
-	{SwapEnabled, []string{"swap on", "swap is", "disable swap"}},
+	{SwapEnabled, []string{"swap on", "swap is", "disable swap", "swapfile", "fail-swap-on"}},
+	{FirewallBlocked, []string{"firewall", "security group", "ufw "}},
+	{DuplicateMachineIdentity, []string{"machine-id", "product_uuid", "cloned"}},
+	{ClockSkew, []string{"clock", "ntp ", "chrony", "timedatectl", "time sync"}},
+	{FlannelSubnetEnvMissing, []string{"subnet.env"}},
+	{ControlPlaneEndpointMissing, []string{"controlPlaneEndpoint"}},
+	{BootstrapKubeconfigMissing, []string{"bootstrap-kubelet.conf"}},
+	{KubeletConfigMissing, []string{"kubelet/config.yaml"}},
+	{CertificateKeyInvalid, []string{"decrypt", "cipher:"}},
+	{ImageFilesystemZero, []string{"capacity 0"}},
+	{EtcdSlow, []string{"took too long", "fsync", "slow disk", "overloaded", "heartbeat on time"}},
+	{AdvertiseAddressWrong, []string{"advertise-address", "advertiseAddress", "node-ip", "10.0.2.15"}},
+	{CRIPluginDisabled, []string{"disabled_plugins", "unknown service"}},
 	{CSRNotApproved, []string{"csr", "signing request", "certificatesigningrequest"}},
 	{CgroupV1Unsupported, []string{"cgroup v1", "cgroups v1", "cgroupv1"}},
 	{CgroupDriverMismatch, []string{"cgroup"}},
@@ -92,6 +105,13 @@ var hints = []struct {
 	{HostnameInvalid, []string{"hostname"}},
 	{LeftoverState, []string{"already exists", "not empty"}},
 	{PortInUse, []string{"in use"}},
+	{MachineNotRunning, []string{"shut off", "powered off"}},
+	{MachinePaused, []string{"paused"}},
+	{NodeUnreachable, []string{"ssh:", "port 22"}},
+	{InsufficientResources, []string{"insufficient", "CPUs"}},
+	{HostToolsMissing, []string{"executable file not found", "not found in system path"}},
+	{KubeBinariesMissing, []string{"command not found", "no such package"}},
+	{EtcdStaleMember, []string{"removed member", "member remove"}},
 	{VersionSkew, []string{"version"}},
 	{KubeletFlagRemoved, []string{"flag", "feature gate", "featuregate"}},
 	{EtcdUnreachable, []string{"etcd"}},

@@ -124,9 +124,9 @@ func (s *scan) order(ids []ID) {
 	rank := func(id ID) []int {
 		t := s.tallies[id]
 		if general[id] {
-			return []int{minor(id), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line}
+			return []int{minor(id), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line, t.record}
 		}
-		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), present[id], t.killer.line, explainers[id], t.first.line}
+		return []int{minor(id), 0, unless(t.deadly > 0), unless(t.proved()), present[id], t.killer.line, explainers[id], t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])

@@ -30,6 +30,7 @@ type tally struct {
 	deadly              int // records that ended a command
 	attempt             int // kubeadm's attempt when first seen, 0 before any
 	first, killer, last sight
+	record              int           // when first seen: lines may hold several
 	surmised            bool          // only words hint at it
 	begun, ended        time.Duration // times of day of the repeats
 	timed               bool
@@ -227,7 +228,7 @@ func (s *scan) count(k *known, warning, deadly bool) {
 	}
 	t := s.tallies[k.id]
 	if t == nil {
-		t = &tally{attempt: s.attempts}
+		t = &tally{attempt: s.attempts, record: s.records}
 		s.tallies[k.id] = t
 	}
 	proof := false

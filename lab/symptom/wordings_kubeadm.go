@@ -72,6 +72,7 @@ var kubeadmWordings = map[ID][]pattern{
 		"/proc/sys/net/*doesn't exist", "/proc/sys/net/*does not exist", "unsupported operating system:",
 	),
 	KubeBinariesMissing: together(
+		seldomRight("[WARNING KubeletVersion]: couldn't get kubelet version"),
 		proves("Unable to parse output from Kubelet", "cannot execute 'kubelet --version'", "kubelet service does not exist\n"),
 	),
 	KubeletNotRunning: proves(
@@ -79,12 +80,12 @@ var kubeadmWordings = map[ID][]pattern{
 		"10248/healthz' returned error", "10248/healthz' failed with error", "unable to start the kubelet service", "10255/healthz' failed with error",
 		"10255/healthz' returned", "couldn't start kubelet",
 	),
-	LeftoverState: proves(
+	LeftoverState: together(seldomRight("[WARNING FileAvailable--"), proves(
 		"exists but does not contain a trusted CA", "contains an invalid CA cert", "that already exists on disk",
 		"is not signed by corresponding CA", "not signed by CA certificate", "key existed but it could not be loaded properly",
 		"existed but it could not be loaded properly", "exists already but has an unexpected API Server URL",
 		"ca.key exists", "expected CAname for", "[ERROR FileAvailable", "[ERROR DirAvailable",
-	),
+	)),
 	NodeNameMismatch: proves(
 		"failed to get corresponding node: nodes", "faild to get corresponding node", "failed to get node registration: nodes",
 		"failed to get node name from kubelet config", "could not find node*in the cluster status", "is not a node client, must have system:node: prefix",
