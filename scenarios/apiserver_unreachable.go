@@ -24,7 +24,7 @@ var apiserverUnreachable = Fault{
 		}
 		return s.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
 	},
-	Bites:   refuses(symptom.APIServerUnreachable, nil),
+	Bites:   refuses(symptom.APIServerUnreachable),
 	Symptom: symptom.APIServerUnreachable,
 	Recover: nodeVerb("join"),
 	Stops:   true,

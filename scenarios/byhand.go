@@ -112,9 +112,9 @@ func (s Site) lastJoin(ctx context.Context, node string) (ended, error) {
 }
 
 // refuses wants a join by hand to end with the cause.
-func refuses(cause symptom.ID, spoil spoiling) func(context.Context, Site) error {
+func refuses(cause symptom.ID) func(context.Context, Site) error {
 	return func(ctx context.Context, s Site) error {
-		o, err := s.byHand(ctx, spoil)
+		o, err := s.byHand(ctx, nil)
 		if err != nil {
 			return err
 		}

@@ -38,7 +38,7 @@ func TestRefusedByHand(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			hands := &owner{outcome: tt.outcome}
 			site := Site{Hands: hands, Node: "w", Members: []Member{{"w", config.Worker, "10.0.0.9"}}}
-			for what, ask := range map[string]func(context.Context, Site) error{"refuses": refuses(symptom.DiskFull, nil), "recorded": recorded(symptom.DiskFull)} {
+			for what, ask := range map[string]func(context.Context, Site) error{"refuses": refuses(symptom.DiskFull), "recorded": recorded(symptom.DiskFull)} {
 				if err := ask(t.Context(), site); (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("%s: %v, want %q", what, err, tt.err)
 				}

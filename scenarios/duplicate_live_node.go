@@ -17,7 +17,7 @@ var duplicateLiveNode = Fault{
 		}
 		return s.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", s.Node)
 	},
-	Bites:   refuses(symptom.NodeNameExists, nil),
+	Bites:   refuses(symptom.NodeNameExists),
 	Symptom: symptom.NodeNameExists,
 	Recover: nodeVerb("join"),
 	Stops:   true,

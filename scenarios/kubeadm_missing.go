@@ -8,7 +8,7 @@ var kubeadmMissing = Fault{
 	Roles:   everyRole,
 	Outside: true,
 	Inject:  hideKubeadm,
-	Bites:   refuses(symptom.KubeBinariesMissing, nil),
+	Bites:   refuses(symptom.KubeBinariesMissing),
 	Symptom: symptom.KubeBinariesMissing,
 	Recover: nodeVerb("join"),
 	Stops:   true,

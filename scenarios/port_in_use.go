@@ -8,7 +8,7 @@ var portInUse = Fault{
 	Roles:   everyRole,
 	Outside: true,
 	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "127.0.0.1:10250"),
-	Bites:   refuses(symptom.PortInUse, nil),
+	Bites:   refuses(symptom.PortInUse),
 	Symptom: symptom.PortInUse,
 	Recover: nodeVerb("join"),
 	Stops:   true,

@@ -14,7 +14,7 @@ var wrongCAHash = Fault{
 	Inject: func(ctx context.Context, s Site) error {
 		return s.shell(ctx, s.ControlPlane, showCA, "/etc/kubernetes/pki/front-proxy-ca.crt")
 	},
-	Bites:   refuses(symptom.CACertHashMismatch, nil),
+	Bites:   refuses(symptom.CACertHashMismatch),
 	Symptom: symptom.CACertHashMismatch,
 	Recover: nodeVerb("join"),
 	Stops:   true,
