@@ -19,7 +19,7 @@ var etcdCauses = []Symptom{
 				"error execution phase*can only promote a learner member",
 				"error creating local etcd static pod manifest file: etcdserver: can only promote a learner",
 				"Promoting the learner*failed: etcdserver: can only promote", "learner is not ready", "unable to promote learner",
-				"failed to promote learner", "error promoting learner", "failed to promote a member", "started, *, true\n",
+				"failed to promote learner", "the etcd member * is not started\n", "error promoting learner", "failed to promote a member", "started, *, true\n",
 				"| started | *| true |\n", "rejecting promote learner: learner is not ready", "rejecting promote learner",
 			),
 			seldomRight("can only promote a learner member which is in sync with leader"),

@@ -28,7 +28,7 @@ var details = []detail{
 	{EtcdLearnerNotInSync, PeerPortBlocked, []string{":2380: i/o timeout", ":2380: connect: connection timed out",
 		":2380: connect: no route to host", "peer*i/o timeout", "DPT=2380", "2380/tcp filtered",
 		"nc: connect to*port 2380 (tcp) timed out", "nc: connect to*port 2380 (tcp) failed: Connection timed out"}},
-	{EtcdLearnerNotInSync, NeverStarted, []string{"unstarted, *, true\n", "| unstarted | *| true |\n",
+	{EtcdLearnerNotInSync, NeverStarted, []string{"the etcd member * is not started\n", "unstarted, *, true\n", "| unstarted | *| true |\n",
 		":2380: connect: connection refused", "restarting failed container=etcd", "Back-off restarting failed container etcd",
 		"etcd-*CrashLoopBackOff", "failed to pull image*etcd", "ErrImagePull*etcd", "member count is unequal",
 		"etcd*failed to start container"}},

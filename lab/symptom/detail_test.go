@@ -16,6 +16,8 @@ func TestDetail(t *testing.T) {
 		{refusals + `{"level":"warn","msg":"slow fdatasync","took":"2.4s"}` + "\n", SlowDisk},
 		{refusals + `{"level":"info","msg":"sending database snapshot","total-size":"2.1 GB"}` + "\n", CatchingUp},
 		{strings.Repeat("etcdserver: can only promote a learner member\n", 10), AlreadyPromoted},
+		// kubeadm 1.36 waits for the start before it promotes.
+		{"error: error execution phase etcd-join: error creating local etcd static pod manifest file: the etcd member 893b79db105c9232 is not started\n", NeverStarted},
 	} {
 		found := judge(t, tt.text)
 		i := slices.IndexFunc(found, func(f Finding) bool { return f.Symptom == EtcdLearnerNotInSync })
