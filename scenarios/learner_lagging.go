@@ -17,18 +17,19 @@ var learnerLagging = Fault{
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject:  func(ctx context.Context, s Site) error { return s.joinSlowly(ctx, "2m") },
+	Inject:  func(ctx context.Context, s Site) error { return s.joinSlowly(ctx, "4mbit", "2m") },
 	Bites:   learns,
 	Recover: nodeVerb("join"),
 	Restore: unballast,
 }
 
-// joinSlowly begins a join whose learner needs most of a minute to catch up; etcdLimit is how long kubeadm waits for that.
-func (s Site) joinSlowly(ctx context.Context, etcdLimit string) error {
+// joinSlowly begins a join whose learner catches up at a rate: at 2 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
+// that.
+func (s Site) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
 	if err := s.ballast(ctx, "2000"); err != nil {
 		return err
 	}
-	if err := s.slowPeers(ctx, "4mbit"); err != nil {
+	if err := s.slowPeers(ctx, rate); err != nil {
 		return err
 	}
 	return s.joinByHand(ctx, s.Address, etcdLimit)

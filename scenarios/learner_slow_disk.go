@@ -16,13 +16,15 @@ var learnerSlowDisk = Fault{
 	Outside: true,
 	// The link is slow too, because etcd writes everything that it was sent in one go, however many entries that are.
 	Inject: func(ctx context.Context, s Site) error {
-		err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 2`, throttling)
+		err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 4`, throttling)
 		if err != nil {
 			return err
 		}
-		return s.joinSlowly(ctx, "15s")
+		return s.joinSlowly(ctx, "2mbit", "15s")
 	},
-	Bites:   func(ctx context.Context, s Site) error { return errors.Join(joinFailed(ctx, s), slowWrites(ctx, s)) },
+	Bites: func(ctx context.Context, s Site) error {
+		return errors.Join(joinFailed(ctx, s), slowWrites("0.256")(ctx, s))
+	},
 	Recover: nodeVerb("join"),
 	Restore: func(ctx context.Context, s Site) error {
 		return errors.Join(stopLate(ctx, s), s.throttle(ctx, "0"), unballast(ctx, s))

@@ -14,7 +14,7 @@ var slowEtcdDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Inject:  func(ctx context.Context, s Site) error { return s.throttle(ctx, "2") },
-	Bites:   slowWrites,
+	Bites:   slowWrites("0.512"),
 	Recover: repair,
 	Stops:   true,
 	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
@@ -39,13 +39,17 @@ func (s Site) throttle(ctx context.Context, writes string) error {
 	return s.shell(ctx, s.Node, throttling, writes)
 }
 
-// slowWrites is nil once etcd itself has measured a write to its log of more than half a second, a leader's time to be heard.
-func slowWrites(ctx context.Context, s Site) error {
-	const measure = `
-		curl --silent --show-error --fail http://127.0.0.1:2381/metrics |
-			awk '/^etcd_disk_wal_fsync_duration_seconds_bucket.*le="0.512"/ {fast = $2} /^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2} END {exit !(all > fast)}'`
-	if err := s.shell(ctx, s.Node, measure); err != nil {
-		return fmt.Errorf("etcd has measured no slow write: %w", err)
+// slowWrites wants etcd itself to have measured a write to its log of more than so many seconds, a step of its histogram.
+func slowWrites(bound string) func(context.Context, Site) error {
+	return func(ctx context.Context, s Site) error {
+		err := s.shell(ctx, s.Node, `
+			curl --silent --show-error --fail http://127.0.0.1:2381/metrics | awk -v step="le=\"$1\"" '
+				/^etcd_disk_wal_fsync_duration_seconds_bucket/ && index($1, step) {fast = $2}
+				/^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2}
+				END {exit !(all > fast)}'`, bound)
+		if err != nil {
+			return fmt.Errorf("etcd has measured no write of more than %s s: %w", bound, err)
+		}
+		return nil
 	}
-	return nil
 }
