@@ -121,6 +121,11 @@ func TestJudge(t *testing.T) {
 			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
 			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: cni plugin not initialized"})
 		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
+		{"the network is back, and the Node does not say so yet", func(f *fact.Facts) {
+			const reason = "KubeletNotReady: container runtime network not ready: NetworkReady=false message:Network plugin returns error: cni plugin not initialized"
+			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, reason
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: " + reason})
+		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
 			[]want{{id: symptom.CNIPluginBinaryMissing, node: "w1"}}},
 		{"another's cni0", func(f *fact.Facts) { f.Machine("w1").Inside.Links[0].Addresses[0] = "10.88.0.1/16" }, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},

@@ -156,6 +156,7 @@ var refutedBy = map[string][]symptom.ID{
 	"cgroup-driver":    {symptom.CgroupDriverMismatch},
 	"ports":            {symptom.PortInUse},
 	"cni-plugins":      {symptom.CNIPluginBinaryMissing},
+	"cni-config":       {symptom.CNINotInitialized},
 	"proxy":            {symptom.ProxyInterference},
 	"endpoint-name":    {symptom.DNSResolutionFailure},
 	"endpoint-connect": {symptom.APIServerUnreachable},
