@@ -95,12 +95,12 @@ func playRound(ctx context.Context, h hands, r scenarios.Round, o scenarios.Opti
 	return result
 }
 
+// anew gets a lab to play a sequence in: a new one, or the one that is there, which the round that failed may have left broken.
 func anew(ctx context.Context, h hands, fresh bool) error {
-	if !fresh {
-		return nil
-	}
-	if _, err := h.Labctl(ctx, "down"); err != nil {
-		return err
+	if fresh {
+		if _, err := h.Labctl(ctx, "down"); err != nil {
+			return err
+		}
 	}
 	_, err := h.Labctl(ctx, "up")
 	return err
