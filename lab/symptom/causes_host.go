@@ -31,6 +31,7 @@ var hostCauses = []Symptom{
 				"bridge-nf-call-ip6tables contents are not set to 1", "contents are not set to 1",
 			),
 			except(proves("failed to load kernel module"), "you can ignore this message"),
+			except(proves("do you need to insmod"), "ip6tables", "canary"),
 			except(proves("unexpected kernel config"), "CONFIG_CPUSETS", "CONFIG_MEMCG", "CONFIG_CGROUP"),
 			except(proves("modprobe: FATAL: Module"), "Module overlay not found", "skip plugin", "skip loading", "configs"),
 			proves(
@@ -47,7 +48,7 @@ var hostCauses = []Symptom{
 				"failed to parse kernel config",
 			),
 			proves(
-				"can't initialize iptables table", "do you need to insmod", "Could not fetch rule set generation id",
+				"can't initialize iptables table", "Could not fetch rule set generation id",
 				"Failed to initialize nft: Protocol not supported", "Couldn't load match `", "Couldn't load target `",
 				"No chain/target/match by that name", "RTNETLINK answers: Operation not supported",
 				"unknown device type*vxlan",

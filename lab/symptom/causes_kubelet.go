@@ -122,7 +122,8 @@ var kubeletCauses = []Symptom{
 				"TLS bootstrap timed out",
 				"Kubelet join monitoring timed out", "unable to write CRI socket information", "error execution phase kubelet-start",
 			),
-			seldomRight("[kubelet-check] Initial timeout of 40s passed", "timed out waiting for the condition", "nodes * not found",
+			except(seldomRight("timed out waiting for the condition"), "configmap cache", "secret cache", "MountVolume"),
+			seldomRight("[kubelet-check] Initial timeout of 40s passed", "nodes * not found",
 				"error getting node*not found", "Initial timeout of 40s passed", "Waiting for the kubelet to perform the TLS Bootstrap"),
 			proves(
 				"error execution phase mark-control-plane", "Error writing CRISocket", "couldn't complete TLS bootstrap",

@@ -33,14 +33,14 @@ var networkCauses = []Symptom{
 				"dial tcp *:6443: connect", ":6443 - connection refused", "Failed connect to*:6443", "Connection refused*6443",
 				"6443: Connection timed out", "No route to host*6443", ":9443: connect: connection refused",
 				"Unable to connect to the server",
-			), "localhost:8080", "did not match*apiserver", "GET https://localhost:6443/livez 200"),
+			), "localhost:8080", "did not match*apiserver", "GET https://localhost:6443/livez 200", "in-cluster authentication configuration"),
 			seldomRight("failed to get initial cluster info", "context deadline exceeded", "localhost:8080 was refused"),
 			except(proves(
 				"/api/v1/*: EOF", "/api/v1/*unexpected EOF", "/api/v1/*connect: connection refused", "/api/v1/*: i/o timeout",
 				"/api/v1/*no route to host", "/api/v1/*TLS handshake timeout", "/api/v1/*request canceled", "/apis/*: EOF",
 				"/apis/*unexpected EOF", "/apis/*connect: connection refused", "/apis/*: i/o timeout", "/apis/*no route to host",
 				"/apis/*TLS handshake timeout", "/apis/*request canceled",
-			), "SubnetManager", "flannel", "calico", "cilium", "localhost:8080", "such host", "lookup"),
+			), "SubnetManager", "flannel", "calico", "cilium", "localhost:8080", "such host", "lookup", "in-cluster authentication configuration"),
 			// The API server as pods see it; what a network add-on says of it tells of the add-on.
 			except(proves(
 				"https://10.*.0.1:443/*i/o timeout", "https://10.*.0.1:443/*: connect: ", "https://10.*.0.1:443/*getsockopt",

@@ -196,7 +196,8 @@ var trustCauses = []Symptom{
 			), "registry", "docker.io", "gcr.io", "failed to do request", "image", "metrics-server", "webhook", "/v2/", "aggregator",
 				"expired"),
 			except(repeated(3, "rejected connection*remote error: tls: bad certificate"), "expired"),
-			seldomRight("remote error: tls: bad certificate", "Unable to authenticate the request", "You must be logged in to the "+
+			except(seldomRight("Unable to authenticate the request"), "service account token"),
+			seldomRight("remote error: tls: bad certificate", "You must be logged in to the "+
 				"server (Unauthorized)",
 				"the server has asked for the client to provide credentials"),
 		),

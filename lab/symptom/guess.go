@@ -50,7 +50,8 @@ var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't
 var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
 	"skipping pod synchronization", "container log stats", "can't get disk usage", "partial failures", "TLS handshake error", "ensure lease",
 	"failed to get rootfs", "image filesystem", "cadvisor", "container factory", "reload cni", "leader election record", "object has been modified",
-	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully", "MESSAGE ERROR")
+	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully", "MESSAGE ERROR", "canary", "ip6tables", "legacy-service-account-token-tracking", "FAILED - RETRYING", "failed to sync configmap cache", "no retries permitted", "Failed to find module",
+	"service account token has expired", "invalid bearer token", "authentication configuration", "untolerated taint {node.kubernetes.io/not-ready", "statuscode: 503")
 
 // hints are words and the cause to look at, the telling ones first.
 var hints = []struct {
@@ -153,7 +154,7 @@ func hasAny(text []byte, words [][]byte) bool {
 
 // isPlaint reports whether the text is only a few lines that somebody pasted, and not of a log: logs tell of failures that pass.
 func (s *scan) isPlaint() bool {
-	if s.records > fewRecords || s.recovered {
+	if s.records > fewRecords || s.recovered || s.reassured {
 		return false
 	}
 	for _, c := range s.complaints {
@@ -207,7 +208,7 @@ var saysInfo = regexp.MustCompile(`(?:^|[\s:])I\d{4} \d{2}:\d{2}:\d{2}`)
 
 // reassuring are the words by which a record says that something works, in bare form.
 var reassuring = bareAll("successfully", "caches are synced", "Healthy ok", "has joined", "is now running", "succeeded", "pool is healthy",
-	"0 errors", "no issues", "took leadership", "acquired lease", "Active: active (running)")
+	"0 errors", "Started container", "no issues", "took leadership", "acquired lease", "Active: active (running)", "unreachable=0 failed=0")
 
 // keepSample keeps the record at hand when it may tell what the text resembles.
 func (s *scan) keepSample() {
@@ -220,7 +221,7 @@ func (s *scan) keepSample() {
 	}
 	complains := hasAny(s.rec.bare, laments)
 	if hasAny(s.rec.bare, reassuring) {
-		s.familiar = true
+		s.familiar, s.reassured = true, true
 	} else if complains && len(s.troubles) < complaintLimit && !hasAny(s.rec.bare, harmless) && !saysInfo.Match(raw) {
 		s.troubles = append(s.troubles, complaint{line: s.rec.line, bare: bytes.Clone(s.rec.bare), raw: bytes.Clone(raw)})
 	}

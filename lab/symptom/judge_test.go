@@ -83,6 +83,10 @@ func TestJudgeReasons(t *testing.T) {
 			`msg="RunPodSandbox for &PodSandboxMetadata{Name:coredns-1,} returns sandbox id \"f0\""` + "\n", nil},
 		{"a host's pod that runs", `plugin type="new" failed (add): no idea` + "\n" +
 			`msg="RunPodSandbox for &PodSandboxMetadata{Name:kube-proxy-1,} returns sandbox id \"f0\""` + "\n", []ID{NetworkPluginPodsFailing}},
+		{"all that a failed command hints at", "\t[WARNING HTTPProxy]: Connection to \"https://10.0.0.1\" uses proxy\n[kubelet-check] Initial timeout of 40s passed.\n" +
+			"Unfortunately, an error has occurred:\n", []ID{ProxyInterference, TLSBootstrapTimeout}},
+		{"a lease that was got after all", "Put \"https://10.0.0.1:6443/apis/x/leases\": dial tcp 10.0.0.1:6443: connect: connection refused\n" +
+			"successfully acquired lease kube-system/kube-scheduler\n", nil},
 		{"crictl alone", "WARN[0000] runtime connect using default endpoints: [unix:///var/run/dockershim.sock]. As the default settings are now deprecated\n" +
 			"ERRO[0000] dial unix /var/run/dockershim.sock: connect: no such file or directory\n", []ID{CrictlEndpointUnset, CRIEndpointWrong}},
 	} {
@@ -97,6 +101,22 @@ func TestJudgeReasons(t *testing.T) {
 // unsuspected leaves out what only may be.
 func unsuspected(found []Finding) []Finding {
 	return slices.DeleteFunc(found, Finding.Suspected)
+}
+
+func TestGuessOfAPiece(t *testing.T) {
+	const plaint = "Jan 01 10:00:00 w1 etcd[1]: frobnicator failed to reach the quorum of members in the cluster\n"
+	if found := judge(t, plaint); len(found) == 0 || found[0].Symptom != EtcdNoQuorum || found[0].Level != Warn || found[0].Repairable {
+		t.Errorf("of a piece of a log: %+v", found)
+	}
+	for _, calm := range []string{
+		plaint + "Jan 01 10:00:01 w1 etcd[1]: the frobnicator was mended successfully\n",
+		plaint + strings.Repeat("Jan 01 10:00:01 w1 etcd[1]: and so on\n", 30),
+		"Jan 01 10:00:00 w1 cupsd[1]: frobnicator failed to print\n",
+	} {
+		if found := judge(t, calm); len(found) > 0 {
+			t.Errorf("found %v in %q", symptomsOf(found), calm)
+		}
+	}
 }
 
 func TestSuspicions(t *testing.T) {

@@ -51,6 +51,11 @@ var recoveries = []recovery{
 		"successfully promoted", "is now a voting member", "[etcd] Waiting for the new etcd member to join the cluster*ready"}},
 	{clears: []ID{EtcdUnreachable}, phrases: []string{"peer became active", "Serving securely on [::]:6443", "Caches are synced for APIServiceRegistrationController"}},
 	{clears: []ID{KubeProxyCrash, KernelPrereqMissing}, phrases: []string{"Caches are synced for service config", "Caches are synced for endpoint slice config"}},
+	// A leader's lease is kept in etcd, by way of the API server.
+	{clears: []ID{APIServerUnreachable, EtcdUnreachable, EtcdNoQuorum, ControllerManagerFailing, BootstrapRBACForbidden},
+		phrases: []string{"successfully acquired lease"}},
+	{clears: []ID{FlannelSubnetEnvMissing, NetworkPluginPodsFailing, KernelPrereqMissing, PodCIDRNotAssigned, APIServerUnreachable},
+		phrases: []string{"Wrote subnet file to", "main.go*Running backend."}},
 	{clears: []ID{EtcdNoQuorum}, phrases: []string{"elected leader", "became leader at term"}},
 	{clears: []ID{RuntimeSocketMissing, CRIPluginDisabled}, phrases: []string{"containerd successfully booted"}},
 }

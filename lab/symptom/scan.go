@@ -52,6 +52,7 @@ type scan struct {
 	opening    []string    // the first records, as they were read
 	laments    []string    // the first of those that complain
 	troubles   []complaint // the first that complain of what is not known
+	reassured  bool        // it says that something works
 	familiar   bool        // something is known of the text, or it says that something works
 	twins      twins
 	found      []find

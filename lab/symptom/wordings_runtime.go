@@ -34,7 +34,7 @@ var runtimeWordings = map[ID][]pattern{
 	FlannelSubnetEnvMissing: proves("Failed to write subnet file", "failed to load flannel subnet.env"),
 	HostToolsMissing:        proves("failed to setup iptables*binary was not found", "iptables-restore binary was not found", "unable to run iptables-restore*not found"),
 	KernelPrereqMissing: proves(
-		"does not support d_type", "EROFS unsupported, please `modprobe erofs`", "failed to mount overlay: no such device", "failed to mount overlay: invalid argument",
+		"does not support d_type", "failed to mount overlay: no such device", "failed to mount overlay: invalid argument",
 		"require kernel version greater than or equal to", "Failed to setup IPTables. Error on creating the chain", "failed to create ipip interface: operation not supported",
 		"could not create wireguard interface: operation not supported", "failed to bootstrap IPTables", "Failed to ensure iptables rules", "overlayfs*not supported over",
 		"failed to enable IPv6 for interface", "mount overlay*failed: no such device", "driver not supported*overlay",
