@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -56,8 +57,8 @@ func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) 
 // networkServes is what a wait for containerd's network asks.
 func (p *preflight) networkServes(ctx context.Context) error {
 	facts, err := p.m.talkCRI(ctx, containerdSocket)
-	if err == nil && facts.network != "" {
-		err = errors.New(facts.network)
+	if said := cmp.Or(facts.problem, facts.network); err == nil && said != "" { // who does not tell its status does not tell of its network either
+		err = errors.New(said)
 	}
 	return err
 }

@@ -1,9 +1,11 @@
 package join
 
 import (
+	"context"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"k8slab/lab/symptom"
 )
@@ -49,6 +51,22 @@ func TestFixRestartsAContainerdThatWatchesNoMore(t *testing.T) {
 	c := find(Mend(t.Context(), s.Machine, false), "cni-config")
 	if c.Result != OK || !strings.Contains(c.Fixed, "restarted containerd") {
 		t.Errorf("%+v", c)
+	}
+}
+
+// Time may be up while the runtime is asked: what it did not say is no network.
+func TestANetworkThatWasNotToldOfDoesNotServe(t *testing.T) {
+	s := unloaded(t, false)
+	ctx, cancel := context.WithCancel(t.Context())
+	s.cri.set(func() {
+		s.cri.network = func() string {
+			cancel()
+			time.Sleep(50 * time.Millisecond) // the caller is gone before the answer
+			return notInitialized
+		}
+	})
+	if err := newPreflight(t.Context(), s.Machine, Target{}).networkServes(ctx); err == nil {
+		t.Error("it serves")
 	}
 }
 
