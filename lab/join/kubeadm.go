@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -172,8 +173,12 @@ func (r *kubeadmRun) said(raw string) {
 	if l.progress() {
 		r.progress(l.text)
 	}
-	r.certain(l.text)
+	r.certain(l.text, nil)
 }
+
+// askedAgain are the causes that an answer of the API server shows. kubelet asks again, and a server that has just started, as a joining
+// control plane's own has, refuses everything until it has read its roles and tokens.
+var askedAgain = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpiredOrInvalid}
 
 // journal takes in a message of kubelet's or containerd's. Before kubeadm starts it, kubelet has nothing to say about this join, but
 // something else may start it.
@@ -187,7 +192,7 @@ func (r *kubeadmRun) journal(l journalLine) {
 	if l.news() {
 		r.progress(l.String())
 	}
-	r.certain(l.String())
+	r.certain(l.String(), askedAgain)
 }
 
 func (r *kubeadmRun) progress(text string) {
@@ -196,13 +201,14 @@ func (r *kubeadmRun) progress(text string) {
 	}
 }
 
-// certain keeps the first cause that no waiting cures. Another's learner in the way is none once our own is in the cluster.
-func (r *kubeadmRun) certain(text string) {
+// certain keeps the first cause that no waiting cures, except those that are asked about again. Another's learner in the way is none once
+// our own is in the cluster.
+func (r *kubeadmRun) certain(text string, again []symptom.ID) {
 	if r.cause != "" || r.engine.Certain == nil {
 		return
 	}
 	id, ok := r.engine.Certain(text)
-	if !ok || id == symptom.EtcdTooManyLearners && r.window.added() {
+	if !ok || slices.Contains(again, id) || id == symptom.EtcdTooManyLearners && r.window.added() {
 		return
 	}
 	r.cause, r.evidence = id, text

@@ -114,6 +114,15 @@ func TestJournalNamesTheCause(t *testing.T) {
 	}
 }
 
+// A control plane's own API server refuses kubelet until it has read its roles; kubelet asks again.
+func TestWhatKubeletAsksAgainIsNoCause(t *testing.T) {
+	s := newScenery(t, false, `echo "[kubelet-start] Starting the kubelet"; sleep 0.1; touch $(dirname $0)/now; sleep 0.3; echo "[kubelet-start] done"`)
+	s.journal("now", "kubelet.service", `E0301 10:11:12.1 77 reflector.go:1] "Failed while requesting a signed certificate" err="certificatesigningrequests.certificates.k8s.io is forbidden: User system:bootstrap:abcdef cannot create resource"`)
+	if o, ok := s.run(t.Context()); !ok || o.Symptom != "" {
+		t.Errorf("%+v", o)
+	}
+}
+
 // Before kubeadm has started it, kubelet speaks of an earlier life: that is no cause. Only a start without its configuration is of interest.
 func TestKubeletsEarlierLifeIsNoCause(t *testing.T) {
 	s := newScenery(t, false, `dir=$(dirname $0); touch $dir/now; sleep 0.3; [ -e `+"$CONFIG"+` ] && cp $CONFIG $dir/bridge; echo "[kubelet-start] done"`)

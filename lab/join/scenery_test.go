@@ -41,6 +41,7 @@ func certainly(line string) (symptom.ID, bool) {
 	for part, id := range map[string]symptom.ID{
 		"too many learner members": symptom.EtcdTooManyLearners,
 		"containerd.sock: connect": symptom.RuntimeSocketMissing,
+		"is forbidden":             symptom.BootstrapRBACForbidden,
 	} {
 		if strings.Contains(line, part) {
 			return id, true
