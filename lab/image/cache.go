@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 
 	"k8slab/lab/event"
 )
@@ -55,6 +56,9 @@ func (c cache) get(ctx context.Context, kind string, inputs []string, build func
 		if err := c.sweep(kind + "-" + hash(inputs...)); err != nil {
 			return err
 		}
+		if err := room(c.dir, need); err != nil {
+			return err
+		}
 		tmp, err := os.MkdirTemp(c.dir, filepath.Base(path)+partial)
 		if err != nil {
 			return err
@@ -74,6 +78,22 @@ const (
 	partial    = ".partial-"
 	lockSuffix = ".lock"
 )
+
+// need is what a build of the largest thing takes on disk while it is at work: a virtual machine's disk, raw and converted.
+const need = 5 << 30 // bytes
+
+// room fails if the filesystem of dir has fewer bytes free: a build that runs out of them half an hour later says so in the words of
+// whichever program it was.
+func room(dir string, bytes uint64) error {
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil {
+		return &fs.PathError{Op: "statfs", Path: dir, Err: err}
+	}
+	if free := s.Bavail * uint64(s.Bsize); free < bytes {
+		return fmt.Errorf("%s has %d MiB free, and a build takes up to %d; free some, for example old images: labctl image prune --unused-for 1h", dir, free>>20, bytes>>20)
+	}
+	return nil
+}
 
 // locked runs do under the thing's lock, which ends with its process.
 func (c cache) locked(ctx context.Context, path string, step *event.Step, do func() error) error {

@@ -239,3 +239,14 @@ func TestBuildNeedsLabnode(t *testing.T) {
 		t.Errorf("got %v, want an error that says what to do", err)
 	}
 }
+
+func TestNoRoom(t *testing.T) {
+	dir := t.TempDir()
+	if err := room(dir, 1); err != nil {
+		t.Errorf("a byte: %v", err)
+	}
+	err := room(dir, 1<<62)
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(err.Error(), "labctl image prune") {
+		t.Errorf("got %v, want an error that names the directory and what frees space", err)
+	}
+}
