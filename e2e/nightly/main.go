@@ -2,6 +2,7 @@
 //
 //	nightly -part containers -results e2e/results   reads e2e.json there, writes nightly-containers.json and .html, appends to the history
 //	nightly -readme README.md                       writes the last result of each scenario into the table of the README
+//	nightly -times docs/faults.md                   writes how long each scenario took into the table there
 //
 // Exit status: 0 nothing fails and nothing is newly slow, 1 something is, 2 wrong usage or unreadable files.
 package main
@@ -27,7 +28,7 @@ var parts = []string{"containers", "vms"}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-type options struct{ part, results, history, commit, where, readme string }
+type options struct{ part, results, history, commit, where, readme, times string }
 
 func run(args []string, stdout, stderr io.Writer) int {
 	o := options{}
@@ -39,6 +40,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	flags.StringVar(&o.commit, "commit", "", "what was tested")
 	flags.StringVar(&o.where, "where", fmt.Sprintf("%d cores", runtime.NumCPU()), "the computer: only times of the same are compared")
 	flags.StringVar(&o.readme, "readme", "", "only write the last results into the table of this file")
+	flags.StringVar(&o.times, "times", "", "only write the times of all runs into the table of this file")
 	if flags.Parse(args) != nil {
 		return 2
 	}
@@ -69,7 +71,9 @@ func (o options) run(stdout, stderr io.Writer) (regression bool, err error) {
 	case err != nil:
 		return false, err
 	case o.readme != "":
-		return false, writeLastResults(o.readme, history)
+		return false, rewrite(o.readme, func(text string) (string, error) { return lastResults(text, history) })
+	case o.times != "":
+		return false, rewrite(o.times, func(text string) (string, error) { return times(text, history) })
 	case !slices.Contains(parts, o.part):
 		return false, fmt.Errorf("-part %q: use %s", o.part, strings.Join(parts, " or "))
 	}

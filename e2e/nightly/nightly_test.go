@@ -238,3 +238,26 @@ func TestLastResults(t *testing.T) {
 		t.Error("no error without a table")
 	}
 }
+
+func TestTimes(t *testing.T) {
+	got, err := times("# x\n\n"+timesBegin+"\nold\n"+timesEnd+"\n", someNights())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"# x\n\n" + timesBegin + "\n| fault |",
+		"| `dead-containerd` | 9 of 11 | 0.0 s (0.0 s) | 1.0 s (1.0 s) | 9.7 s (10.0 s) |\n",
+		"| `stale-learner` | 0 of 2 | – | – | – |\n",
+		"|\n" + timesEnd + "\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "old") {
+		t.Error("the old table is still there")
+	}
+	if _, err := times("no table", nil); err == nil {
+		t.Error("no error without a table")
+	}
+}
