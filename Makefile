@@ -33,8 +33,9 @@ build: ## build bin/labctl and bin/labnode
 up: build ## bring up the cluster of cluster.yaml, whatever state it is in
 	$(LABCTL) up
 
-down: build ## remove everything that the lab made
+down: build ## remove everything that the lab made, and what killed end-to-end specs left
 	$(LABCTL) down
+	@e2e/down.sh
 
 status: build ## show machines, nodes and etcd members
 	$(LABCTL) status

@@ -5,11 +5,16 @@ package e2e
 import (
 	"context"
 	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/gofrs/flock"
 )
 
 // stages are the plan's, each with the phases that its work is shown under.
@@ -56,6 +61,39 @@ var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, f
 		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 70*time.Second),
 	)
 })
+
+// `make down` runs down.sh, which finds the labs of suites by their state directories.
+var _ = Describe("a suite that is killed", Label("ci", "Disruptive"), Serial, func() {
+	It("leaves nothing that down.sh does not remove", func(ctx SpecContext) {
+		before := takeTraces()
+		dir := filepath.Join(suite.home, "d")
+		home := filepath.Join(dir, "e2e-1")
+		l := newLabIn(home, "e2e-left", 54, 1, 0)
+		lock := flock.New(filepath.Join(home, "lock")) // a suite at work
+		Expect(lock.TryLock()).To(BeTrue())
+		DeferCleanup(func(ctx SpecContext) {
+			Expect(lock.Close()).To(Succeed())
+			downLeft(ctx, dir)
+		}, NodeTimeout(2*time.Minute))
+		l.must(ctx, "up", "--until", "machines")
+		downLeft(ctx, dir)
+		Expect(l.dir("id")).To(BeAnExistingFile())
+
+		Expect(lock.Close()).To(Succeed())
+		downLeft(ctx, dir)
+		Expect(home).NotTo(BeADirectory())
+		expectNoNewTraces(ctx, before)
+	}, SpecTimeout(3*time.Minute))
+})
+
+// downLeft runs down.sh for the suites that have their state in the directory.
+func downLeft(ctx context.Context, dir string) {
+	GinkgoHelper()
+	cmd := exec.CommandContext(ctx, "./down.sh")
+	cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+}
 
 // upKilledIn runs up and kills it with all that it started at the first event of one of the phases. It tells whether it came to that.
 func (l *lab) upKilledIn(ctx context.Context, phases []string) bool {

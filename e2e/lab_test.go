@@ -24,6 +24,7 @@ import (
 // lab is one lab, seen from outside: a cluster.yaml and what labctl says.
 type lab struct {
 	name, config string
+	home         string // its labctl's XDG_STATE_HOME
 	nodes        []string
 
 	mu         sync.Mutex
@@ -33,13 +34,18 @@ type lab struct {
 // newLab describes a lab on 10.<second>.0.0/24: each spec has a network of its own. It creates nothing but the file.
 func newLab(name string, second, controlPlanes, workers int) *lab {
 	GinkgoHelper()
+	return newLabIn(suite.home, name, second, controlPlanes, workers)
+}
+
+func newLabIn(home, name string, second, controlPlanes, workers int) *lab {
+	GinkgoHelper()
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nnetwork: {cidr: 10.%d.0.0/24}\n", name, second)
 	if uri := os.Getenv("E2E_URI"); uri != "" { // containers also where the computer could run virtual machines
 		fmt.Fprintf(&b, "libvirt: {uri: %s}\n", uri)
 	}
 	b.WriteString("nodes:\n")
-	l := &lab{name: name, config: filepath.Join(suite.home, "e2e", name+".yaml")}
+	l := &lab{name: name, home: home, config: filepath.Join(home, "e2e", name+".yaml")}
 	add := func(node, role string, host int) {
 		l.nodes = append(l.nodes, node)
 		fmt.Fprintf(&b, "  - {name: %s, role: %s, ip: 10.%d.0.%d}\n", node, role, second, host)
@@ -65,7 +71,7 @@ func useLab(name string, second, controlPlanes, workers int) *lab {
 }
 
 func (l *lab) dir(elem ...string) string {
-	return filepath.Join(append([]string{suite.home, "k8slab", l.name}, elem...)...)
+	return filepath.Join(append([]string{l.home, "k8slab", l.name}, elem...)...)
 }
 
 // result is how a command ended.
@@ -119,7 +125,7 @@ func (l *lab) startWith(ctx context.Context, stdin io.Reader, onLine func(r *run
 	GinkgoHelper()
 	r := &running{lab: l, args: args, begun: time.Now()}
 	r.cmd = exec.CommandContext(ctx, suite.labctl, append([]string{"-c", l.config}, args...)...)
-	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+suite.home)
+	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	// A suite that is killed takes its labctl with it.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	r.cmd.Cancel = func() error { r.kill(); return nil }

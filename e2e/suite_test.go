@@ -14,13 +14,16 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"github.com/gofrs/flock"
 )
 
 // suite is what all specs share: where the binary is, and a home for state that no user's lab is in.
 var suite struct {
 	labctl  string
-	home    string // XDG_STATE_HOME of every labctl
-	made    bool   // home is the suite's own and goes at the end
+	home    string       // XDG_STATE_HOME of every labctl
+	lock    *flock.Flock // on home: tells down.sh that the suite runs
+	made    bool         // home is the suite's own and goes at the end
 	results string
 	seed    uint64
 }
@@ -47,6 +50,8 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(err).NotTo(HaveOccurred())
 		suite.home, suite.made = home, true
 	}
+	suite.lock = flock.New(filepath.Join(suite.home, "lock"))
+	Expect(suite.lock.TryLock()).To(BeTrue(), "another suite uses %s", suite.home)
 	// The first build of the image takes minutes. It must not count as a bring-up.
 	l := newLab("e2e-image", 49, 1, 0)
 	l.must(ctx, "image", "build")

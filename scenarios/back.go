@@ -123,7 +123,8 @@ func (c *circle) restore(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// rescue saves the evidence of a circle that failed and gets the lab back, so that the next one can begin. Ctrl-C leaves things as they are.
+// rescue saves the evidence of a circle that failed and gets the lab back, so that the next one can begin. Ctrl-C leaves things as they are,
+// and in the record.
 func (c *circle) rescue(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
@@ -136,6 +137,9 @@ func (c *circle) rescue(ctx context.Context) error {
 	err := c.restore(ctx)
 	if _, upErr := c.site.Labctl(ctx, "up"); upErr != nil {
 		err = errors.Join(err, fmt.Errorf("the lab did not come back: %w", upErr))
+	}
+	if err == nil {
+		err = c.options.Record.Forget(c.written...)
 	}
 	return errors.Join(err, c.forget(ctx))
 }

@@ -52,6 +52,7 @@ func (r Result) Err() error {
 type Options struct {
 	Node     string            // "" is the last node of a role that the fault is for
 	Evidence string            // directory for a bundle of a circle that fails, saved before anything is undone; "" for none
+	Record   Record            // of what is in the lab while the circle is at work, for when it is killed
 	Progress func(step string) // is told of each step as it begins; may be nil
 }
 
@@ -88,7 +89,8 @@ type circle struct {
 	faults  []placed
 	site    Site // of the first fault; what concerns the whole lab is asked through it
 	result  Result
-	dir     string // for files that recoveries need
+	written []Injected // in the record
+	dir     string     // for files that recoveries need
 }
 
 // placed is a fault and where it is made.
@@ -136,10 +138,10 @@ func (c *circle) run(ctx context.Context) (Class, error) {
 	if err = errors.Join(err, writes()); err == nil {
 		err = c.compare(ctx, before)
 	}
-	if err == nil {
-		return Passed, c.forget(ctx)
+	if err != nil {
+		return class, errors.Join(err, c.rescue(ctx))
 	}
-	return class, errors.Join(err, c.rescue(ctx))
+	return Passed, errors.Join(c.forget(ctx), c.options.Record.Forget(c.written...))
 }
 
 // place finds where each fault is made.
@@ -164,6 +166,9 @@ func (c *circle) place(ctx context.Context) error {
 // there takes the lab into the fault, up to its name.
 func (c *circle) there(ctx context.Context) (Class, error) {
 	for _, f := range c.faults {
+		if err := c.write(f); err != nil {
+			return SetupFailed, err
+		}
 		if err := f.inject(ctx, f.site, c.stepOf(f)); err != nil {
 			return SetupFailed, err
 		}
@@ -177,6 +182,13 @@ func (c *circle) there(ctx context.Context) (Class, error) {
 	c.result.ToBite = time.Since(begun).Seconds()
 	c.step("diagnose")
 	return Failed, c.name(ctx)
+}
+
+// write notes the fault in the record.
+func (c *circle) write(f placed) error {
+	i := Injected{Fault: f.Name, Node: f.site.Node, Time: time.Now().UTC().Round(0), Circle: true}
+	c.written = append(c.written, i)
+	return c.options.Record.Add(i)
 }
 
 // stepOf tells of a step of one fault.

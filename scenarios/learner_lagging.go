@@ -23,10 +23,10 @@ var learnerLagging = Fault{
 	Restore: unballast,
 }
 
-// joinSlowly begins a join whose learner catches up at a rate: at 2 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
+// joinSlowly begins a join whose learner catches up at a rate: at 4 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
 // that.
 func (s Site) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
-	if err := s.ballast(ctx, "2000"); err != nil {
+	if err := s.ballast(ctx); err != nil {
 		return err
 	}
 	if err := s.slowPeers(ctx, rate); err != nil {
@@ -35,20 +35,22 @@ func (s Site) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
 	return s.joinByHand(ctx, s.Address, etcdLimit)
 }
 
-// ballast writes one key again and again, 12 KiB each time: what counts is the number of entries in the log that a learner needs before it
-// may vote. One program makes all requests, because one for each would take minutes.
-func (s Site) ballast(ctx context.Context, writes string) error {
+// ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member gets at least that: all that was
+// ever written, or a snapshot with what was freed in it. One program makes all requests, because one for each would take minutes.
+func (s Site) ballast(ctx context.Context) error {
 	return s.shell(ctx, s.ControlPlane, `
 		dir=$(mktemp -d)
 		trap 'rm -rf "$dir"' EXIT
-		key=$(printf %s "$1" | base64 --wrap=0)
-		printf '{"key":"%s","value":"%s"}' "$key" "$(head -c 9216 /dev/urandom | base64 --wrap=0)" > "$dir/put"
-		for i in $(seq "$2"); do
+		pki=/etc/kubernetes/pki/etcd
+		ask() { curl --silent --show-error --fail-early --fail --cacert $pki/ca.crt --cert $pki/peer.crt --key $pki/peer.key "$@"; }
+		size=$(ask --data '{}' https://127.0.0.1:2379/v3/maintenance/status | sed -n 's/.*"dbSize":"\([0-9]*\)".*/\1/p')
+		writes=$(((25165824 - ${size:?etcd told no size}) / 9216))
+		test "$writes" -gt 0 || exit 0
+		printf '{"key":"%s","value":"%s"}' "$(printf %s "$1" | base64 --wrap=0)" "$(head -c 9216 /dev/urandom | base64 --wrap=0)" > "$dir/put"
+		for i in $(seq "$writes"); do
 			printf 'url = "https://127.0.0.1:2379/v3/kv/put"\noutput = "%s/answer"\n' "$dir"
 		done > "$dir/requests"
-		pki=/etc/kubernetes/pki/etcd
-		curl --silent --show-error --fail-early --fail --cacert $pki/ca.crt --cert $pki/peer.crt --key $pki/peer.key \
-			--data "@$dir/put" --config "$dir/requests"`, ballastKey, writes)
+		ask --data "@$dir/put" --config "$dir/requests"`, ballastKey)
 }
 
 // unballast takes the ballast and the slow links away.

@@ -25,7 +25,7 @@ var learnerPromotedLate = Fault{
 		if err != nil {
 			return err
 		}
-		return s.joinSlowly(ctx, "2mbit", "15s")
+		return s.joinSlowly(ctx, "4mbit", "15s")
 	},
 	Bites: func(ctx context.Context, s Site) error {
 		if err := joinFailed(ctx, s); err != nil {

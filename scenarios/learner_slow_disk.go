@@ -14,13 +14,15 @@ var learnerSlowDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Outside: true,
-	// The link is slow too, because etcd writes everything that it was sent in one go, however many entries that are.
+	// The ballast comes as one snapshot, in writes of about a megabyte, one a second: longer than kubeadm waits.
 	Inject: func(ctx context.Context, s Site) error {
-		err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 4`, throttling)
-		if err != nil {
+		if err := s.ballast(ctx); err != nil {
 			return err
 		}
-		return s.joinSlowly(ctx, "2mbit", "15s")
+		if err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 1`, throttling); err != nil {
+			return err
+		}
+		return s.joinByHand(ctx, s.Address, "15s")
 	},
 	Bites: func(ctx context.Context, s Site) error {
 		return errors.Join(joinFailed(ctx, s), slowWrites("0.256")(ctx, s))

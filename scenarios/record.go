@@ -7,17 +7,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 )
 
-// Injected is a fault that was made by hand and is not restored yet.
+// Injected is a fault that was made and is not restored yet.
 type Injected struct {
-	Fault string    `json:"fault"`
-	Node  string    `json:"node"`
-	Time  time.Time `json:"time"`
+	Fault  string    `json:"fault"`
+	Node   string    `json:"node"`
+	Time   time.Time `json:"time"`
+	Circle bool      `json:"circle,omitempty"` // made by a circle, which would have ended it: what is left if it was killed
 }
 
-// Record is the file that remembers which faults are in a lab. A fault is written down before it is made.
+// Record is the file that remembers which faults are in a lab. A fault is written down before it is made. Without a path nothing is.
 type Record struct{ Path string }
 
 // Faults are those in the lab, in the order in which they were made.
@@ -35,8 +37,22 @@ func (r Record) Faults() (faults []Injected, err error) {
 	return faults, nil
 }
 
+// Left are the faults of circles that were killed.
+func (r Record) Left() (left []Injected, err error) {
+	faults, err := r.Faults()
+	for _, f := range faults {
+		if f.Circle {
+			left = append(left, f)
+		}
+	}
+	return left, err
+}
+
 // Add writes a fault down.
 func (r Record) Add(f Injected) error {
+	if r.Path == "" {
+		return nil
+	}
 	faults, err := r.Faults()
 	if err != nil {
 		return err
@@ -44,8 +60,18 @@ func (r Record) Add(f Injected) error {
 	return r.write(append(faults, f))
 }
 
-// Clear forgets all faults.
-func (r Record) Clear() error { return os.RemoveAll(r.Path) }
+// Forget is for faults that are not in the lab any more.
+func (r Record) Forget(ended ...Injected) error {
+	faults, err := r.Faults()
+	if err != nil || len(faults) == 0 {
+		return err
+	}
+	faults = slices.DeleteFunc(faults, func(f Injected) bool { return slices.Contains(ended, f) })
+	if len(faults) == 0 {
+		return os.Remove(r.Path)
+	}
+	return r.write(faults)
+}
 
 func (r Record) write(faults []Injected) error {
 	data, err := json.Marshal(faults)

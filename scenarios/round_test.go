@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -137,6 +138,45 @@ func TestCircleOfSeveral(t *testing.T) {
 			t.Errorf("beside %s", beside)
 		}
 	})
+}
+
+// What a circle has made is written down while it is in the lab, and stays so if the circle is killed.
+func TestCircleIsRecorded(t *testing.T) {
+	for _, killed := range []bool{false, true} {
+		m := newModel(t)
+		m.repairs = func(m *model) error { clear(m.on); return nil }
+		ctx, kill := context.WithCancel(t.Context())
+		record := Record{Path: filepath.Join(t.TempDir(), "faults.json")}
+		if err := record.Add(Injected{Fault: "by-hand", Node: "w2"}); err != nil {
+			t.Fatal(err)
+		}
+		f := m.breaks("a", symptom.CNINotInitialized, repair)
+		bites := f.Bites
+		f.Bites = func(ctx context.Context, s Site) error {
+			if left, err := record.Left(); err != nil || len(left) != 1 || left[0].Fault != "a" || left[0].Node != "w1" {
+				t.Errorf("while it is in the lab: %v, %v", left, err)
+			}
+			if killed {
+				kill()
+			}
+			return bites(ctx, s)
+		}
+		r := Round{{f, "w1"}}.Circle(ctx, m, Options{Record: record})
+		kill()
+		if (r.Class == Passed) == killed {
+			t.Errorf("got %+v", r)
+		}
+		left, err := record.Left()
+		if err != nil || (len(left) == 1) != killed {
+			t.Errorf("killed %v: left %v, %v", killed, left, err)
+		}
+		if err := record.Forget(left...); err != nil {
+			t.Error(err)
+		}
+		if faults, err := record.Faults(); err != nil || len(faults) != 1 || faults[0].Fault != "by-hand" {
+			t.Errorf("of others: %v, %v", faults, err)
+		}
+	}
 }
 
 func TestSymptomsOfSeveral(t *testing.T) {

@@ -41,7 +41,7 @@ type listed struct {
 	Symptom string   `json:"symptom"`
 	Recover []string `json:"recover"`
 	Stops   bool     `json:"stops"`
-	On      string   `json:"on,omitempty"` // the node that it was made on by hand
+	On      string   `json:"on,omitempty"` // the node that it is on now
 }
 
 func (a *app) faultListCommand() *cobra.Command {
@@ -183,20 +183,38 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 					_, _ = fmt.Fprintln(a.stderr, "no fault was injected")
 					return nil
 				}
-				var errs []error
-				for _, i := range slices.Backward(faults) {
-					step := l.Events().Start(i.Node, "restore "+i.Fault, 0)
-					errs = append(errs, step.End(undo(cmd.Context(), hands{a, l}, i)))
-				}
-				step := l.Events().Start("", "up", 0)
-				_, err = hands{a, l}.Labctl(cmd.Context(), "up")
-				if err := errors.Join(append(errs, step.End(err))...); err != nil {
-					return err
-				}
-				return injected.Clear()
+				return hands{a, l}.restore(cmd.Context(), injected, faults)
 			})
 		},
 	}
+}
+
+// restore undoes faults, brings the lab up again, and forgets them.
+func (h hands) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
+	var errs []error
+	for _, i := range slices.Backward(faults) {
+		step := h.lab.Events().Start(i.Node, "restore "+i.Fault, 0)
+		errs = append(errs, step.End(undo(ctx, h, i)))
+	}
+	step := h.lab.Events().Start("", "up", 0)
+	_, err := h.Labctl(ctx, "up")
+	if err := errors.Join(append(errs, step.End(err))...); err != nil {
+		return err
+	}
+	return injected.Forget(faults...)
+}
+
+// restoreLeft undoes what circles that were killed left in the lab.
+func (h hands) restoreLeft(ctx context.Context) (scenarios.Record, error) {
+	injected, err := h.app.record()
+	if err != nil {
+		return injected, err
+	}
+	left, err := injected.Left()
+	if err != nil || len(left) == 0 {
+		return injected, err
+	}
+	return injected, h.restore(ctx, injected, left)
 }
 
 // undo takes away what is left of one fault. One that this labctl does not know was made by another version.
@@ -239,8 +257,13 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 				}
 			}
 			return a.withCircles("fault-run", func(l *lab.Lab) (results []scenarios.Result, err error) {
+				h := hands{a, l}
+				injected, err := h.restoreLeft(cmd.Context())
+				if err != nil {
+					return nil, err
+				}
 				for _, r := range rounds {
-					results = append(results, playRound(cmd.Context(), hands{a, l}, r, scenarios.Options{Evidence: evidence}))
+					results = append(results, playRound(cmd.Context(), h, r, scenarios.Options{Evidence: evidence, Record: injected}))
 					if err := context.Cause(cmd.Context()); err != nil {
 						return results, err
 					}

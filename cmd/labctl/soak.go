@@ -65,12 +65,16 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 	var s scenarios.Soaked
 	err := quiet.withEvents("soak", func(l *lab.Lab) error {
 		h := hands{a, l}
+		injected, err := h.restoreLeft(ctx)
+		if err != nil {
+			return err
+		}
 		from, err := scenarios.Choices(ctx, h)
 		if err != nil {
 			return err
 		}
 		play := func(r scenarios.Round) scenarios.Result {
-			return playRound(ctx, h, r, scenarios.Options{Evidence: o.evidence})
+			return playRound(ctx, h, r, scenarios.Options{Evidence: o.evidence, Record: injected})
 		}
 		if s = scenarios.Soak(ctx, o.seed, o.first, o.rounds, from, play); s.Unrecovered > 0 && o.replays > 0 {
 			err = s.Shorten(ctx, o.replays, func() error { return anew(ctx, h, o.anew) }, play)

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# down.sh [HOME...]: takes down the labs that end-to-end specs left, and removes their state directories: those named, or those of every
+# suite that was killed. A suite that runs holds its directory's lock, and keeps its labs.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+(($#)) || set -- "${TMPDIR:-/tmp}"/e2e-*
+left=0
+for home; do
+	[[ -d $home/e2e ]] || continue
+	exec {lock}>"$home/lock"
+	if flock --nonblock "$lock"; then
+		here=0
+		for config in "$home"/e2e/*.yaml; do
+			lab=$home/k8slab/$(basename "$config" .yaml)
+			[[ -d $lab ]] || continue
+			echo "taking down $(basename "$lab"), left by a killed suite"
+			XDG_STATE_HOME=$home timeout --kill-after 10 180 bin/labctl -c "$config" down || here=1
+		done
+		if ((here)); then
+			echo "a lab is left; its state is in $home" >&2
+			left=1
+		else
+			rm -rf -- "$home"
+		fi
+	fi
+	exec {lock}>&-
+done
+exit "$left"
