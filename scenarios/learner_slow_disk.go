@@ -14,15 +14,15 @@ var learnerSlowDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Outside: true,
-	// The ballast comes as one snapshot, in writes of about a megabyte, one a second: longer than kubeadm waits.
+	// The ballast comes as one snapshot, in writes of about a megabyte, two a second: longer than kubeadm waits.
 	Inject: func(ctx context.Context, s Site) error {
 		if err := s.ballast(ctx); err != nil {
 			return err
 		}
-		if err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 1`, throttling); err != nil {
+		if err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 2`, throttling); err != nil {
 			return err
 		}
-		return s.joinByHand(ctx, s.Address, "15s")
+		return s.joinByHand(ctx, s.Address, "10s")
 	},
 	Bites: func(ctx context.Context, s Site) error {
 		return errors.Join(joinFailed(ctx, s), slowWrites("0.256")(ctx, s))

@@ -3,6 +3,8 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"k8slab/lab/symptom"
 )
@@ -39,16 +41,19 @@ func (s Site) throttle(ctx context.Context, writes string) error {
 	return s.shell(ctx, s.Node, throttling, writes)
 }
 
-// slowWrites wants etcd itself to have measured a write to its log of more than so many seconds, a step of its histogram.
+// slowWrites wants etcd itself to have measured several writes to its log of more than so many seconds, a step of its histogram.
 func slowWrites(bound string) func(context.Context, Site) error {
 	return func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.Node, `
+		slow, err := s.Run(ctx, s.Node, "sh", "-c", `
 			curl --silent --show-error --fail http://127.0.0.1:2381/metrics | awk -v step="le=\"$1\"" '
 				/^etcd_disk_wal_fsync_duration_seconds_bucket/ && index($1, step) {fast = $2}
 				/^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2}
-				END {exit !(all > fast)}'`, bound)
+				END {print all - fast}'`, "sh", bound)
 		if err != nil {
-			return fmt.Errorf("etcd has measured no write of more than %s s: %w", bound, err)
+			return err
+		}
+		if n, err := strconv.Atoi(strings.TrimSpace(slow)); err != nil || n < 3 {
+			return fmt.Errorf("etcd has measured %.20q writes of more than %s s", slow, bound)
 		}
 		return nil
 	}

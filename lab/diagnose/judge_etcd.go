@@ -173,6 +173,8 @@ func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, wh
 		return neverStarted, "it was added and has never started"
 	case o.Inside != nil && slow(o.Inside.Etcd):
 		return slowDisk, fmt.Sprintf("the usual write to its log takes %.0f ms or more", o.Inside.Etcd.RecentMedian*1000)
+	case m.Error != "" && o.Inside != nil && o.Inside.Etcd != nil: // it answers on its own machine
+		return catchingUp, "it runs and does not serve yet, as while it receives the database: " + m.Error
 	case m.Error != "":
 		return neverStarted, "it does not run now: " + m.Error
 	}

@@ -48,6 +48,10 @@ func TestLearnerDetails(t *testing.T) {
 		}, wrongAddress, symptom.Fail},
 		{"slow disk", true, func(_ *fact.Facts, m *fact.Machine, _ *fact.Member) { m.Inside.Etcd.RecentMedian = 0.25 }, slowDisk, symptom.Fail},
 		{"catching up", true, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Warn},
+		{"receives the database", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Error = "context deadline exceeded" }, catchingUp, symptom.Warn},
+		{"does not run", true, func(_ *fact.Facts, m *fact.Machine, e *fact.Member) {
+			e.Error, m.Inside.Etcd = "connection refused", nil
+		}, neverStarted, symptom.Warn},
 		{"left while catching up", false, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Fail},
 		{"promoted after all", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Learner = false }, "already-promoted", symptom.Fail},
 	}
