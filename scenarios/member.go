@@ -53,20 +53,14 @@ func (s Site) votes(ctx context.Context) error {
 	return err
 }
 
-// learns is nil once the node's member runs and is a learner.
+// learns is nil once the node's member has started, which gives it its name, and is a learner. It answers nobody while it receives a
+// snapshot.
 func learns(ctx context.Context, s Site) error {
-	out, err := s.etcdOf(ctx, s.Address, "--command-timeout=3s", "endpoint", "status", "--write-out=json")
-	if err != nil {
-		return err
+	members, err := s.etcdMembers(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == s.Node && m.IsLearner }) {
+		err = errors.New("its etcd member is no learner")
 	}
-	var answers []struct{ Status struct{ IsLearner bool } }
-	if err := json.Unmarshal([]byte(out), &answers); err != nil {
-		return err
-	}
-	if len(answers) != 1 || !answers[0].Status.IsLearner {
-		return errors.New("its etcd member is no learner")
-	}
-	return nil
+	return err
 }
 
 // byHand is a join that the node's owner makes without the lab.

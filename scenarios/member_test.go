@@ -18,7 +18,7 @@ func (a answering) Labctl(context.Context, ...string) (string, error)      { ret
 
 func TestWhatBitesOfEtcd(t *testing.T) {
 	const members = `{"members":[{"ID":1,"name":"cp1"},{"ID":2,"name":"cp2"},{"ID":3,"name":"cp3","isLearner":LEARNER}]}`
-	const status = `[{"Endpoint":"https://10.0.0.9:2379","Status":{"isLearner":LEARNER}}]`
+	const unnamed = `{"members":[{"ID":1,"name":"cp1"},{"ID":3,"isLearner":LEARNER}]}`
 	learner := func(text, is string) answering { return answering{out: strings.ReplaceAll(text, "LEARNER", is)} }
 	refused := answering{err: errors.New("connection refused")}
 	tests := []struct {
@@ -32,9 +32,9 @@ func TestWhatBitesOfEtcd(t *testing.T) {
 		{"a learner is listed", learnerKnown, learner(members, "true"), true},
 		{"no learner is listed", learnerKnown, learner(members, "false"), false},
 		{"nobody lists", learnerKnown, refused, false},
-		{"the member learns", learns, learner(status, "true"), true},
-		{"the member votes", learns, learner(status, "false"), false},
-		{"the member does not answer yet", learns, refused, false},
+		{"the member learns", learns, learner(members, "true"), true},
+		{"the member votes", learns, learner(members, "false"), false},
+		{"the member has not started", learns, learner(unnamed, "true"), false},
 		{"the node's member votes", func(ctx context.Context, s Site) error { return s.votes(ctx) }, learner(members, "false"), true},
 		{"the node's member is a learner", func(ctx context.Context, s Site) error { return s.votes(ctx) }, learner(members, "true"), false},
 		{"the join failed", joinFailed, answering{out: `{"joinUnit":"inactive","outcome":{"joined":false}}`}, true},
