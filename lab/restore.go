@@ -90,7 +90,13 @@ func (l *Lab) restore(ctx context.Context, n config.Node, r Restore, content io.
 			parked = append(parked, o.node)
 		}
 	}
-	if err := together(parked, func(o config.Node) error { return park(ctx, l.nodes[o.Name], l.pace()) }); err != nil {
+	err = together(parked, func(o config.Node) error {
+		if err := park(ctx, l.nodes[o.Name], l.pace()); err != nil {
+			return err
+		}
+		return runOn(ctx, l.nodes[o.Name], "systemctl", "start", "kubelet") // its other pods go on
+	})
+	if err != nil {
 		return "", err
 	}
 	kept, err := restoreOn(ctx, l.nodes[n.Name], restoration{

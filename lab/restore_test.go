@@ -45,11 +45,11 @@ func TestRestoreOn(t *testing.T) {
 		{"its own data where it is lost", "", func(f *fakeShell, _ context.CancelFunc) { delete(f.files, etcdData+"/member/snap/db") },
 			"no such file", strings.TrimSpace(running), ""},
 		{"no kubelet", "saved", func(f *fakeShell, _ context.CancelFunc) { f.kubelet = "failed" },
-			"kubelet does not run", running + "/var/lib/etcd/member/snap/db old", ""},
+			"kubelet does not start", running + "/var/lib/etcd/member/snap/db old", ""},
 		{"no etcd here", "saved", func(f *fakeShell, _ context.CancelFunc) { delete(f.files, manifestDir+"/etcd.yaml") },
 			"it has no etcd to restore", strings.TrimPrefix(running, "/etc/kubernetes/manifests/etcd.yaml spec\n") + "/var/lib/etcd/member/snap/db old", ""},
 		{"it does not stop", "saved", func(f *fakeShell, _ context.CancelFunc) { f.lingers = 1 << 30 },
-			"etcd and the API server to end: 2m0s budget ran out", running + "/var/lib/etcd/member/snap/db old", ""},
+			"etcd and the API server to end: 1m0s budget ran out", running + "/var/lib/etcd/member/snap/db old", ""},
 		{"etcdutl refuses", "saved", failing("etcdutl snapshot"), "etcdutl snapshot breaks", running + "/var/lib/etcd/member/snap/db old", ""},
 		{"the old data cannot be moved", "saved", failing("mv -T /var/lib/etcd "), "breaks", running +
 			"/var/lib/etcd.new/member/snap/db restored from saved\n/var/lib/etcd/member/snap/db old", ""},

@@ -20,8 +20,9 @@ import (
 type fakeShell struct {
 	t       *testing.T
 	files   map[string]string
-	kubelet string // active or not
-	lingers int    // how many more looks see what was stopped
+	kubelet string // active, inactive, or failed, which cannot be started
+	stopped bool   // what runs of the manifests was stopped, and no kubelet has started it since
+	lingers int    // how often it must be stopped until it ends
 	calls   []string
 	fail    func(line string) error
 }
@@ -37,6 +38,9 @@ func newShell(t *testing.T) *fakeShell {
 }
 
 func (f *fakeShell) runs() bool {
+	if f.kubelet != "active" {
+		return !f.stopped
+	}
 	return f.files[manifestDir+"/etcd.yaml"] != "" || f.files[manifestDir+"/kube-apiserver.yaml"] != ""
 }
 
@@ -78,11 +82,6 @@ func (f *fakeShell) Read(ctx context.Context, argv ...string) (string, error) {
 		return "", err
 	}
 	switch argv[0] {
-	case "systemctl":
-		if f.kubelet != "active" {
-			return f.kubelet, errors.New("exit status 3")
-		}
-		return f.kubelet, nil
 	case "cat":
 		if text, ok := f.files[argv[1]]; ok {
 			return text, nil
@@ -93,9 +92,6 @@ func (f *fakeShell) Read(ctx context.Context, argv ...string) (string, error) {
 	case "crictl":
 		if f.runs() {
 			return "c1\nc2\n", nil
-		}
-		if f.lingers--; f.lingers >= 0 {
-			return "c1\n", nil
 		}
 		return "", nil
 	case "find":
@@ -116,6 +112,22 @@ func (f *fakeShell) Run(ctx context.Context, cmd node.Command) error {
 	last := argv[len(argv)-1]
 	switch argv[0] {
 	case "mkdir":
+	case "systemctl":
+		switch {
+		case argv[1] == "stop":
+			f.kubelet = "inactive"
+		case f.kubelet == "failed":
+			return errors.New("exit status 1")
+		case f.kubelet == "inactive":
+			f.kubelet, f.stopped = "active", false
+		}
+	case "crictl":
+		if f.kubelet == "active" {
+			f.t.Error("stopped what kubelet starts again")
+		}
+		if f.lingers--; f.lingers < 0 {
+			f.stopped = true
+		}
 	case "rm":
 		for _, name := range f.below(last) {
 			delete(f.files, name)
@@ -167,6 +179,9 @@ func (f *fakeShell) state() string {
 	var lines []string
 	for _, name := range slices.Sorted(maps.Keys(f.files)) {
 		lines = append(lines, name+" "+strings.SplitN(f.files[name], ":", 2)[0])
+	}
+	if f.kubelet == "inactive" {
+		lines = append(lines, "and its kubelet was left stopped")
 	}
 	return strings.Join(lines, "\n")
 }
