@@ -237,7 +237,7 @@ func (a *app) faultRunCommand() *cobra.Command {
 		Short: "Take the healthy lab through faults and back, and prove it healthy after each",
 		Long: `Take the healthy lab through each fault and back: inject it, see it take effect, have it diagnosed, recover, prove the lab as healthy as before:
 no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about. NAME@w1+NAME@w2 makes two faults at the same
-time.
+time. What a run that was killed left in the lab is taken back first.
 
 Exit status: 0 all passed or do not apply here, 1 one failed.`,
 		Args:              cobra.MinimumNArgs(1),
