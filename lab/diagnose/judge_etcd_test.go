@@ -97,17 +97,34 @@ func TestLearnerOfNoMember(t *testing.T) {
 
 // What etcd logged on the machine before its last join was another member's trouble.
 func TestTextsOfAnEarlierLife(t *testing.T) {
-	removed := `{"level":"warn","msg":"peer became inactive","error":"the member has been permanently removed from the cluster"}`
+	corrupt := `{"level":"fatal","msg":"found data inconsistency with peers"}`
 	for _, began := range []time.Duration{2 * time.Minute, 4 * time.Minute} {
 		f := healthyFacts(1)
 		m, _ := learning(&f, false)
 		m.Inside.Records = []event.Event{{Time: midday.Add(-began)}}
-		journal(m, "etcd", 3*time.Minute, removed)
+		journal(m, "etcd", 3*time.Minute, corrupt)
 		found := Judge(f)
-		stale := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdStaleMember })
-		if during := began > 3*time.Minute; stale != during {
+		told := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdDataCorrupt })
+		if during := began > 3*time.Minute; told != during {
 			t.Errorf("the join began %s ago: %+v", began, found)
 		}
+	}
+}
+
+// A log tells of members that were removed, for minutes: the list decides, also where nobody leads.
+func TestTextsOfARemovedMember(t *testing.T) {
+	f := healthyFacts(1)
+	journal(f.Machine("cp2"), "etcd", time.Minute, `{"level":"warn","msg":"skipped attributes update of removed member","updated-peer-id":"58977eb823d0a919"}`)
+	if found := Judge(f); len(found) > 0 {
+		t.Errorf("healthy: %+v", found)
+	}
+	f.Etcd.Quorum = "context deadline exceeded"
+	for i := range f.Etcd.Members[:2] {
+		f.Etcd.Members[i].Healthy, f.Etcd.Members[i].Error = false, "connection refused"
+	}
+	f.Machine("cp2").Inside.Member = nil // its own look at its member failed
+	if found := Judge(f); len(found) == 0 || found[0].Symptom != symptom.EtcdNoQuorum {
+		t.Errorf("without a quorum: %+v", found)
 	}
 }
 

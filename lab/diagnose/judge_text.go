@@ -196,7 +196,12 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 // etcdRefutes reports whether the list of members shows that the cause does not hold now.
 func (j *judging) etcdRefutes(id symptom.ID) bool {
 	e := j.f.Etcd
-	if len(e.Members) == 0 || e.Quorum != "" {
+	switch {
+	case len(e.Members) == 0:
+		return false
+	case id == symptom.EtcdStaleMember: // each member was judged; a log tells of those that were removed, too
+		return true
+	case e.Quorum != "":
 		return false
 	}
 	switch id {
