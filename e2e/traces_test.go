@@ -35,7 +35,9 @@ func takeTraces() traces {
 	t.network()
 	t.cgroups()
 	t.loops()
-	for _, dir := range labsLeft() {
+	names, err := filepath.Glob("/run/k8slab/lab-*")
+	Expect(err).NotTo(HaveOccurred())
+	for _, dir := range append(labsLeft(), names...) {
 		t["state "+dir] = true
 	}
 	return t

@@ -2,6 +2,7 @@ package machine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -45,5 +46,7 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 
 // DeleteAllDisks removes the disks of every node, of absent machines too.
 func (l *Lab) DeleteAllDisks() error {
-	return os.RemoveAll(filepath.Clean(l.cfg.Dir))
+	err := os.RemoveAll(l.loopDir())
+	_ = os.Remove(filepath.Dir(l.loopDir())) // unless another lab has names there
+	return errors.Join(err, os.RemoveAll(filepath.Clean(l.cfg.Dir)))
 }

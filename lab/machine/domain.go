@@ -68,7 +68,7 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 	disk := libvirtxml.DomainFilesystem{
 		AccessMode: "passthrough",
 		Driver:     &libvirtxml.DomainFilesystemDriver{Type: "loop", Format: "raw"},
-		Source:     &libvirtxml.DomainFilesystemSource{File: &libvirtxml.DomainFilesystemSourceFile{File: l.diskPath(spec.Node)}},
+		Source:     &libvirtxml.DomainFilesystemSource{File: &libvirtxml.DomainFilesystemSourceFile{File: l.loopPath(spec.Node)}},
 		Target:     &libvirtxml.DomainFilesystemTarget{Dir: "/disk"},
 	}
 	dom.Devices.Filesystems = []libvirtxml.DomainFilesystem{bind(spec.Boot.Root, "/"), bind(spec.Seed, "/seed"), disk}

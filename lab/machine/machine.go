@@ -139,15 +139,18 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 			return err
 		}
 	}
-	return l.start(ctx, dom)
+	return l.start(ctx, spec.Node, dom)
 }
 
 // startLock is taken for each start of a container on this computer: libvirt asks the kernel for a free loop device and then attaches the
 // disk to it, and of two that do so at once one fails ("Device or resource busy").
 const startLock = "/run/lock/k8slab-start.lock"
 
-func (l *Lab) start(ctx context.Context, dom libvirt.Domain) error {
+func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error {
 	if l.container() {
+		if err := l.linkLoop(node); err != nil {
+			return err
+		}
 		lock := flock.New(startLock)
 		if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
 			return fmt.Errorf("start %s: %s: %w", dom.Name, startLock, err)
@@ -227,6 +230,11 @@ func (l *Lab) Delete(ctx context.Context, node string) error {
 			return v.DomainUndefineFlags(dom, l.undefineFlags())
 		})
 		if err != nil && !is(err, libvirt.ErrNoDomain) {
+			return err
+		}
+	}
+	if path := l.loopPath(node); path != l.diskPath(node) {
+		if err := os.RemoveAll(path); err != nil {
 			return err
 		}
 	}

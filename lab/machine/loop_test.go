@@ -1,0 +1,47 @@
+package machine
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A container's disk has a path that libvirt takes, however long its own is.
+func TestLoopPath(t *testing.T) {
+	short := &Lab{cfg: Config{URI: "lxc:///system", Dir: "/x/machines", ID: "short"}}
+	if got := short.loopPath("cp1"); got != "/x/machines/cp1/disk.img" {
+		t.Errorf("got %s", got)
+	}
+	if err := short.linkLoop("cp1"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(short.loopDir()); err == nil {
+		t.Error("a name was made that nobody needs")
+	}
+
+	long := &Lab{cfg: Config{URI: "lxc:///system", Dir: filepath.Join(t.TempDir(), strings.Repeat("long", 15)), ID: "0a1b2c3d-0a1b-4c2d-8e3f-0a1b2c3d4e5f"}}
+	one, two := long.loopPath("cp1"), long.loopPath("cp2")
+	if len(one) > longestLoop || one == two {
+		t.Errorf("got %s and %s", one, two)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(long.loopDir()) })
+	if err := os.MkdirAll(long.loopDir(), 0o700); err != nil {
+		t.Logf("not made, because only root may: %v", err)
+		return
+	}
+	for range 2 {
+		if err := long.linkLoop("cp1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, err := os.Readlink(one); err != nil || got != long.diskPath("cp1") {
+		t.Errorf("it leads to %s, %v", got, err)
+	}
+	if err := long.DeleteAllDisks(); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Lstat(one); err == nil {
+		t.Error("it is left")
+	}
+}
