@@ -38,6 +38,7 @@ type Lab struct {
 	host     *host.Host
 	machines *machine.Lab
 	nodes    map[string]*node.Node
+	opening  sync.Mutex
 
 	mu      sync.Mutex
 	changes []string
@@ -175,8 +176,11 @@ func (l *Lab) Changes() []string {
 // Events is where what happens to the lab is shown.
 func (l *Lab) Events() *event.Stream { return l.events }
 
-// Node gives the node's connection, for a user's own commands.
+// Node gives a connection to the node, for a user's own commands: a new one each time, as the machine may be another one since. The caller
+// closes it. It may be called by several at once.
 func (l *Lab) Node(name string) (*node.Node, error) {
+	l.opening.Lock()
+	defer l.opening.Unlock()
 	if err := l.open(); err != nil {
 		return nil, err
 	}

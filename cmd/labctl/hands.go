@@ -23,6 +23,7 @@ func (h hands) Run(ctx context.Context, name string, argv ...string) (string, er
 	if err != nil {
 		return "", err
 	}
+	defer func() { _ = n.Close() }()
 	var out bytes.Buffer
 	err = n.Run(ctx, node.Command{Argv: argv, Stdout: &out})
 	return out.String(), err

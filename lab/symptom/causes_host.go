@@ -233,7 +233,7 @@ var hostCauses = []Symptom{
 				"Image garbage collection failed*required amount", "KubeletOutOfDisk", "OutOfDisk True",
 			),
 			proves(
-				"DiskPressure*True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",
+				"DiskPressure True", "DiskPressure=True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",
 				"disk is full", "Disk full", "out of space", "not enough space", "no free space", "quota-backend-bytes",
 				"Filesystem*100%",
 			),

@@ -76,7 +76,7 @@ var hostWordings = map[ID][]pattern{
 	MachinePaused:     proves("Domain*suspended", "guest is paused", "status: suspended", "state: suspended", "is in state paused", "pmsuspended"),
 	NodeUnreachable: proves("ssh: Could not*connect", "Connection closed by*port 22", "Connection reset by*port 22", "kex_exchange_identification", "ssh_exchange_identification", "port 22: Connection timed out",
 		"port 22: No route to host", "port 22: Connection refused", "Timeout when waiting for*:22", "Timed out waiting for SSH", "Warning: Connection timeout. Retrying"),
-	OutOfMemory:       proves("Out of memory and no killable processes", "page allocation failure", "killed by signal 9 (oom)", "oom_kill*memcg", "memory cgroup out of memory", "MemoryPressure*True", "Evicted*low on resource: memory"),
+	OutOfMemory:       proves("Out of memory and no killable processes", "page allocation failure", "killed by signal 9 (oom)", "oom_kill*memcg", "memory cgroup out of memory", "MemoryPressure=True", "Evicted*low on resource: memory"),
 	PortInUse:         proves("bind() failed (98", "bind: address in use", "cannot bind socket", "Address in use", "starting proxy*cannot bind"),
 	SELinuxDenied:     proves("setenforce enforcing", "clashing with selinux", "selinux is blocking", "because of selinux", "caused by selinux", "SELinux status: enforcing*denied", "setroubleshoot*SELinux", "audit(*avc:", "AVC*denied", "apparmor*DENIED*kube"),
 	SwapEnabled:       proves("swapoff*required", "Swap must be disabled", "disable swap first", "swap should be disabled", "please disable swap", "swap is not disabled", "[FAIL] swap"),

@@ -1,0 +1,54 @@
+package lab
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+
+	"github.com/gofrs/flock"
+)
+
+// Several may ask for nodes at once, as a fault's circle does while it watches etcd.
+func TestNodesAreOpenedByMany(t *testing.T) {
+	l := newLab(t, three)
+	dir := l.state.path("libvirt")
+	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir) // a socket's path is short
+	serve, err := net.Listen("unix", "run/libvirt-sock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer serve.Close()
+	lock := flock.New("serve.lock")
+	if locked, err := lock.TryLock(); err != nil || !locked {
+		t.Fatal(locked, err)
+	}
+	defer lock.Close()
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile("serve.pid", fmt.Appendf(nil, "%d 1 1 %s", os.Getpid(), boot), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.state.id(); err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			n, err := l.Node("cp1")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_ = n.Close()
+		})
+	}
+	wg.Wait()
+}
