@@ -35,6 +35,9 @@ func (c *circle) back(ctx context.Context) error {
 	if err := wait.For(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, c.site) }); err != nil {
 		return err
 	}
+	if err := c.bitesNoMore(ctx); err != nil {
+		return err
+	}
 	c.result.ToRecover = time.Since(begun).Seconds()
 	if err := c.restore(ctx); err != nil {
 		return err
@@ -47,6 +50,26 @@ func (c *circle) back(ctx context.Context) error {
 		}
 		return err
 	})
+}
+
+// bitesNoMore wants the effects to be gone before anything else is taken away.
+func (c *circle) bitesNoMore(ctx context.Context) error {
+	for _, f := range c.faults {
+		if f.Outside || f.Once {
+			continue
+		}
+		c.step("wait until it bites no more")
+		err := wait.For(ctx, f.Name+" to bite no more", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
+			if f.Bites(ctx, f.site) == nil {
+				return errors.New("it does, although the lab looks healthy")
+			}
+			return ctx.Err()
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // recover makes the calls that end the faults. What ends one of several may have to wait until another one is gone.

@@ -35,6 +35,7 @@ var cgroupDriverMismatch = Fault{
 	Bites: func(ctx context.Context, s Site) error {
 		return s.probeStuck(ctx, "expected cgroupsPath to be of format")
 	},
+	Once:    true,
 	Recover: repair,
 	Restore: script(`
 		config=/etc/containerd/config.toml

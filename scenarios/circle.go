@@ -61,6 +61,7 @@ const (
 	biteBudget    = 3 * time.Minute
 	nameBudget    = 30 * time.Second // what a kubelet or containerd logs only every 10 s
 	healthyBudget = 4 * time.Minute
+	goneBudget    = time.Minute
 )
 
 // Circle takes a healthy lab through the fault and back: it injects it, sees it take effect, has the diagnosis name it, recovers, and proves

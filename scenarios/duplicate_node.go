@@ -9,6 +9,7 @@ var duplicateNode = Fault{
 	Inject:  on("labnode", "reset"),
 	Bites:   refuses(symptom.NodeNameExists),
 	Symptom: symptom.NodeNameExists,
+	Once:    true,
 	Recover: nodeVerb("join"),
 	May:     []Change{Identity},
 	Join:    &Join{Member: true, Cause: symptom.NodeNameExists},

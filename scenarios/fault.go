@@ -56,6 +56,10 @@ type Fault struct {
 	Recover [][]string
 	// Stops says that Recover must be refused, with the symptom and its remedy, until Restore has done what a person would do.
 	Stops bool
+	// Once says that Bites tells nothing after the recovery: it asks for what was logged or counted, joins the node, or sees what only Restore
+	// ends. Otherwise it is asked again, and must not hold any more: a member can look healthy for seconds in a fault. So it is with Outside,
+	// whose end is a proven join.
+	Once bool
 	// May is what else than the fault itself its recovery may change. Outside implies Identity.
 	May []Change
 	// Restore takes away what a repair may leave of the fault. It is safe at any time, also when Inject failed half-way; nil is nothing to do.

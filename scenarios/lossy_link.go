@@ -18,6 +18,7 @@ var lossyLink = Fault{
 		return s.wall(ctx, "ip saddr "+s.others()+" numgen random mod 100 < 20 drop", "accept")
 	},
 	Bites:   slowAnswers,
+	Once:    true,
 	Recover: repair,
 	Restore: openWall,
 }

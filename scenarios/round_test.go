@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"k8slab/lab/symptom"
 )
@@ -138,6 +139,34 @@ func TestCircleOfSeveral(t *testing.T) {
 			t.Errorf("beside %s", beside)
 		}
 	})
+}
+
+// A repair that did nothing is no success where the lab has not noticed the fault yet.
+func TestCircleOfAFaultThatStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, once := range []bool{false, true} {
+			m := newModel(t)
+			m.repairs = func(m *model) error { return nil }
+			f := m.breaks("a", symptom.CNINotInitialized, repair)
+			f.Once = once
+			f.Restore = func(context.Context, Site) error { clear(m.on); return nil }
+			r := Round{{f, "w1"}}.Circle(t.Context(), unaware{m}, Options{})
+			if (r.Class == Passed) != once || !once && !strings.Contains(r.Reason, "bite no more: 1m0s budget ran out") {
+				t.Errorf("once %v: got %+v", once, r)
+			}
+		}
+	})
+}
+
+// unaware is a model whose status says that all is well.
+type unaware struct{ *model }
+
+func (u unaware) Labctl(ctx context.Context, args ...string) (string, error) {
+	out, err := u.model.Labctl(ctx, args...)
+	if args[0] == "status" {
+		err = nil
+	}
+	return out, err
 }
 
 // What a circle has made is written down while it is in the lab, and stays so if the circle is killed.

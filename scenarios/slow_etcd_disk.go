@@ -17,6 +17,7 @@ var slowEtcdDisk = Fault{
 	Applies: threeControlPlanes,
 	Inject:  func(ctx context.Context, s Site) error { return s.throttle(ctx, "2") },
 	Bites:   slowWrites("0.512"),
+	Once:    true,
 	Recover: repair,
 	Stops:   true,
 	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
