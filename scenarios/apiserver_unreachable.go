@@ -25,6 +25,7 @@ var apiserverUnreachable = Fault{
 		return s.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
 	},
 	Bites:   refuses(symptom.APIServerUnreachable),
+	Alone:   "kubeadm fails after 304 s, with a time-out",
 	Symptom: symptom.APIServerUnreachable,
 	Recover: nodeVerb("join"),
 	Stops:   true,

@@ -16,6 +16,7 @@ var certificateKeyGone = Fault{
 		return command, err
 	}),
 	Bites:   recorded(symptom.CertificateKeyExpired),
+	Alone:   "kubeadm refuses after 0.6 s",
 	Symptom: symptom.CertificateKeyExpired,
 	Recover: nodeVerb("join"),
 }

@@ -6,6 +6,7 @@ var deadContainerd = Fault{
 	Name:    "dead-containerd",
 	Story:   "containerd is not running when the worker joins, or ends on a member (worker-join-hanging)",
 	Roles:   everyRole,
+	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "stop", "containerd"),
 	Bites:   runtimeSilent,

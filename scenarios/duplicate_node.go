@@ -8,6 +8,7 @@ var duplicateNode = Fault{
 	Roles:   workers,
 	Inject:  on("labnode", "reset"),
 	Bites:   refuses(symptom.NodeNameExists),
+	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.NodeNameExists,
 	Once:    true,
 	Recover: nodeVerb("join"),

@@ -9,6 +9,7 @@ var kubeadmMissing = Fault{
 	Outside: true,
 	Inject:  hideKubeadm,
 	Bites:   refuses(symptom.KubeBinariesMissing),
+	Alone:   "exit status 127 after 0.1 s",
 	Symptom: symptom.KubeBinariesMissing,
 	Recover: nodeVerb("join"),
 	Stops:   true,

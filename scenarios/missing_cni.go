@@ -6,6 +6,7 @@ var missingCNI = Fault{
 	Name:    "missing-cni",
 	Story:   "a worker without any CNI configuration never becomes Ready (worker-cni-join-fix)",
 	Roles:   everyRole,
+	Alone:   "kubeadm joins a node that is not Ready, and it stays so",
 	Symptom: symptom.CNINotInitialized,
 	Inject:  script(`rm -f /etc/cni/net.d/*`),
 	Bites:   networkDown,

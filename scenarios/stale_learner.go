@@ -10,6 +10,7 @@ var staleLearner = Fault{
 	Name:    "stale-learner",
 	Story:   "a learner of a machine that is no more holds etcd's only place for one (control-plane-join-failures, etcd#18793)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm joins nothing: it fails after 122 s, with a time-out",
 	Symptom: symptom.EtcdStaleMember, // at rest it is in nobody's way
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")

@@ -16,6 +16,7 @@ var tokenExpired = Fault{
 		return command, nil
 	}),
 	Bites:   recorded(symptom.TokenExpiredOrInvalid),
+	Alone:   "kubeadm fails after 301 s, with a time-out",
 	Symptom: symptom.TokenExpiredOrInvalid,
 	Recover: nodeVerb("join"),
 }

@@ -15,6 +15,7 @@ var wrongCAHash = Fault{
 		return s.shell(ctx, s.ControlPlane, showCA, "/etc/kubernetes/pki/front-proxy-ca.crt")
 	},
 	Bites:   refuses(symptom.CACertHashMismatch),
+	Alone:   "kubeadm refuses after 0.5 s",
 	Symptom: symptom.CACertHashMismatch,
 	Recover: nodeVerb("join"),
 	Stops:   true,

@@ -246,8 +246,8 @@ func TestTimes(t *testing.T) {
 	}
 	for _, want := range []string{
 		"# x\n\n" + timesBegin + "\n| fault |",
-		"| `dead-containerd` | 9 of 11 | 0.0 s (0.0 s) | 1.0 s (1.0 s) | 9.7 s (10.0 s) |\n",
-		"| `stale-learner` | 0 of 2 | – | – | – |\n",
+		"| `dead-containerd` | 9 of 11 | 0.0 s (0.0 s) | 1.0 s (1.0 s) | 9.7 s (10.0 s) | kubeadm refuses after 0.4 s |\n",
+		"| `stale-learner` | 0 of 2 | – | – | – | kubeadm joins nothing: it fails after 122 s, with a time-out |\n",
 		"|\n" + timesEnd + "\n",
 	} {
 		if !strings.Contains(got, want) {

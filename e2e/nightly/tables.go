@@ -90,7 +90,7 @@ func times(text string, history []Run) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("| fault | passed | bites after | named after | recovered after |\n|---|---|---|---|---|\n")
+	b.WriteString("| fault | passed | bites after | named after | recovered after | without labctl |\n|---|---|---|---|---|---|\n")
 	for _, f := range scenarios.All() {
 		var bites, named, recovered []float64
 		ran := 0
@@ -103,9 +103,22 @@ func times(text string, history []Run) (string, error) {
 				bites, named, recovered = append(bites, s.ToBite), append(named, s.ToCause), append(recovered, s.ToRecover)
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s |\n", f.Name, len(bites), ran, seconds(bites), seconds(named), seconds(recovered))
+		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s | %s |\n", f.Name, len(bites), ran, seconds(bites), seconds(named), seconds(recovered), alone(f))
 	}
 	return before + b.String() + after, nil
+}
+
+// alone is what becomes of a fault that nobody mends.
+func alone(f scenarios.Fault) string {
+	switch {
+	case f.Alone != "":
+		return f.Alone
+	case f.Outside:
+		return "not measured"
+	case f.Symptom == "":
+		return "it passes by itself"
+	}
+	return "it lasts"
 }
 
 // seconds are the median of some, and the longest if there are several.
