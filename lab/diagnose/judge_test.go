@@ -38,6 +38,22 @@ func TestOldTroubleInJournalsIsNone(t *testing.T) {
 	}
 }
 
+// A kubelet is refused as a stranger until it has its certificate, which explains nothing on a machine that has joined.
+func TestBootstrapOfAMember(t *testing.T) {
+	f := healthyFacts(1)
+	m := f.Machine("w1")
+	m.Inside.Facts.Joined = true
+	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.TLSBootstrapTimeout, Evidence: "no certificate"})
+	journal(m, "kubelet", time.Minute, `E0301 11:59:00.1 7 x.go:1] err="configmaps \"kubelet-config\" is forbidden: User \"system:bootstrap:abcdef\" cannot get it"`)
+	if found := Judge(f); len(found) == 0 || found[0].Symptom != symptom.TLSBootstrapTimeout {
+		t.Errorf("a member: %+v", found)
+	}
+	m.Inside.Facts.Joined = false
+	if found := Judge(f); len(found) == 0 || found[0].Symptom != symptom.BootstrapRBACForbidden {
+		t.Errorf("no member: %+v", found)
+	}
+}
+
 type want struct {
 	id        symptom.ID
 	node      string

@@ -171,9 +171,13 @@ var refutedBy = map[string][]symptom.ID{
 // never are causes that stop nothing and that healthy nodes' journals have too.
 var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnset}
 
+// ofBootstrap are causes that only a machine without a certificate of its own meets. Every kubelet is refused as one until it has that.
+var ofBootstrap = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch,
+	symptom.CertificateKeyExpired, symptom.CertificateKeyInvalid}
+
 // refutes reports whether what was measured on the node, or of etcd, shows that the cause does not hold now.
 func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
-	if slices.Contains(never, id) || j.etcdRefutes(id) {
+	if slices.Contains(never, id) || j.etcdRefutes(id) || n.Facts.Joined && slices.Contains(ofBootstrap, id) {
 		return true
 	}
 	for check, causes := range refutedBy {

@@ -107,9 +107,10 @@ var trustCauses = []Symptom{
 			except(endsTheWait(
 				"is forbidden: User \"system:bootstrap:", "User \"system:bootstrap:*cannot",
 			), "kubelet-config-1."),
+			// Not of other resources: every kubelet is anonymous until its first certificate is there.
+			proves("configmaps*is forbidden: User \"system:anonymous\"", "configmaps*forbidden: User system:anonymous"),
 			proves(
-				"is forbidden: User \"system:anonymous\" cannot get resource", "User \"system:anonymous\" cannot",
-				"configmaps*is forbidden*kubeadm", "forbidden: User system:anonymous", "configmaps \"kubeadm-config\" is forbidden",
+				"configmaps*is forbidden*kubeadm", "configmaps \"kubeadm-config\" is forbidden",
 				"configmaps \"cluster-info\" is forbidden", "configmaps \"kubelet-config\" is forbidden",
 				"secrets \"kubeadm-certs\" is forbidden", "configmaps \"kubeadm-config\" not found",
 				"configmaps \"kubelet-config\" not found", "configmaps \"cluster-info\" not found",
