@@ -89,6 +89,7 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 	cfg.QPS = -1
 	cfg.UserAgent = "labctl"
 	cfg.WarningHandlerWithContext = rest.NoWarnings{}
+	cfg.Wrap(func(next http.RoundTripper) http.RoundTripper { return &mover{next} })
 	if mutated != nil {
 		cfg.Wrap(func(next http.RoundTripper) http.RoundTripper {
 			return &reporter{next: next, mutated: mutated}

@@ -58,7 +58,7 @@ func (c *Client) CreateBootstrapToken(ctx context.Context, ttl time.Duration, de
 	id, secret := NewToken()
 	object := tokenSecret(id, secret, description, time.Now().Add(ttl))
 	_, err = c.set.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
-	if err != nil {
+	if err != nil && !apierrors.IsAlreadyExists(err) { // a repeated request: no other token has this random name
 		return "", fmt.Errorf("create bootstrap token: %w", err)
 	}
 	return id + "." + secret, nil
