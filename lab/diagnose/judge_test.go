@@ -54,6 +54,23 @@ func TestBootstrapOfAMember(t *testing.T) {
 	}
 }
 
+// Flannel's file was missing some minutes ago, and is there: what is missing now is another file.
+func TestFlannelsFileIsBack(t *testing.T) {
+	for _, back := range []bool{true, false} {
+		f := healthyFacts(1)
+		m := f.Machine("w1")
+		if !back {
+			m.Inside.SubnetEnv = nil
+		}
+		fail(m, joining.Check{ID: "cni-config", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "no configuration"})
+		journal(m, "containerd", 1*time.Minute, `level=error msg="RunPodSandbox failed" error="plugin type=\"flannel\" failed (add): open /run/flannel/subnet.env: no such file or directory"`)
+		found := Judge(f)
+		if told := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.FlannelSubnetEnvMissing }); told == back {
+			t.Errorf("back %v: %+v", back, found)
+		}
+	}
+}
+
 type want struct {
 	id        symptom.ID
 	node      string

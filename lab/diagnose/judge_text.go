@@ -188,6 +188,9 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 	if steady(n, crashes[id]) {
 		return true
 	}
+	if id == symptom.FlannelSubnetEnvMissing && n.SubnetEnv != nil { // it is there now
+		return true
+	}
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
 		return true
 	}
