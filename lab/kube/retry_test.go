@@ -30,6 +30,14 @@ func (a *answers) RoundTrip(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
 }
 
+func (a *answers) ask(req *http.Request) error {
+	resp, err := (&mover{a}).RoundTrip(req)
+	if err == nil {
+		err = resp.Body.Close()
+	}
+	return err
+}
+
 func TestRequestsAreRepeatedWhenTheAddressMoves(t *testing.T) {
 	always := make([]error, 100)
 	for i := range always {
@@ -55,7 +63,7 @@ func TestRequestsAreRepeatedWhenTheAddressMoves(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, err = (&mover{a}).RoundTrip(req)
+				err = a.ask(req)
 				if (err != nil) != tt.fails || len(a.bodies) != tt.attempts {
 					t.Errorf("%d attempts, %v", len(a.bodies), err)
 				}
@@ -74,7 +82,7 @@ func TestRequestsAreRepeatedWhenTheAddressMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &answers{errs: always}
-	if _, err := (&mover{a}).RoundTrip(req); !errors.Is(err, io.EOF) || len(a.bodies) != 1 {
+	if err := a.ask(req); !errors.Is(err, io.EOF) || len(a.bodies) != 1 {
 		t.Errorf("cancelled: %d attempts, %v", len(a.bodies), err)
 	}
 }
