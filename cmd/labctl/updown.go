@@ -13,7 +13,7 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var until string
+	var until, from string
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "up",
@@ -31,7 +31,12 @@ What is there already is verified, not made again: after an interruption, run it
 				return err
 			}
 			defer l.Close()
-			err = l.Up(cmd.Context(), stage)
+			if from != "" {
+				err = l.LabSnapshotRestore(cmd.Context(), from)
+			}
+			if err == nil {
+				err = l.Up(cmd.Context(), stage)
+			}
 			if err := errors.Join(err, finish()); err != nil {
 				return a.afterFailure(cmd, err, log, keep)
 			}
@@ -45,6 +50,8 @@ What is there already is verified, not made again: after an interruption, run it
 	}
 	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan: "+strings.Join(stages, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
+	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
 	cmd.Flags().BoolVar(&keep, "keep", true, "leave a lab that failed as it is; --keep=false removes it")
 	return cmd
 }

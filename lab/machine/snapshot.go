@@ -1,0 +1,118 @@
+package machine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/digitalocean/go-libvirt"
+	"libvirt.org/go/libvirtxml"
+)
+
+// Snapshot is a virtual machine at one moment: its memory, its devices and its disk.
+type Snapshot struct {
+	Name string
+	Time time.Time // when it was saved, to the second
+}
+
+// ErrNoSnapshots is returned for containers: libvirt's container driver can neither save nor restore one.
+var ErrNoSnapshots = errors.New("libvirt saves no memory of containers, only of virtual machines")
+
+// SaveSnapshot saves the machine as it is, memory included, into its disk's own file. It stays paused if it was.
+func (l *Lab) SaveSnapshot(ctx context.Context, node, name string) error {
+	text, err := (&libvirtxml.DomainSnapshot{Name: name, Description: "labctl snapshot save"}).Marshal()
+	if err != nil {
+		return err
+	}
+	return l.withDomain(ctx, node, func(dom libvirt.Domain) error {
+		return l.change(ctx, "save snapshot "+name+" of "+dom.Name, func(v *libvirt.Libvirt) error {
+			_, err := v.DomainSnapshotCreateXML(dom, text, 0)
+			return err
+		})
+	})
+}
+
+// RevertSnapshot makes the machine what it was when the snapshot was saved, paused. One that is off is started for it.
+func (l *Lab) RevertSnapshot(ctx context.Context, node, name string) error {
+	return l.withSnapshot(ctx, node, name, func(s libvirt.DomainSnapshot) error {
+		return l.change(ctx, "revert "+s.Dom.Name+" to snapshot "+name, func(v *libvirt.Libvirt) error {
+			return v.DomainRevertToSnapshot(s, uint32(libvirt.DomainSnapshotRevertPaused))
+		})
+	})
+}
+
+// DeleteSnapshot deletes the snapshot; one that is not there is deleted.
+func (l *Lab) DeleteSnapshot(ctx context.Context, node, name string) error {
+	err := l.withSnapshot(ctx, node, name, func(s libvirt.DomainSnapshot) error {
+		return l.change(ctx, "delete snapshot "+name+" of "+s.Dom.Name, func(v *libvirt.Libvirt) error { return v.DomainSnapshotDelete(s, 0) })
+	})
+	if is(err, libvirt.ErrNoDomainSnapshot) {
+		return nil
+	}
+	return err
+}
+
+// Snapshots lists those of the machine; an absent one has none.
+func (l *Lab) Snapshots(ctx context.Context, node string) (all []Snapshot, err error) {
+	if l.container() {
+		return nil, ErrNoSnapshots
+	}
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil || state == Absent {
+		return nil, err
+	}
+	err = l.domains.call(ctx, "list snapshots of "+dom.Name, func(v *libvirt.Libvirt) error {
+		found, _, err := v.DomainListAllSnapshots(dom, 1, 0)
+		if err != nil {
+			return err
+		}
+		for _, s := range found {
+			text, err := v.DomainSnapshotGetXMLDesc(s, 0)
+			if err != nil {
+				return err
+			}
+			var description libvirtxml.DomainSnapshot
+			if err := description.Unmarshal(text); err != nil {
+				return err
+			}
+			seconds, err := strconv.ParseInt(description.CreationTime, 10, 64)
+			if err != nil {
+				return fmt.Errorf("snapshot %s: creation time: %w", s.Name, err)
+			}
+			all = append(all, Snapshot{Name: s.Name, Time: time.Unix(seconds, 0).UTC()})
+		}
+		return nil
+	})
+	return all, err
+}
+
+// withDomain is for a virtual machine that exists.
+func (l *Lab) withDomain(ctx context.Context, node string, do func(libvirt.Domain) error) error {
+	if l.container() {
+		return ErrNoSnapshots
+	}
+	dom, state, err := l.lookup(ctx, node)
+	if err != nil {
+		return err
+	}
+	if state == Absent {
+		return fmt.Errorf("the machine of %s is absent", node)
+	}
+	return do(dom)
+}
+
+func (l *Lab) withSnapshot(ctx context.Context, node, name string, do func(libvirt.DomainSnapshot) error) error {
+	return l.withDomain(ctx, node, func(dom libvirt.Domain) error {
+		var s libvirt.DomainSnapshot
+		err := l.domains.call(ctx, "look up snapshot "+name+" of "+dom.Name, func(v *libvirt.Libvirt) (err error) {
+			s, err = v.DomainSnapshotLookupByName(dom, name, 0)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		return do(s)
+	})
+}
