@@ -38,6 +38,23 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	}
 })
 
+var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {
+	It("leaves a fault that the next one takes back first", func(ctx SpecContext) {
+		l := useLab("e2e-killed", 55, 1, 1)
+		l.must(ctx, "up")
+		r := l.start(ctx, nil, "fault", "run", "missing-cni")
+		Eventually(func() string { return l.must(ctx, "ssh", "w1", "--", "ls", "/etc/cni/net.d") }).WithContext(ctx).WithTimeout(time.Minute).
+			WithPolling(50 * time.Millisecond).Should(BeEmpty())
+		r.kill()
+		Expect(r.wait().code).To(BeNumerically("<", 0), "it was killed in the middle")
+		Expect(l.must(ctx, "fault", "list", "-o", "json")).To(ContainSubstring(`"on": "w1"`))
+
+		missing, _ := scenarios.Lookup("missing-cni")
+		l.getsOver(ctx, missing)
+		Expect(l.must(ctx, "fault", "list", "-o", "json")).NotTo(ContainSubstring(`"on": "w1"`))
+	}, SpecTimeout(5*time.Minute))
+})
+
 // onVMs are the faults that are made on virtual machines too: faults of workers, since a lab of one control plane and one worker is as much
 // as emulated machines manage on a small computer.
 var onVMs = map[string]bool{
@@ -53,6 +70,16 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 		l.must(ctx, "up")
 	}, NodeTimeout(15*time.Minute))
 	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(3*time.Minute))
+
+	It("the loss of what it did since a snapshot", func(ctx SpecContext) {
+		l.must(ctx, "snapshot", "save", "before")
+		Expect(l.run(ctx, "snapshot", "save", "before").stderr).To(ContainSubstring("there is a snapshot before"))
+		l.kubectl(ctx, "create", "configmap", "later")
+		l.must(ctx, "snapshot", "restore", "before")
+		Expect(l.kubectl(ctx, "get", "configmap", "--output=name")).NotTo(ContainSubstring("later"))
+		l.expectHealthy(ctx)
+		l.must(ctx, "snapshot", "delete", "before")
+	}, SpecTimeout(10*time.Minute))
 
 	for _, f := range scenarios.All() {
 		if onVMs[f.Name] {

@@ -73,7 +73,7 @@ func (o options) run(stdout, stderr io.Writer) (regression bool, err error) {
 	case o.readme != "":
 		return false, rewrite(o.readme, func(text string) (string, error) { return lastResults(text, history) })
 	case o.times != "":
-		return false, rewrite(o.times, func(text string) (string, error) { return times(text, history) })
+		return false, rewrite(o.times, func(text string) (string, error) { return times(text, history, o.where) })
 	case !slices.Contains(parts, o.part):
 		return false, fmt.Errorf("-part %q: use %s", o.part, strings.Join(parts, " or "))
 	}

@@ -240,7 +240,9 @@ func TestLastResults(t *testing.T) {
 }
 
 func TestTimes(t *testing.T) {
-	got, err := times("# x\n\n"+timesBegin+"\nold\n"+timesEnd+"\n", someNights())
+	elsewhere := past(12, "c", "dead-containerd passed 3")
+	elsewhere.Where = "64 cores"
+	got, err := times("# x\n\n"+timesBegin+"\nold\n"+timesEnd+"\n", append(someNights(), elsewhere), "2 cores")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +259,7 @@ func TestTimes(t *testing.T) {
 	if strings.Contains(got, "old") {
 		t.Error("the old table is still there")
 	}
-	if _, err := times("no table", nil); err == nil {
+	if _, err := times("no table", nil, ""); err == nil {
 		t.Error("no error without a table")
 	}
 }

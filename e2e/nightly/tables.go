@@ -83,8 +83,8 @@ func badness(c scenarios.Class) int {
 	return slices.Index([]scenarios.Class{scenarios.NotApplicable, scenarios.Passed, "not run yet", scenarios.SetupFailed, scenarios.Failed}, c)
 }
 
-// times is the text with a table of how long each scenario took in the runs that it passed in: the median, and the longest.
-func times(text string, history []Run) (string, error) {
+// times is the text with a table of how long each scenario took in the runs on such a computer that it passed in: the median, and the longest.
+func times(text string, history []Run, where string) (string, error) {
 	before, _, after, err := between(text, timesBegin, timesEnd)
 	if err != nil {
 		return "", err
@@ -96,7 +96,7 @@ func times(text string, history []Run) (string, error) {
 		ran := 0
 		for _, run := range history {
 			s, found := run.spec(f.Name)
-			if !found || run.Part != "containers" || s.Class == scenarios.NotApplicable {
+			if !found || run.Part != "containers" || run.Where != where || s.Class == scenarios.NotApplicable {
 				continue
 			}
 			if ran++; s.Class == scenarios.Passed {

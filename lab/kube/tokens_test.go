@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"net/http"
 	"regexp"
 	"slices"
 	"strings"
@@ -109,4 +110,27 @@ func TestClusterInfoHasJWS(t *testing.T) {
 	check("abc123.0123456789abcdef", true)
 	check("zzz999", false)
 	rec.want(t)
+}
+
+// The virtual IP moved when the token was made and the answer was not sent yet: the request is repeated, and finds its own token.
+func TestCreateBootstrapTokenOverALostConnection(t *testing.T) {
+	f := newFakeAPI(t)
+	request := "POST " + secretsPath
+	f.on(request, 409, fields{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "AlreadyExists", "code": 409})
+	exists, asked := f.answers[request], 0
+	f.answers[request] = func(w http.ResponseWriter, r *http.Request) {
+		if asked++; asked == 1 {
+			panic(http.ErrAbortHandler)
+		}
+		exists(w, r)
+	}
+	c, rec := f.client()
+	token, err := c.CreateBootstrapToken(t.Context(), time.Hour, "join")
+	if err != nil || asked != 2 {
+		t.Fatalf("asked %d times: %v", asked, err)
+	}
+	rec.want(t, "kube "+request)
+	if id, _, _ := strings.Cut(token, "."); !strings.Contains(string(f.body(request)), "bootstrap-token-"+id) {
+		t.Errorf("token %s was not the one that is there", id)
+	}
 }
