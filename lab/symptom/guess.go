@@ -47,7 +47,8 @@ var laments = bareAll("error", "failed", "failure", "cannot", "can't", "couldn't
 	"constantly", "stuck", "hangs", "failing", "not working")
 
 // harmless are the words by which a record takes the sting out of that.
-var harmless = bareAll("system container stats", "nameserver limits", "orphaned pod", "summary stats", "update stats for container",
+var harmless = bareAll("system container stats", "nameserver limits", "no relationship found between node",
+	"orphaned pod", "summary stats", "update stats for container",
 	"skipping pod synchronization", "container log stats", "can't get disk usage", "partial failures", "TLS handshake error", "ensure lease",
 	"failed to get rootfs", "image filesystem", "cadvisor", "container factory", "reload cni", "leader election record", "object has been modified",
 	"cannot get PodSandbox", "not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors", "error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully", "MESSAGE ERROR", "canary", "ip6tables", "legacy-service-account-token-tracking", "FAILED - RETRYING", "failed to sync configmap cache", "no retries permitted", "Failed to find module",

@@ -77,6 +77,8 @@ func TestJudgeReasons(t *testing.T) {
 		{"a short delay, twice", "took too long (151.5ms) to execute\ntook too long (120ms) to execute\n", nil},
 		{"a long delay, twice", "\"msg\":\"slow fdatasync\",\"took\":\"7.4s\"\ntook too long (151.5ms) to execute\n", []ID{EtcdSlow}},
 		{"the runtime's start", "failed to load cni during init, please check CRI plugin status before setting up network for pods\n", nil},
+		{"a pod that the authorizer does not know yet", "pods \"kube-proxy-1\" is forbidden: User \"system:node:w1\" cannot get resource \"pods\"" +
+			" in the namespace \"kube-system\": no relationship found between node 'w1' and this object\n", nil},
 		{"image capacity at the start", "invalid capacity 0 on image filesystem\n", nil},
 		{"a pod network that fails", `plugin type="new" failed (add): no idea` + "\n", []ID{NetworkPluginPodsFailing}},
 		{"a pod network that failed at the start", `plugin type="new" failed (add): no idea` + "\n" +

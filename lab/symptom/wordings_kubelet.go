@@ -97,7 +97,7 @@ var kubeletWordings = map[ID][]pattern{
 	),
 	NodeNameMismatch: proves(
 		"error fetching current node name from cloud provider", "error fetching current instance name from cloud provider",
-		"no relationship found between node", "cannot modify node", "can only create*with the same name",
+		"cannot modify node", "can only create*with the same name",
 		"is not allowed to modify labels", "node*does not match*certificate", "failed to get instances from cloud provider",
 	),
 	OutOfMemory: proves("Failed with result oom-kill", "Memory cgroup stats*oom", "memory: usage*limit*failcnt"),
