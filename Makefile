@@ -22,7 +22,7 @@ GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build up down status diagnose plan deps test e2e joins nightly part-containers part-vms lint
+.PHONY: help build up down status diagnose box plan deps test e2e joins nightly part-containers part-vms lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ status: build ## show machines, nodes and etcd members
 
 diagnose: build ## say what is wrong with the cluster, why, and what to do
 	$(LABCTL) diagnose
+
+box: build ## make vagrant's box of the node image: for the Vagrantfile
+	$(LABCTL) vagrant box
 
 plan: build ## print what up would do
 	$(LABCTL) plan

@@ -15,7 +15,7 @@ for home; do
 			lab=$home/k8slab/$(basename "$config" .yaml)
 			[[ -d $lab ]] || continue
 			echo "taking down $(basename "$lab"), left by a killed suite"
-			XDG_STATE_HOME=$home timeout --kill-after 10 180 bin/labctl -c "$config" down || here=1
+			XDG_STATE_HOME=$home timeout --kill-after 10 180 bin/labctl -c "$config" down --adopted || here=1
 		done
 		if ((here)); then
 			echo "a lab is left; its state is in $home" >&2

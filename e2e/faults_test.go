@@ -55,39 +55,6 @@ var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "
 	}, SpecTimeout(5*time.Minute))
 })
 
-// onVMs are the faults that are made on virtual machines too: faults of workers, since a lab of one control plane and one worker is as much
-// as emulated machines manage on a small computer.
-var onVMs = map[string]bool{
-	"missing-cni": true, "dead-containerd": true, "kubelet-stopped": true, "kubeadm-missing": true, "duplicate-node": true, "worker-powered-off": true,
-}
-
-var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
-	var l *lab
-	BeforeAll(func(ctx SpecContext) {
-		l = newLab("e2e-vm-faults", 53, 1, 1)
-		l.configure(virtual)
-		DeferCleanup(l.down, NodeTimeout(3*time.Minute))
-		l.must(ctx, "up")
-	}, NodeTimeout(15*time.Minute))
-	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(3*time.Minute))
-
-	It("the loss of what it did since a snapshot", func(ctx SpecContext) {
-		l.must(ctx, "snapshot", "save", "before")
-		Expect(l.run(ctx, "snapshot", "save", "before").stderr).To(ContainSubstring("there is a snapshot before"))
-		l.kubectl(ctx, "create", "configmap", "later")
-		l.must(ctx, "snapshot", "restore", "before")
-		Expect(l.kubectl(ctx, "get", "configmap", "--output=name")).NotTo(ContainSubstring("later"))
-		l.expectHealthy(ctx)
-		l.must(ctx, "snapshot", "delete", "before")
-	}, SpecTimeout(10*time.Minute))
-
-	for _, f := range scenarios.All() {
-		if onVMs[f.Name] {
-			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
-		}
-	}
-})
-
 // getsOver makes the circle of a fault and wants it to pass. A fault that cannot be made in this kind of lab is skipped with the reason, and
 // counted apart by the nightly report; none that every change is tried with may be.
 func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault) {

@@ -201,8 +201,8 @@ type status struct {
 	Healthy  bool
 	Problems []string
 	Nodes    []struct {
-		Name, Role, IP, Machine, Etcd string
-		Ready, Started                bool
+		Name, Role, IP, Machine, Etcd, Maker string
+		Ready, Started                       bool
 	}
 }
 

@@ -3,12 +3,15 @@
 package e2e
 
 import (
+	"encoding/json"
 	"os"
 	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
 )
 
 // On a computer without hardware virtualization the machines are emulated, so this takes minutes, and the lab is as small as can be.
@@ -35,6 +38,66 @@ var _ = Describe("a lab of virtual machines", Label("ci", "vms", "Slow"), Serial
 		expectNoNewTraces(ctx, before)
 	}, SpecTimeout(15*time.Minute))
 })
+
+// onVMs are the faults that are made on virtual machines too: faults of workers, since a lab of one control plane and one worker is as much
+// as emulated machines manage on a small computer.
+var onVMs = map[string]bool{
+	"missing-cni": true, "dead-containerd": true, "kubelet-stopped": true, "kubeadm-missing": true, "duplicate-node": true, "worker-powered-off": true,
+}
+
+// Each fault finds the lab as a snapshot has it, whatever the one before left.
+var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+	var l *lab
+	BeforeAll(func(ctx SpecContext) {
+		l = newLab("e2e-vm-faults", 53, 1, 1)
+		l.configure(virtual)
+		DeferCleanup(l.down, NodeTimeout(3*time.Minute))
+		l.must(ctx, "up")
+		saved := l.run(ctx, "snapshot", "save", "healthy")
+		Expect(saved.code).To(BeZero(), "%s", saved)
+		AddReportEntry("snapshot saved", saved.took.Round(100*time.Millisecond).String())
+	}, NodeTimeout(15*time.Minute))
+	BeforeEach(func(ctx SpecContext) {
+		restored := l.run(ctx, "snapshot", "restore", "healthy")
+		Expect(restored.code).To(BeZero(), "%s", restored)
+		AddReportEntry("snapshot restored and proven", restored.took.Round(100*time.Millisecond).String())
+	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(3*time.Minute))
+
+	It("the loss of what it did since a snapshot", func(ctx SpecContext) {
+		Expect(l.run(ctx, "snapshot", "save", "healthy").stderr).To(ContainSubstring("there is a snapshot healthy"))
+		l.kubectl(ctx, "create", "configmap", "later")
+		l.must(ctx, "up", "--from", "healthy")
+		Expect(l.kubectl(ctx, "get", "configmap", "--output=name")).NotTo(ContainSubstring("later"))
+		l.expectHealthy(ctx)
+	}, SpecTimeout(10*time.Minute))
+
+	It("a learner that nobody is, in an etcd of one member", func(ctx SpecContext) {
+		l.must(ctx, "fault", "inject", "stale-learner")
+		Expect(firstFinding(l.run(ctx, "diagnose", "-o", "json"))).To(Equal("etcd-stale-member"))
+		l.must(ctx, "repair")
+		Expect(l.must(ctx, "etcd", "members")).NotTo(ContainSubstring("learner"))
+		l.must(ctx, "fault", "restore")
+		l.expectHealthy(ctx)
+	}, SpecTimeout(10*time.Minute))
+
+	for _, f := range scenarios.All() {
+		if onVMs[f.Name] {
+			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
+		}
+	}
+})
+
+// firstFinding is the cause that a diagnosis says first.
+func firstFinding(r result) string {
+	GinkgoHelper()
+	var report struct {
+		Findings []struct{ Symptom string }
+	}
+	Expect(json.Unmarshal([]byte(r.stdout), &report)).To(Succeed(), "%s", r)
+	Expect(report.Findings).NotTo(BeEmpty(), "%s", r)
+	return report.Findings[0].Symptom
+}
 
 // virtual makes a lab one of virtual machines, as small as they can be.
 const virtual = "libvirt: {uri: 'qemu:///system'}\nresources: {control_plane: {memory: 4096, disk: 10}, worker: {memory: 2048, disk: 10}}\n"

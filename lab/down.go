@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -12,36 +14,37 @@ import (
 	"k8slab/lab/machine"
 )
 
-// Down removes everything that the lab made on this computer. What it did not make stays. Interrupted, it is run again.
-func (l *Lab) Down(ctx context.Context) error {
+// Down removes everything that the lab made on this computer, and with adopted also the machines of it that vagrant made: without, those
+// keep it from removing anything. What else it did not make stays. Interrupted, it is run again.
+func (l *Lab) Down(ctx context.Context, adopted bool) error {
 	release, err := lock(l.cluster.Name, "labctl down")
 	if err != nil {
 		return err
 	}
 	defer release()
 	step := l.events.Start("", "down", 0)
-	return step.End(l.down(ctx))
+	return step.End(l.down(ctx, adopted))
 }
 
-func (l *Lab) down(ctx context.Context) error {
+func (l *Lab) down(ctx context.Context, adopted bool) error {
 	if _, err := os.Stat(l.state.dir); os.IsNotExist(err) {
 		return nil
 	}
 	if l.state.exists() {
-		if err := l.removeAll(ctx); err != nil {
+		if err := l.removeAll(ctx, adopted); err != nil {
 			return err
 		}
 	}
 	return os.RemoveAll(l.state.dir)
 }
 
-func (l *Lab) removeAll(ctx context.Context) error {
+func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 	id, err := l.state.id()
 	if err != nil {
 		return err
 	}
 	dir := l.state.path("libvirt")
-	if err := l.removeObjects(ctx, dir); err != nil {
+	if err := l.removeObjects(ctx, dir, adopted); err != nil {
 		return err
 	}
 	// Also after a run whose processes were all killed at once: what they left is found by the lab's identity.
@@ -52,7 +55,7 @@ func (l *Lab) removeAll(ctx context.Context) error {
 }
 
 // removeObjects removes the lab's domains and network from the daemon that has them.
-func (l *Lab) removeObjects(ctx context.Context, dir string) error {
+func (l *Lab) removeObjects(ctx context.Context, dir string, adopted bool) error {
 	uri, err := l.resolveURI()
 	if err != nil {
 		return err
@@ -77,6 +80,9 @@ func (l *Lab) removeObjects(ctx context.Context, dir string) error {
 		}
 		return err
 	}
+	if err := notOurs(machines); err != nil && !adopted {
+		return err
+	}
 	errs := make([]error, len(machines))
 	var wg sync.WaitGroup
 	for i, m := range machines {
@@ -89,6 +95,9 @@ func (l *Lab) removeObjects(ctx context.Context, dir string) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
+	if err := l.machines.DeletePool(ctx); err != nil {
+		return fmt.Errorf("storage pool: %w", err)
+	}
 	if err := l.machines.DeleteNetwork(ctx); err != nil {
 		var foreign *machine.ForeignError
 		if !errors.As(err, &foreign) {
@@ -96,4 +105,20 @@ func (l *Lab) removeObjects(ctx context.Context, dir string) error {
 		}
 	}
 	return l.machines.DeleteAllDisks()
+}
+
+// notOurs refuses to remove machines that vagrant made and believes to have.
+func notOurs(machines []machine.Machine) error {
+	var names []string
+	for _, m := range machines {
+		if m.Maker != machine.Labctl {
+			names = append(names, m.Node)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	slices.Sort(names)
+	return fmt.Errorf("vagrant made the machines of %s; nothing was removed; next: vagrant destroy %s, and this again; or labctl down --adopted, which removes them too",
+		strings.Join(names, ", "), strings.Join(names, " "))
 }

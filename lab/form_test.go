@@ -189,7 +189,7 @@ func TestNotUp(t *testing.T) {
 		t.Errorf("looking left something: %q", l.Changes())
 	}
 	// Nothing there is nothing to remove.
-	if err := l.Down(t.Context()); err != nil {
+	if err := l.Down(t.Context(), false); err != nil {
 		t.Errorf("down: %v", err)
 	}
 }

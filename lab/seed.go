@@ -12,7 +12,7 @@ import (
 )
 
 // seedFiles are a node's own files, laid over the image: who it is, how to reach it, and the virtual IP of a control plane.
-func (l *Lab) seedFiles(n config.Node) (map[string]seedFile, error) {
+func (l *Lab) seedFiles(n config.Node, network string) (map[string]seedFile, error) {
 	_, authorized, err := l.state.keyPair("ssh/id_ed25519")
 	if err != nil {
 		return nil, err
@@ -23,16 +23,14 @@ func (l *Lab) seedFiles(n config.Node) (map[string]seedFile, error) {
 	}
 	gateway := l.cluster.Network.Gateway()
 	files := map[string]seedFile{
-		"etc/hostname":    {0o644, n.Name + "\n"},
-		"etc/hosts":       {0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", n.IP, n.Name)},
-		"etc/machine-id":  {0o444, machineID(l.id, n.Name) + "\n"},
-		"etc/resolv.conf": {0o644, fmt.Sprintf("nameserver %s\n", gateway)},
-		// The address is fixed here and not leased, so that it outlives the daemon that would renew it.
-		"etc/systemd/network/10-lab.network": {0o644, fmt.Sprintf("[Match]\nName=eth0\n\n[Network]\nAddress=%s/%d\nGateway=%s\nDNS=%s\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n",
-			n.IP, l.cluster.Network.CIDR.Bits(), gateway, gateway)},
-		"etc/ssh/ssh_host_ed25519_key":     {0o600, string(hostKey)},
-		"etc/ssh/ssh_host_ed25519_key.pub": {0o644, string(hostPublic) + "\n"},
-		"root/.ssh/authorized_keys":        {0o600, string(authorized) + "\n"},
+		"etc/hostname":                       {0o644, n.Name + "\n"},
+		"etc/hosts":                          {0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", n.IP, n.Name)},
+		"etc/machine-id":                     {0o444, machineID(l.id, n.Name) + "\n"},
+		"etc/resolv.conf":                    {0o644, fmt.Sprintf("nameserver %s\n", gateway)},
+		"etc/systemd/network/10-lab.network": {0o644, "[Match]\nName=eth0\n\n[Network]\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n" + network},
+		"etc/ssh/ssh_host_ed25519_key":       {0o600, string(hostKey)},
+		"etc/ssh/ssh_host_ed25519_key.pub":   {0o644, string(hostPublic) + "\n"},
+		"root/.ssh/authorized_keys":          {0o600, string(authorized) + "\n"},
 	}
 	if n.Role == config.ControlPlane {
 		text, err := l.keepalived(n)
@@ -44,6 +42,16 @@ func (l *Lab) seedFiles(n config.Node) (map[string]seedFile, error) {
 	return files, nil
 }
 
+// fixedAddress is how a node gets its address from the lab's own seed: not leased, so that it outlives the daemon that would renew it.
+func (l *Lab) fixedAddress(n config.Node) string {
+	gateway := l.cluster.Network.Gateway()
+	return fmt.Sprintf("Address=%s/%d\nGateway=%s\nDNS=%s\n", n.IP, l.cluster.Network.CIDR.Bits(), gateway, gateway)
+}
+
+// leasedAddress is how it gets the same one in a machine that vagrant makes, which looks for it among the network's leases. It is kept when
+// nobody renews the lease.
+const leasedAddress = "DHCP=ipv4\nKeepConfiguration=yes\n\n[DHCPv4]\nClientIdentifier=mac\n"
+
 type seedFile struct {
 	mode fs.FileMode
 	text string
@@ -51,9 +59,9 @@ type seedFile struct {
 
 func hostKeyName(node string) string { return filepath.Join("ssh", "host_"+node) }
 
-// writeSeed writes the node's own files into its seed directory and returns it.
-func (l *Lab) writeSeed(n config.Node) (string, error) {
-	files, err := l.seedFiles(n)
+// writeSeed writes the node's own files into its seed directory and returns it. The network is fixedAddress or leasedAddress.
+func (l *Lab) writeSeed(n config.Node, network string) (string, error) {
+	files, err := l.seedFiles(n, network)
 	if err != nil {
 		return "", err
 	}

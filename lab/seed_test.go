@@ -47,7 +47,7 @@ func TestSeedFiles(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.node, func(t *testing.T) {
-			files, err := l.seedFiles(nodeOf(t, l, tt.node))
+			files, err := l.seedFiles(nodeOf(t, l, tt.node), l.fixedAddress(nodeOf(t, l, tt.node)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestSeedFiles(t *testing.T) {
 			}
 		})
 	}
-	files, err := l.seedFiles(nodeOf(t, l, "w1"))
+	files, err := l.seedFiles(nodeOf(t, l, "w1"), l.fixedAddress(nodeOf(t, l, "w1")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,8 +65,8 @@ func TestSeedFiles(t *testing.T) {
 		"etc/hosts":       "127.0.0.1 localhost\n10.30.0.21 w1\n",
 		"etc/machine-id":  machineID(l.id, "w1") + "\n",
 		"etc/resolv.conf": "nameserver 10.30.0.1\n",
-		"etc/systemd/network/10-lab.network": "[Match]\nName=eth0\n\n[Network]\nAddress=10.30.0.21/24\nGateway=10.30.0.1\nDNS=10.30.0.1\n" +
-			"LinkLocalAddressing=no\nIPv6AcceptRA=no\n",
+		"etc/systemd/network/10-lab.network": "[Match]\nName=eth0\n\n[Network]\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n" +
+			"Address=10.30.0.21/24\nGateway=10.30.0.1\nDNS=10.30.0.1\n",
 	} {
 		if got := files[name].text; got != want {
 			t.Errorf("%s:\ngot  %q\nwant %q", name, got, want)
@@ -94,7 +94,7 @@ func TestSeedFiles(t *testing.T) {
 func TestWriteSeed(t *testing.T) {
 	l := newLab(t, three)
 	n := nodeOf(t, l, "cp1")
-	dir, err := l.writeSeed(n)
+	dir, err := l.writeSeed(n, l.fixedAddress(n))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestWriteSeed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "etc/hostname"), []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := l.writeSeed(n); err != nil || again != dir {
+	if again, err := l.writeSeed(n, l.fixedAddress(n)); err != nil || again != dir {
 		t.Fatalf("again: %s, %v", again, err)
 	}
 	want := map[string]fs.FileMode{
@@ -145,12 +145,12 @@ func TestWriteSeed(t *testing.T) {
 func TestWriteSeedRemovesWhatIsOver(t *testing.T) {
 	l := newLab(t, three)
 	n := nodeOf(t, l, "cp1")
-	dir, err := l.writeSeed(n)
+	dir, err := l.writeSeed(n, l.fixedAddress(n))
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Role = nodeOf(t, l, "w1").Role
-	if _, err := l.writeSeed(n); err != nil {
+	if _, err := l.writeSeed(n, l.fixedAddress(n)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "etc/keepalived/keepalived.conf")); err == nil {

@@ -33,6 +33,7 @@ type NodeStatus struct {
 	Ready   bool          `json:"ready"`
 	Etcd    string        `json:"etcd"`    // voter, learner or none
 	Started bool          `json:"started"` // its etcd member has started
+	Maker   machine.Maker `json:"maker,omitempty"` // vagrant, if it made the machine
 	Note    string        `json:"note,omitempty"`
 }
 
@@ -61,6 +62,9 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 		}
 		s.Nodes[i].Machine = state
 	}
+	if err := l.makers(ctx, s.Nodes); err != nil {
+		return s, err
+	}
 	v, err := l.anyView(ctx)
 	if err != nil {
 		s.Problems = append(s.Problems, err.Error())
@@ -73,6 +77,18 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	}
 	s.Healthy = len(s.Problems) == 0
 	return s, nil
+}
+
+// makers adds which machines labctl did not make.
+func (l *Lab) makers(ctx context.Context, nodes []NodeStatus) error {
+	machines, err := l.machines.List(ctx)
+	for _, m := range machines {
+		if i := slices.IndexFunc(nodes, func(n NodeStatus) bool { return n.Name == m.Node }); i >= 0 && m.Maker != machine.Labctl {
+			nodes[i].Maker = m.Maker
+			nodes[i].Note = "made by " + string(m.Maker)
+		}
+	}
+	return err
 }
 
 // fill adds what the API server and etcd say of each node. What does not answer is a problem that healthy reports.

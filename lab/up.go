@@ -108,21 +108,36 @@ var errDaemonSilent = fmt.Errorf("no answer for %s", daemonBudget)
 
 // image returns what machines boot from.
 func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
+	if l.uri == host.Containers {
+		img, err := l.buildImage(ctx)
+		return machine.Boot{Root: img.Root()}, err
+	}
+	_, disk, err := l.buildDisk(ctx)
+	return bootFrom(disk), err
+}
+
+func (l *Lab) buildImage(ctx context.Context) (image.Image, error) {
 	img, err := image.Build(ctx, image.Spec{KubernetesVersion: l.cluster.Kubernetes.Version, Labnode: l.opts.Labnode}, l.events)
 	if err != nil {
-		return machine.Boot{}, err
+		return img, err
 	}
-	if err := l.state.write("image", []byte(img.Dir)); err != nil {
-		return machine.Boot{}, err
-	}
-	if l.uri == host.Containers {
-		return machine.Boot{Root: img.Root()}, nil
+	return img, l.state.write("image", []byte(img.Dir))
+}
+
+func (l *Lab) buildDisk(ctx context.Context) (image.Image, image.Disk, error) {
+	img, err := l.buildImage(ctx)
+	if err != nil {
+		return img, image.Disk{}, err
 	}
 	disk, err := img.BuildDisk(ctx, l.events)
 	if err == nil {
 		err = l.state.write("disk", []byte(filepath.Dir(disk.Base)))
 	}
-	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline}, err
+	return img, disk, err
+}
+
+func bootFrom(disk image.Disk) machine.Boot {
+	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline}
 }
 
 func (l *Lab) network(ctx context.Context) error {
@@ -160,10 +175,9 @@ func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) 
 		if err != nil {
 			return step.End(err)
 		}
-		r := l.cluster.Resource(n.Role)
-		err = l.machines.Ensure(ctx, machine.Spec{
-			Node: n.Name, MachineID: machineID(l.id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Seed: seed, Boot: boot,
-		})
+		spec := l.specOf(n, boot)
+		spec.Seed = seed
+		err = l.machines.Ensure(ctx, spec)
 		if err != nil {
 			return step.End(err)
 		}
@@ -172,13 +186,18 @@ func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) 
 	})
 }
 
+func (l *Lab) specOf(n config.Node, boot machine.Boot) machine.Spec {
+	r := l.cluster.Resource(n.Role)
+	return machine.Spec{Node: n.Name, MachineID: machineID(l.id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
+}
+
 // seedOf is the directory of the node's own files, written anew for a machine that is about to start.
 func (l *Lab) seedOf(ctx context.Context, n config.Node) (string, error) {
 	state, err := l.machines.State(ctx, n.Name)
 	if err != nil || state == machine.Running {
 		return "", err
 	}
-	return l.writeSeed(n)
+	return l.writeSeed(n, l.fixedAddress(n))
 }
 
 func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {

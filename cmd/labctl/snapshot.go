@@ -19,7 +19,7 @@ func (a *app) snapshotCommand() *cobra.Command {
 		Use:   "snapshot",
 		Short: "Save and restore the whole lab at one moment (virtual machines)",
 		Long: `Save and restore the whole lab at one moment: memory and disks of all its virtual machines, saved while all are paused. A restored lab goes on with
-its clocks set right, and is proven healthy. Snapshots are in the machines' own disk files and go with them. For containers libvirt
+its clocks set right, and is proven healthy. Snapshots are kept beside the machines' disks and go with them. For containers libvirt
 has no such thing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

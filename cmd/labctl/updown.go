@@ -65,7 +65,7 @@ func (a *app) afterFailure(cmd *cobra.Command, err error, log string, keep bool)
 	case keep || cmd.Context().Err() != nil:
 		return fmt.Errorf("%w\nThe lab is left as it is. Log: %s. Try `labctl status`, or `labctl up` again; `labctl down` removes it", err, log)
 	}
-	if downErr := a.down(cmd); downErr != nil {
+	if downErr := a.down(cmd, false); downErr != nil {
 		return errors.Join(err, downErr)
 	}
 	return fmt.Errorf("%w\nThe lab was removed (--keep=false). Log: %s", err, log)
@@ -86,22 +86,25 @@ func (a *app) reportChanges(l *lab.Lab) {
 }
 
 func (a *app) downCommand() *cobra.Command {
-	return &cobra.Command{
+	var adopted bool
+	cmd := &cobra.Command{
 		Use:   "down",
 		Short: "Remove everything that the lab made on this computer",
 		Long:  "Remove the lab's machines, disks, network, keys and its libvirt daemon. The node image stays in the cache (`labctl image prune`).",
 		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.down(cmd) },
+		RunE:  func(cmd *cobra.Command, _ []string) error { return a.down(cmd, adopted) },
 	}
+	cmd.Flags().BoolVar(&adopted, "adopted", false, "also machines that vagrant made; without, they keep down from removing anything")
+	return cmd
 }
 
-func (a *app) down(cmd *cobra.Command) error {
+func (a *app) down(cmd *cobra.Command, adopted bool) error {
 	l, finish, log, err := a.watched("down")
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	err = l.Down(cmd.Context())
+	err = l.Down(cmd.Context(), adopted)
 	if err := errors.Join(err, finish()); err != nil {
 		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)
 	}

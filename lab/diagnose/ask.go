@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -23,8 +22,6 @@ const newestEvents = 200
 
 // askAPI asks the API server everything at once.
 func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
-	ctx, cancel := context.WithTimeoutCause(ctx, apiQuestion, fmt.Errorf("no answer within %s", apiQuestion))
-	defer cancel()
 	if err := k.Answers(ctx); err != nil {
 		out.Error = errorText(err)
 		return
@@ -73,12 +70,8 @@ func telling(p kube.Pod, nodes []kube.Node) bool {
 // learnerPause is the time between the two looks that tell how fast a learner catches up.
 const learnerPause = time.Second
 
-// etcdLimit bounds the look at etcd's members; without a quorum each that is silent costs its time twice.
-const etcdLimit = 6500 * time.Millisecond
-
+// askEtcd asks etcd of its members, and learners twice.
 func askEtcd(ctx context.Context, e *etcd.Client, out *fact.Etcd) {
-	ctx, cancel := context.WithTimeoutCause(ctx, etcdLimit, fmt.Errorf("no answer within %s", etcdLimit))
-	defer cancel()
 	// The members that one remembers are asked for beside, because a list by quorum fails only when its time is up.
 	var early, local etcd.Sample
 	var err, localErr error

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -44,10 +45,18 @@ type Sources struct {
 	Endpoint string        // HOST:PORT of the API server, as nodes should reach it
 	Since    time.Duration // how far back texts are read; 0 is from the last boot on
 	Machines []Machine
+	// Patience is how many times the limits everything may take: machines whose processor is emulated need more; 0 is once.
+	Patience int
 	// Peers are all machines of the lab, of which Machines may be a part.
 	Peers []fact.Peer
 	// Open asks the cluster through one control plane, with the credentials that are there.
 	Open func(ctx context.Context, controlPlane string) (Cluster, error)
+}
+
+// within bounds one part of the collecting.
+func (s Sources) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	limit *= time.Duration(max(s.Patience, 1))
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 }
 
 // The limits of the collecting. A machine that is off costs one of each.
@@ -56,7 +65,8 @@ const (
 	connectLimit = 5 * time.Second // until a machine has answered at all
 	openLimit    = 4 * time.Second // until a control plane has given its credentials
 	apiQuestion  = 3 * time.Second
-	insideLimit  = 7 * time.Second // the collecting inside a machine, which ends sooner by itself
+	insideLimit  = 7 * time.Second         // the collecting inside a machine, which ends sooner by itself
+	etcdLimit    = 6500 * time.Millisecond // without a quorum each member that is silent costs its time twice
 )
 
 // Collect gathers the facts of a live cluster, everything at once. What does not answer is a fact and not an error.
@@ -79,7 +89,7 @@ func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
 	defer giveUp(nil)
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		ctx, cancel := context.WithTimeoutCause(ctx, stateLimit, fmt.Errorf("no answer within %s", stateLimit))
+		ctx, cancel := s.within(ctx, stateLimit)
 		defer cancel()
 		state, err := m.State(ctx)
 		out.State, out.StateError = state, errorText(err)
@@ -97,14 +107,14 @@ func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
 
 // inside has the machine collect. It is asked first whether it answers at all, because one that is off must not cost the time of one that works.
 func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
-	connect, cancel := context.WithTimeoutCause(ctx, connectLimit, fmt.Errorf("no answer within %s", connectLimit))
+	connect, cancel := s.within(ctx, connectLimit)
 	_, err := m.Read(connect, "true")
 	cancel()
 	if err != nil {
 		out.SSH = errorText(err)
 		return
 	}
-	work, cancel := context.WithTimeoutCause(ctx, insideLimit, fmt.Errorf("no answer within %s", insideLimit))
+	work, cancel := s.within(ctx, insideLimit)
 	defer cancel()
 	out.Sent = time.Now().UTC()
 	text, err := m.Read(work, s.command(m)...)
@@ -122,6 +132,9 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
 
 func (s Sources) command(m Machine) []string {
 	argv := []string{s.Labnode, "collect", "--role", m.Role, "--endpoint", s.Endpoint, "--since", s.Since.String()}
+	if s.Patience > 1 {
+		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
+	}
 	for _, p := range s.Peers {
 		if p.Name != m.Name {
 			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
@@ -147,8 +160,16 @@ func (s Sources) cluster(ctx context.Context, api *fact.API, members *fact.Etcd)
 	defer c.Close()
 	api.Via, members.Via = via, via
 	var wg sync.WaitGroup
-	wg.Go(func() { askAPI(ctx, c.Kube, api) })
-	wg.Go(func() { askEtcd(ctx, c.Etcd, members) })
+	wg.Go(func() {
+		ctx, cancel := s.within(ctx, apiQuestion)
+		defer cancel()
+		askAPI(ctx, c.Kube, api)
+	})
+	wg.Go(func() {
+		ctx, cancel := s.within(ctx, etcdLimit)
+		defer cancel()
+		askEtcd(ctx, c.Etcd, members)
+	})
 	wg.Wait()
 }
 
@@ -162,7 +183,7 @@ type opened struct {
 // first opens the cluster through every control plane at once and takes the first whose API server answers; else, for etcd, the first that
 // gave its credentials.
 func (s Sources) first(ctx context.Context) (string, Cluster, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, openLimit, fmt.Errorf("no answer within %s", openLimit))
+	ctx, cancel := s.within(ctx, openLimit)
 	defer cancel()
 	results := make(chan opened)
 	asked := 0

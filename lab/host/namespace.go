@@ -36,6 +36,10 @@ func enter(dir string) error {
 				return err
 			}
 		}
+		// dnsmasq reads the network's hosts as another user. The lab's directory above is its owner's alone.
+		if err := os.Chmod(source, 0o755); err != nil {
+			return err
+		}
 		if err := unix.Mount(source, place, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s: %w", place, err)
 		}

@@ -42,9 +42,14 @@ func hash(inputs ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// get returns the directory of the thing <kind>-<hash of inputs>, after build has filled it if it was not there.
+// path is the directory of the thing <kind>-<hash of inputs>.
+func (c cache) path(kind string, inputs []string) string {
+	return filepath.Join(c.dir, kind+"-"+hash(inputs...))
+}
+
+// get returns the directory of the thing, after build has filled it if it was not there.
 func (c cache) get(ctx context.Context, kind string, inputs []string, build func(dir string, step *event.Step) error) (string, error) {
-	path := filepath.Join(c.dir, kind+"-"+hash(inputs...))
+	path := c.path(kind, inputs)
 	if exists(path) {
 		return path, touch(path)
 	}
@@ -53,7 +58,7 @@ func (c cache) get(ctx context.Context, kind string, inputs []string, build func
 		if exists(path) { // built by another process meanwhile
 			return nil
 		}
-		if err := c.sweep(kind + "-" + hash(inputs...)); err != nil {
+		if err := c.sweep(filepath.Base(path)); err != nil {
 			return err
 		}
 		if err := room(c.dir, need); err != nil {

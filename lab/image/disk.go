@@ -24,10 +24,15 @@ func (i Image) BuildDisk(ctx context.Context, events *event.Stream) (Disk, error
 	dir, err := c.get(ctx, "disk", []string{"disk 1", filepath.Base(i.Dir)}, func(dir string, step *event.Step) error {
 		return makeDisk(ctx, i.Root(), dir, step)
 	})
+	return DiskAt(dir), err
+}
+
+// DiskAt is the disk in the directory of the cache that BuildDisk put it into.
+func DiskAt(dir string) Disk {
 	return Disk{
 		Base: filepath.Join(dir, "root.qcow2"), Kernel: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "initrd.img"),
 		Cmdline: "root=/dev/vda rootfstype=ext4 rw console=ttyS0 net.ifnames=0",
-	}, err
+	}
 }
 
 func makeDisk(ctx context.Context, root, dir string, step *event.Step) error {

@@ -31,9 +31,9 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 		steps = [][]string{
 			{"qemu-img", "create", "-q", "-f", "qcow2", "-b", spec.Boot.Base, "-F", "qcow2", part, size},
 			{"chmod", "0600", part},
-			// A virtual machine reads its own files from a disk that is this archive.
-			{"tar", "-C", spec.Seed, "--owner=0", "--group=0", "--blocking-factor=2048", "-cf", l.seedPath(spec.Node), "."},
-			{"chmod", "0600", l.seedPath(spec.Node)},
+		}
+		if err := l.makeSeed(ctx, spec.Node, spec.Seed); err != nil {
+			return err
 		}
 	}
 	for _, argv := range steps {
@@ -42,6 +42,23 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 		}
 	}
 	return os.Rename(part, path)
+}
+
+// makeSeed makes the disk from which a virtual machine reads its own files: an archive of the directory.
+func (l *Lab) makeSeed(ctx context.Context, node, dir string) error {
+	if err := os.MkdirAll(l.dir(node), 0o700); err != nil {
+		return err
+	}
+	part := l.seedPath(node) + ".part"
+	for _, argv := range [][]string{
+		{"install", "-m", "0600", "/dev/null", part},
+		{"tar", "-C", dir, "--owner=0", "--group=0", "--blocking-factor=2048", "-cf", part, "."},
+	} {
+		if _, err := command.Run(ctx, argv...); err != nil {
+			return err
+		}
+	}
+	return os.Rename(part, l.seedPath(node))
 }
 
 // DeleteAllDisks removes the disks of every node, of absent machines too.

@@ -92,6 +92,7 @@ type Machine struct {
 	Node  string
 	State State
 	ID    string // UUID of the domain
+	Maker Maker
 }
 
 func (l *Lab) domainName(node string) string { return l.cfg.Lab + "-" + node }
@@ -226,6 +227,9 @@ func (l *Lab) Delete(ctx context.Context, node string) error {
 		return err
 	}
 	if state != Absent {
+		if err := l.deleteVolumes(ctx, node); err != nil {
+			return err
+		}
 		err := l.change(ctx, "undefine "+dom.Name, func(v *libvirt.Libvirt) error {
 			return v.DomainUndefineFlags(dom, l.undefineFlags())
 		})
@@ -276,7 +280,7 @@ func (l *Lab) List(ctx context.Context) ([]Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		machines = append(machines, Machine{Node: mark.Node, State: state, ID: uuidString(dom.UUID)})
+		machines = append(machines, Machine{Node: mark.Node, State: state, ID: uuidString(dom.UUID), Maker: mark.Maker})
 	}
 	return machines, nil
 }

@@ -27,6 +27,7 @@ type mark struct {
 	Lab     string   `xml:"lab,attr"`
 	ID      string   `xml:"id,attr"`
 	Node    string   `xml:"node,attr"`
+	Maker   Maker    `xml:"-"`
 }
 
 const markNamespace = "https://k8slab/"
@@ -38,7 +39,7 @@ func (l *Lab) mark(ctx context.Context, dom libvirt.Domain) (m mark, err error) 
 		return err
 	})
 	if is(err, libvirt.ErrNoDomainMetadata) {
-		return mark{}, nil
+		return l.vagrantMark(ctx, dom)
 	}
 	if err != nil {
 		return mark{}, err

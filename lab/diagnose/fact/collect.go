@@ -24,7 +24,10 @@ type Options struct {
 	Endpoint string        // HOST:PORT of the cluster's API server; "" is not asked for
 	Since    time.Duration // how far back journals are read; 0 is the last boot
 	Peers    []Peer
+	Patience int // how many times the limits it may take: a machine whose processor is emulated needs more; 0 is once
 }
+
+func (o Options) limit(d time.Duration) time.Duration { return d * time.Duration(max(o.Patience, 1)) }
 
 // The limits inside a node. A healthy one takes a fraction of them.
 const (
@@ -48,7 +51,7 @@ func Collect(ctx context.Context, m join.Machine, o Options) Node {
 }
 
 func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) Node {
-	ctx, cancel := context.WithTimeoutCause(ctx, nodeLimit, fmt.Errorf("no answer within %s", nodeLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(nodeLimit), fmt.Errorf("no answer within %s", o.limit(nodeLimit)))
 	defer cancel()
 	began := time.Now()
 	c := &collector{m: m, o: o, stream: stream}
@@ -73,7 +76,8 @@ func (c *collector) all(ctx context.Context, questions map[string]func(context.C
 	var wg sync.WaitGroup
 	for name, ask := range questions {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeoutCause(ctx, questionTime, fmt.Errorf("no answer within %s", questionTime))
+			limit := c.o.limit(questionTime)
+			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 			defer cancel()
 			done := make(chan error, 1)
 			go func() { done <- guarded(ctx, ask) }()
@@ -135,7 +139,7 @@ func (c *collector) member(ctx context.Context) error {
 	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, questionTime-300*time.Millisecond) // each check says itself what it waited for
+	ctx, cancel := context.WithTimeout(ctx, c.o.limit(questionTime)-300*time.Millisecond) // each check says itself what it waited for
 	defer cancel()
 	checks := join.Validate(ctx, c.m, join.Target{})
 	c.set(func(n *Node) { n.Member = checks })

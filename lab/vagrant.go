@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"k8slab/config"
+	"k8slab/lab/host"
+	"k8slab/lab/image"
+	"k8slab/lab/machine"
+)
+
+// Vagrant is what the Vagrantfile makes machines from: the same as labctl would make.
+type Vagrant struct {
+	Network  string                   `json:"network"` // name of the lab's libvirt network
+	CIDR     string                   `json:"cidr"`
+	Key      string                   `json:"key"` // path of root's private key
+	Box      image.Box                `json:"box"`
+	Machines []machine.VagrantMachine `json:"machines"` // in the order in which they come up
+}
+
+// VagrantBox makes the node image's box, and what vagrant needs beside it: the lab's identity and keys.
+func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
+	release, err := lock(l.cluster.Name, "labctl vagrant box")
+	if err != nil {
+		return image.Box{}, err
+	}
+	defer release()
+	if err := l.needVMs(); err != nil {
+		return image.Box{}, err
+	}
+	if err := host.Install(ctx, l.uri, image.Packages(), l.events); err != nil {
+		return image.Box{}, err
+	}
+	img, disk, err := l.buildDisk(ctx)
+	if err != nil {
+		return image.Box{}, err
+	}
+	box, err := img.BuildBox(ctx, disk, l.cluster.Kubernetes.Version, l.events)
+	if err != nil {
+		return image.Box{}, err
+	}
+	text, err := json.Marshal(box)
+	if err != nil {
+		return image.Box{}, err
+	}
+	return box, errors.Join(l.state.write("uri", []byte(l.uri)), l.state.write("box", text))
+}
+
+// needVMs refuses a lab of containers, of which vagrant knows nothing.
+func (l *Lab) needVMs() error {
+	uri, err := l.resolveURI()
+	if err != nil {
+		return err
+	}
+	if uri == host.Containers {
+		return errors.New("the lab's machines are containers on this computer, and vagrant makes virtual machines; set libvirt.uri: qemu:///system in cluster.yaml")
+	}
+	return nil
+}
+
+// Vagrant describes the machines. It only reads the lab's state: VagrantBox comes first.
+func (l *Lab) Vagrant() (Vagrant, error) {
+	if err := l.needVMs(); err != nil {
+		return Vagrant{}, err
+	}
+	v := Vagrant{Network: l.cluster.Name, CIDR: l.cluster.Network.CIDR.Masked().String(), Key: l.state.path("ssh", "id_ed25519")}
+	text, err := os.ReadFile(l.state.path("box"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return v, errors.New("the lab has no box for vagrant yet; next: make box")
+	}
+	if err != nil {
+		return v, err
+	}
+	if err := json.Unmarshal(text, &v.Box); err != nil {
+		return v, fmt.Errorf("%s: %w; next: make box", l.state.path("box"), err)
+	}
+	dir, err := os.ReadFile(l.state.path("disk"))
+	if err != nil {
+		return v, err
+	}
+	if _, _, err := l.state.keyPair("ssh/id_ed25519"); err != nil {
+		return v, err
+	}
+	id, err := l.state.id()
+	if err != nil {
+		return v, err
+	}
+	l.id = id
+	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, Dir: l.state.path("machines"), KVM: host.Probe().KVM.OK})
+	for _, n := range l.cluster.Members() {
+		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, bootFrom(image.DiskAt(string(dir))))))
+	}
+	return v, nil
+}
+
+// VagrantPrepare makes what the node's machine needs before vagrant can make or start it: the lab's network, and the node's own files.
+func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
+	release, err := lock(l.cluster.Name, "labctl vagrant prepare "+name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	n, ok := l.cluster.Node(name)
+	if !ok {
+		return fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+	}
+	if err := l.needVMs(); err != nil {
+		return err
+	}
+	if err := l.connectHost(ctx); err != nil {
+		return err
+	}
+	if err := l.network(ctx); err != nil {
+		return err
+	}
+	if state, err := l.machines.State(ctx, name); err != nil || state != machine.Absent {
+		return err
+	}
+	return l.makeLeasedSeed(ctx, n)
+}
+
+func (l *Lab) makeLeasedSeed(ctx context.Context, n config.Node) error {
+	dir, err := l.writeSeed(n, leasedAddress)
+	if err != nil {
+		return err
+	}
+	return l.machines.MakeVagrantSeed(ctx, n.Name, dir)
+}

@@ -1,0 +1,78 @@
+package lab
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8slab/lab/host"
+	"k8slab/lab/image"
+	"k8slab/lab/machine"
+)
+
+func TestVagrant(t *testing.T) {
+	l := newLab(t, small)
+	l.cluster.Libvirt.URI = host.Containers
+	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "libvirt.uri: qemu:///system") {
+		t.Errorf("of containers: %v", err)
+	}
+	l.cluster.Libvirt.URI = host.VirtualMachines
+	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "make box") {
+		t.Errorf("without a box: %v", err)
+	}
+	box := image.Box{Name: "k8slab/0123", Version: "1.36.3", URL: "file:///cache/box-1/catalog.json"}
+	text, err := json.Marshal(box)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, data := range map[string][]byte{"box": text, "disk": []byte("/cache/disk-1")} {
+		if err := l.state.write(name, data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := l.Vagrant()
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := l.cluster.Members()
+	if v.Box != box || v.Network != l.cluster.Name || len(v.Machines) != len(members) {
+		t.Fatalf("got %+v", v)
+	}
+	for i, n := range members {
+		m, r := v.Machines[i], l.cluster.Resource(n.Role)
+		if m.Name != n.Name || m.Domain != l.cluster.Name+"-"+n.Name || m.CPUs != r.CPUs || m.Memory != r.Memory || m.Disk != r.Disk ||
+			m.MAC != machine.MAC(l.id, n.Name) || m.Kernel != "/cache/disk-1/vmlinuz" {
+			t.Errorf("%s: %+v", n.Name, m)
+		}
+	}
+	info, err := os.Stat(v.Key)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("key: %v, %v", info, err)
+	}
+}
+
+// What vagrant made is recognised by its description alone, so its address must come from the network's leases.
+func TestLeasedSeed(t *testing.T) {
+	l := newLab(t, small)
+	dir, err := l.writeSeed(l.cluster.Members()[0], leasedAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, "etc/systemd/network/10-lab.network"))
+	if err != nil || strings.Contains(string(text), "Address=") || !strings.Contains(string(text), "DHCP=ipv4") {
+		t.Errorf("%s, %v", text, err)
+	}
+}
+
+func TestNotOurs(t *testing.T) {
+	own := machine.Machine{Node: "cp1"}
+	if err := notOurs([]machine.Machine{own}); err != nil {
+		t.Error(err)
+	}
+	err := notOurs([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
+	if err == nil || !strings.Contains(err.Error(), "vagrant destroy cp2 w1") {
+		t.Error(err)
+	}
+}
