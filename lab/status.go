@@ -31,8 +31,8 @@ type NodeStatus struct {
 	IP      string        `json:"ip"`
 	Machine machine.State `json:"machine"`
 	Ready   bool          `json:"ready"`
-	Etcd    string        `json:"etcd"`    // voter, learner or none
-	Started bool          `json:"started"` // its etcd member has started
+	Etcd    string        `json:"etcd"`            // voter, learner or none
+	Started bool          `json:"started"`         // its etcd member has started
 	Maker   machine.Maker `json:"maker,omitempty"` // vagrant, if it made the machine
 	Note    string        `json:"note,omitempty"`
 }
