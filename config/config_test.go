@@ -58,7 +58,7 @@ func TestLoadSmall(t *testing.T) {
 func TestLoadEveryKey(t *testing.T) {
 	want := &Cluster{
 		Name:       "onboard",
-		Kubernetes: Kubernetes{Version: "v1.35.0"},
+		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
 		Libvirt:    Libvirt{URI: "lxc:///system"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),
@@ -125,8 +125,8 @@ func TestLoadBroken(t *testing.T) {
 	if got := err.Error() + "\n"; got != string(want) {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
-	if got := len(err.(Problems)); got != 10 {
-		t.Errorf("%d problems, want 10", got)
+	if got := len(err.(Problems)); got != 11 {
+		t.Errorf("%d problems, want 11", got)
 	}
 }
 

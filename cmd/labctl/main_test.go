@@ -81,7 +81,7 @@ func TestBrokenConfiguration(t *testing.T) {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			status, stdout, stderr := labctl(t, append([]string{"-c", broken}, args...)...)
 			lines := strings.Count(stderr, broken+":")
-			if status != exitUsage || stdout != "" || lines != 10 {
+			if status != exitUsage || stdout != "" || lines != 11 {
 				t.Errorf("status %d, %d problems, stdout %q, stderr:\n%s", status, lines, stdout, stderr)
 			}
 		})
