@@ -108,7 +108,8 @@ var errDaemonSilent = fmt.Errorf("no answer for %s", daemonBudget)
 
 // image returns what machines boot from.
 func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
-	img, err := image.Build(ctx, image.Spec{KubernetesVersion: l.cluster.Kubernetes.Version, Labnode: l.opts.Labnode}, l.events)
+	k8s := l.cluster.Kubernetes
+	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Labnode: l.opts.Labnode}, l.events)
 	if err != nil {
 		return machine.Boot{}, err
 	}
