@@ -26,7 +26,14 @@ type Cluster struct {
 type Kubernetes struct {
 	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3.
 	Version string `yaml:"version"`
+	// Source is where the programs come from: SourceModules (the default), the
+	// absolute path of a directory, or the http:// or https:// URL of a release
+	// mirror. docs/images.md has their layouts.
+	Source string `yaml:"source"`
 }
+
+// SourceModules compiles Kubernetes from Go modules.
+const SourceModules = "modules"
 
 // Libvirt says which libvirt runs the machines.
 type Libvirt struct {

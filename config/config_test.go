@@ -58,7 +58,7 @@ func TestLoadSmall(t *testing.T) {
 func TestLoadEveryKey(t *testing.T) {
 	want := &Cluster{
 		Name:       "onboard",
-		Kubernetes: Kubernetes{Version: "v1.35.0"},
+		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
 		Libvirt:    Libvirt{URI: "lxc:///system"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),

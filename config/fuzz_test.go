@@ -2,6 +2,7 @@ package config
 
 import (
 	"net/netip"
+	"net/url"
 	"os"
 	"regexp"
 	"strings"
@@ -20,7 +21,10 @@ func FuzzParse(f *testing.F) {
 		}
 		f.Add(data)
 	}
-	for _, s := range []string{"", "---\n---\n", "a: &a [*a, *a]", "<<: {a: b}", "? [a]\n: b", "nodes: [~, !x y]", "\x00", "name: \"a\\nb\"\n" + plane, strings.Repeat("[", 2000)} {
+	for _, s := range []string{
+		"", "---\n---\n", "a: &a [*a, *a]", "<<: {a: b}", "? [a]\n: b", "nodes: [~, !x y]", "\x00", "name: \"a\\nb\"\n" + plane, strings.Repeat("[", 2000),
+		"kubernetes: {source: 'https://u:p@h/x?q#f'}\n" + plane, "kubernetes: {source: /a/../b}\n" + plane,
+	} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -58,7 +62,21 @@ func checkSafe(t *testing.T, c *Cluster) {
 	if uri := c.Libvirt.URI; uri != "auto" && uri != "qemu:///system" && uri != "lxc:///system" {
 		t.Errorf("accepted the URI %q", uri)
 	}
+	checkSourceSafe(t, c.Kubernetes.Source)
 	if len(c.ControlPlanes()) == 0 {
 		t.Error("accepted a cluster without a control plane")
+	}
+}
+
+// checkSourceSafe: what is no word and no path is a URL that may be shown to anybody.
+func checkSourceSafe(t *testing.T, source string) {
+	if strings.ContainsFunc(source, unicode.IsControl) {
+		t.Errorf("accepted the source %q", source)
+	}
+	if source == SourceModules || strings.HasPrefix(source, "/") {
+		return
+	}
+	if u, err := url.Parse(source); err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(source, "?#") {
+		t.Errorf("accepted the source %q: %v", source, err)
 	}
 }

@@ -73,7 +73,7 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 func defaults() *Cluster {
 	return &Cluster{
 		Name:       "lab",
-		Kubernetes: Kubernetes{Version: "v1.36.3"},
+		Kubernetes: Kubernetes{Version: "v1.36.3", Source: SourceModules},
 		Libvirt:    Libvirt{URI: "auto"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.30.0.0/24"),

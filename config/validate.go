@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
+	"unicode"
 )
 
 // validate checks the values of a decoded cluster. Fields that already have a
@@ -13,6 +15,7 @@ import (
 func (d *document) validate(c *Cluster) {
 	d.checkLabel("name", c.Name, 20)
 	d.checkVersion(c.Kubernetes.Version)
+	d.checkSource(c.Kubernetes.Source)
 	d.checkURI(c.Libvirt.URI)
 	d.checkNetwork(c)
 	d.checkResources(c.Resources)
@@ -42,6 +45,41 @@ func (d *document) checkVersion(v string) {
 	if d.trusted(field) && !version.MatchString(v) {
 		d.report(field, "%s is no release; use vMAJOR.MINOR.PATCH, such as v1.36.3", quote(v))
 	}
+}
+
+func (d *document) checkSource(source string) {
+	const field = "kubernetes.source"
+	if why := sourceProblem(source); why != "" && d.trusted(field) {
+		d.report(field, "%s; use modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release", why)
+	}
+}
+
+// sourceProblem says why a source is refused, or "" when it is accepted. It
+// shows a path but nothing else: what was meant as a URL may hold a password.
+func sourceProblem(source string) string {
+	if strings.HasPrefix(source, "/") {
+		switch clean := path.Clean(source); {
+		case strings.ContainsFunc(source, unicode.IsControl):
+			return fmt.Sprintf("%s has control characters", quote(source))
+		case clean != source:
+			return fmt.Sprintf("%s is not in its plain form, which is %s", quote(source), quote(clean))
+		}
+		return ""
+	}
+	u, err := url.Parse(source)
+	switch {
+	case source == SourceModules:
+		return ""
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsFunc(source, unicode.IsControl):
+		return "is neither modules, nor an absolute path, nor an HTTP URL"
+	case u.User != nil:
+		return "the URL has a user or a password, which would be shown in logs"
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(source, "#"):
+		return "the URL has a query or a fragment, which would be shown in logs and do not name a directory"
+	case u.Hostname() == "":
+		return "the URL has no host"
+	}
+	return ""
 }
 
 func (d *document) checkURI(uri string) {

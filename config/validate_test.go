@@ -79,6 +79,58 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestSource(t *testing.T) {
+	const use = "; use modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release"
+	const unknown = "is neither modules, nor an absolute path, nor an HTTP URL"
+	const user = "the URL has a user or a password, which would be shown in logs"
+	const query = "the URL has a query or a fragment, which would be shown in logs and do not name a directory"
+	tests := []struct{ name, want string }{
+		{"modules", ""},
+		{"/srv/k8s v1.36", ""},
+		{"https://mirror.example/release", ""},
+		{"http://10.0.0.1:8080/release/", ""},
+		{"http://[fd00::1]/x", ""},
+		{"", unknown},
+		{"module", unknown},
+		{"bin", unknown},
+		{"./bin", unknown},
+		{"../bin", unknown},
+		{"~/bin", unknown},
+		{"file:///srv/k8s", unknown},
+		{"ftp://mirror.example/release", unknown},
+		{"mirror.example/release", unknown},
+		{"https://mirror.example/a\nb", unknown},
+		{"https://user:secret@far away/", unknown},
+		{"user:secret@mirror.example/release", unknown},
+		{"https:///release", "the URL has no host"},
+		{"https:release", "the URL has no host"},
+		{"https://user@mirror.example/release", user},
+		{"https://user:secret@mirror.example/release", user},
+		{"https://mirror.example/release?token=secret", query},
+		{"https://mirror.example/release?", query},
+		{"https://mirror.example/release#secret", query},
+		{"https://mirror.example/release#", query},
+		{"/srv/k8s/", `"/srv/k8s/" is not in its plain form, which is "/srv/k8s"`},
+		{"/srv/../k8s", `"/srv/../k8s" is not in its plain form, which is "/k8s"`},
+		{"/srv/k8s\n", `"/srv/k8s\n" has control characters`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := tt.want
+			if want != "" {
+				want = "f:2: kubernetes.source: " + want + use
+			}
+			got := ""
+			if _, _, err := Parse("f", []byte(plane+"kubernetes: {source: "+strconv.Quote(tt.name)+"}")); err != nil {
+				got = err.Error()
+			}
+			if got != want || strings.Contains(got, "secret") {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
 func TestURI(t *testing.T) {
 	const remote = "remote libvirt is out of scope in this version, disks and networks are made on this host"
 	const unknown = "is no libvirt URI this version knows"

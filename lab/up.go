@@ -117,7 +117,8 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 }
 
 func (l *Lab) buildImage(ctx context.Context) (image.Image, error) {
-	img, err := image.Build(ctx, image.Spec{KubernetesVersion: l.cluster.Kubernetes.Version, Labnode: l.opts.Labnode}, l.events)
+	k8s := l.cluster.Kubernetes
+	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Labnode: l.opts.Labnode}, l.events)
 	if err != nil {
 		return img, err
 	}

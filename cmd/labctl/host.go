@@ -103,7 +103,8 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err := host.Install(cmd.Context(), host.Containers, image.Packages(), events); err != nil {
 				return err
 			}
-			img, err := image.Build(cmd.Context(), image.Spec{KubernetesVersion: c.Kubernetes.Version, Labnode: labnode}, events)
+			spec := image.Spec{KubernetesVersion: c.Kubernetes.Version, KubernetesSource: c.Kubernetes.Source, Labnode: labnode}
+			img, err := image.Build(cmd.Context(), spec, events)
 			if err == nil && disk {
 				_, err = img.BuildDisk(cmd.Context(), events)
 			}

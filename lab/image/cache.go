@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -42,7 +43,7 @@ func hash(inputs ...string) string {
 	return hex.EncodeToString(h.Sum(nil))[:16]
 }
 
-// path is the directory of the thing <kind>-<hash of inputs>.
+// path is where the thing <kind>-<hash of inputs> is when it is built.
 func (c cache) path(kind string, inputs []string) string {
 	return filepath.Join(c.dir, kind+"-"+hash(inputs...))
 }
@@ -81,6 +82,7 @@ func (c cache) get(ctx context.Context, kind string, inputs []string, build func
 
 const (
 	partial    = ".partial-"
+	downloads  = partial + "download" // what has arrived of a thing; the next build goes on from there
 	lockSuffix = ".lock"
 )
 
@@ -118,13 +120,16 @@ func (c cache) locked(ctx context.Context, path string, step *event.Step, do fun
 	return do()
 }
 
-// sweep removes what an interrupted build of the thing left. The caller holds its lock.
+// sweep removes what an interrupted build of the thing left, but for downloads. The caller holds its lock.
 func (c cache) sweep(name string) error {
 	left, err := filepath.Glob(filepath.Join(c.dir, name+partial+"*"))
 	if err != nil {
 		return err
 	}
 	for _, dir := range left {
+		if strings.HasSuffix(dir, downloads) {
+			continue
+		}
 		if err := removeTree(dir); err != nil {
 			return err
 		}
@@ -132,7 +137,7 @@ func (c cache) sweep(name string) error {
 	return nil
 }
 
-// sweepAll removes what interrupted builds left, but for things that are being built now.
+// sweepAll removes what interrupted builds left, downloads too, but for things that are being built now.
 func sweepAll() error {
 	dir, err := CacheDir()
 	if err != nil {
@@ -149,7 +154,7 @@ func sweepAll() error {
 		if ok, err := lock.TryLock(); err != nil {
 			return err
 		} else if ok {
-			err = c.sweep(name)
+			err = errors.Join(c.sweep(name), removeTree(filepath.Join(dir, name)+downloads))
 			_ = lock.Close()
 			if err != nil {
 				return err

@@ -140,6 +140,31 @@ func TestGetSweepsAnInterruptedBuild(t *testing.T) {
 	}
 }
 
+// What has arrived of a thing is for its next build, until somebody prunes.
+func TestDownloadsOutliveABuild(t *testing.T) {
+	c := home(t)
+	mine, others := c.path("thing", []string{"a"})+downloads, c.path("thing", []string{"b"})+downloads
+	for _, dir := range []string{mine, others} {
+		write(t, filepath.Join(dir, "kubelet.part"), []byte("half"), 0o644)
+	}
+	if _, err := c.get(t.Context(), "thing", []string{"a"}, put("whole")); err != nil {
+		t.Fatal(err)
+	}
+	if !exists(mine) || !exists(others) {
+		t.Error("the build removed downloads")
+	}
+	if got, err := List(); err != nil || len(got) != 1 {
+		t.Errorf("listed %v, %v: downloads are nothing that is built", got, err)
+	}
+	err := c.locked(t.Context(), strings.TrimSuffix(others, downloads), nil, func() error {
+		_, err := Prune(time.Now().Add(-time.Hour), func(string) bool { return false })
+		return err
+	})
+	if err != nil || exists(mine) || !exists(others) {
+		t.Errorf("%v; of an interrupted download is left: %v, of one that is at work: %v", err, exists(mine), exists(others))
+	}
+}
+
 func TestGetGivesUpWaiting(t *testing.T) {
 	c := home(t)
 	begun, end := make(chan struct{}), make(chan struct{})

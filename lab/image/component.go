@@ -3,6 +3,7 @@ package image
 import (
 	"embed"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -35,12 +36,15 @@ func (c component) sum() []byte {
 	return data
 }
 
-const kubernetesModule = "k8s.io/kubernetes"
+const (
+	kubernetesName   = "kubernetes"
+	kubernetesModule = "k8s.io/kubernetes"
+)
 
 // kubernetes is what runs the cluster, at any version that the module registry has.
 func kubernetes(version string) component {
-	c := component{name: "kubernetes", modules: []module{{kubernetesModule, version}}}
-	for _, cmd := range []string{"kubeadm", "kubelet", "kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy"} {
+	c := component{name: kubernetesName, modules: []module{{kubernetesModule, version}}}
+	for _, cmd := range slices.Concat(hostPrograms, imagePrograms) {
 		c.tools = append(c.tools, kubernetesModule+"/cmd/"+cmd)
 	}
 	// kubeadm compares versions, so the binaries must know their own; upstream's build sets the same variables.

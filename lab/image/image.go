@@ -19,13 +19,13 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
 
 // Spec says which image.
 type Spec struct {
 	KubernetesVersion string // vMAJOR.MINOR.PATCH
+	KubernetesSource  string // as config.Kubernetes has it
 	Labnode           string // path of the labnode binary, which is part of the image
 }
 
@@ -86,24 +86,16 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 		}
 		return err
 	})
-	g.Go(func() error { return b.programs(ctx, spec.KubernetesVersion) })
+	g.Go(func() error { return b.programs(ctx, spec) })
 	return g.Wait()
 }
 
 // programs builds the components one after another: each build uses all cores itself.
-func (b *builder) programs(ctx context.Context, version string) error {
-	k8s := kubernetes(version)
-	err := b.program(ctx, k8s, func(dir string) error {
-		out, err := command.Run(ctx, filepath.Join(dir, "kubeadm"), "config", "images", "list", "--kubernetes-version", version)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, "images"), []byte(out), 0o644)
-	})
-	if err != nil {
+func (b *builder) programs(ctx context.Context, spec Spec) error {
+	if err := b.kubernetes(ctx, spec); err != nil {
 		return err
 	}
-	list, err := os.ReadFile(b.bin(k8s.name, "images"))
+	list, err := os.ReadFile(b.bin(kubernetesName, imageList))
 	if err != nil {
 		return err
 	}
@@ -117,21 +109,37 @@ func (b *builder) programs(ctx context.Context, version string) error {
 		components = append(components, c(v))
 	}
 	for _, c := range components {
-		if err := b.program(ctx, c, nil); err != nil {
+		err := b.program(ctx, c.name, c.version(), c.inputs(), func(dir string, step *event.Step) error { return c.build(ctx, dir, step) })
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (b *builder) program(ctx context.Context, c component, after func(dir string) error) error {
-	dir, err := b.get(ctx, c.name+"-"+c.version(), c.inputs(), func(dir string, step *event.Step) error {
-		if err := c.build(ctx, dir, step); err != nil || after == nil {
+// imageList is the file beside kubeadm with the names of the images that it asks for.
+const imageList = "images"
+
+func (b *builder) kubernetes(ctx context.Context, spec Spec) error {
+	from, err := b.kubernetesSource(ctx, spec)
+	if err != nil {
+		return err
+	}
+	return b.program(ctx, kubernetesName, spec.KubernetesVersion, from.inputs(), func(dir string, step *event.Step) error {
+		if err := from.build(ctx, dir, step); err != nil {
 			return err
 		}
-		return after(dir)
+		names, err := imageNames(ctx, filepath.Join(dir, "kubeadm"), spec.KubernetesVersion)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(filepath.Join(dir, imageList), []byte(strings.Join(names, "\n")+"\n"), 0o644)
 	})
-	b.dirs[c.name] = dir
+}
+
+func (b *builder) program(ctx context.Context, name, version string, inputs []string, build func(string, *event.Step) error) error {
+	dir, err := b.get(ctx, name+"-"+version, inputs, build)
+	b.dirs[name] = dir
 	b.inputs = append(b.inputs, filepath.Base(dir))
 	return err
 }

@@ -24,9 +24,10 @@ const (
 	ProbeImage   = "k8slab/probe:lab"
 )
 
-// containerImage is one OCI image: one program, on top of the files of base where it calls others.
+// containerImage is one OCI image: one program, on top of the files of base where it calls others, or what an archive has.
 type containerImage struct {
 	ref        string
+	archive    string // on this computer, "" for a program
 	program    string // on this computer
 	path       string // in the image
 	base       string // directory, "" for none
@@ -60,6 +61,9 @@ func containerImages(kubeadmImages []string, bin func(component, program string)
 		default:
 			return nil, fmt.Errorf("kubeadm asks for an image that the lab cannot build: %s", ref)
 		}
+		if archive := img.program + archiveEnding; exists(archive) {
+			img = containerImage{ref: ref, archive: archive}
+		}
 		images = append(images, img)
 	}
 	return images, nil
@@ -84,6 +88,10 @@ func writeImages(path string, images []containerImage) error {
 }
 
 func (c containerImage) build(bases map[string]v1.Layer) (v1.Image, error) {
+	if c.archive != "" {
+		img, _, err := readArchive(c.archive)
+		return img, err
+	}
 	var layers []v1.Layer
 	if c.base != "" {
 		if bases[c.base] == nil {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -30,22 +31,22 @@ func TestContainerImages(t *testing.T) {
 	}
 	const k8s = "registry.k8s.io/"
 	want := []containerImage{
-		{FlannelImage, "/flannel/flanneld", "/opt/bin/flanneld", "/net", []string{"/opt/bin/flanneld"}},
-		{ProbeImage, "/labnode", "/labnode", "", []string{"/labnode", "probe"}},
-		{k8s + "kube-apiserver:v1.36.3", "/kubernetes/kube-apiserver", "/usr/local/bin/kube-apiserver", "", nil},
-		{k8s + "kube-controller-manager:v1.36.3", "/kubernetes/kube-controller-manager", "/usr/local/bin/kube-controller-manager", "", nil},
-		{k8s + "kube-scheduler:v1.36.3", "/kubernetes/kube-scheduler", "/usr/local/bin/kube-scheduler", "", nil},
-		{k8s + "kube-proxy:v1.36.3", "/kubernetes/kube-proxy", "/usr/local/bin/kube-proxy", "/net", nil},
-		{k8s + "coredns/coredns:v1.14.2", "/coredns/coredns", "/coredns", "", []string{"/coredns"}},
-		{k8s + "pause:3.10.2", "/catatonit", "/pause", "", []string{"/pause", "-P"}},
-		{k8s + "etcd:3.6.8-0", "/etcd/etcd", "/usr/local/bin/etcd", "", nil},
+		{FlannelImage, "", "/flannel/flanneld", "/opt/bin/flanneld", "/net", []string{"/opt/bin/flanneld"}},
+		{ProbeImage, "", "/labnode", "/labnode", "", []string{"/labnode", "probe"}},
+		{k8s + "kube-apiserver:v1.36.3", "", "/kubernetes/kube-apiserver", "/usr/local/bin/kube-apiserver", "", nil},
+		{k8s + "kube-controller-manager:v1.36.3", "", "/kubernetes/kube-controller-manager", "/usr/local/bin/kube-controller-manager", "", nil},
+		{k8s + "kube-scheduler:v1.36.3", "", "/kubernetes/kube-scheduler", "/usr/local/bin/kube-scheduler", "", nil},
+		{k8s + "kube-proxy:v1.36.3", "", "/kubernetes/kube-proxy", "/usr/local/bin/kube-proxy", "/net", nil},
+		{k8s + "coredns/coredns:v1.14.2", "", "/coredns/coredns", "/coredns", "", []string{"/coredns"}},
+		{k8s + "pause:3.10.2", "", "/catatonit", "/pause", "", []string{"/pause", "-P"}},
+		{k8s + "etcd:3.6.8-0", "", "/etcd/etcd", "/usr/local/bin/etcd", "", nil},
 	}
 	if len(got) != len(want) {
 		t.Fatalf("got %d images, want %d", len(got), len(want))
 	}
 	for i := range want {
 		g, w := got[i], want[i]
-		if g.ref != w.ref || g.program != w.program || g.path != w.path || g.base != w.base || !slices.Equal(g.entrypoint, w.entrypoint) {
+		if !reflect.DeepEqual(g, w) {
 			t.Errorf("got  %+v\nwant %+v", g, w)
 		}
 	}

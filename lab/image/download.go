@@ -1,0 +1,206 @@
+package image
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"time"
+
+	"k8slab/lab/event"
+)
+
+// fetcher downloads files over HTTP. A file that arrives in pieces goes on where it was, in the next attempt as in the next run.
+type fetcher struct {
+	client *http.Client
+	idle   time.Duration // how long an attempt may be without a byte
+	pause  time.Duration // between attempts
+}
+
+const (
+	attempts   = 5
+	maxText    = 4 << 10 // bytes of a checksum file
+	maxProgram = 1 << 30 // bytes; ten times what Kubernetes' largest program has
+)
+
+func newFetcher() fetcher {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // ranges and lengths count the bytes of the file
+	return fetcher{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, idle: 30 * time.Second, pause: time.Second}
+}
+
+// checkRedirect follows to HTTP only, and never from an encrypted connection to an open one.
+func checkRedirect(to *http.Request, via []*http.Request) error {
+	from := via[len(via)-1].URL
+	switch {
+	case len(via) >= 10:
+		return final{errors.New("it was redirected ten times")}
+	case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || from.Scheme == "https"):
+		return final{fmt.Errorf("it redirects from %s://%s to %s://%s, which is refused", from.Scheme, from.Host, to.URL.Scheme, to.URL.Host)}
+	}
+	return nil
+}
+
+// final is an error that another attempt does not change.
+type final struct{ error }
+
+func (f final) Unwrap() error { return f.error }
+
+// statusError is an answer of the server that is not the file.
+type statusError struct{ code int }
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answers %d %s", e.code, http.StatusText(e.code))
+}
+
+func (e *statusError) missing() bool { return e.code == http.StatusNotFound }
+
+func statusProblem(code int) error {
+	if code >= 500 || code == http.StatusTooManyRequests || code == http.StatusRequestTimeout {
+		return &statusError{code}
+	}
+	return final{&statusError{code}}
+}
+
+// text downloads a small file.
+func (f fetcher) text(ctx context.Context, url string, step *event.Step) (text string, err error) {
+	err = f.retry(ctx, url, step, func(ctx context.Context, _ func()) error {
+		resp, err := f.get(ctx, url, nil)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		if resp.StatusCode != http.StatusOK {
+			return statusProblem(resp.StatusCode)
+		}
+		data, err := io.ReadAll(io.LimitReader(resp.Body, maxText+1))
+		if err == nil && len(data) > maxText {
+			err = final{fmt.Errorf("it has more than %d bytes: no checksum file", maxText)}
+		}
+		text = string(data)
+		return err
+	})
+	var hopeless final
+	switch {
+	case err == nil:
+		return text, nil
+	case ctx.Err() != nil || errors.As(err, &hopeless):
+		return "", fmt.Errorf("download %s: %w", url, err)
+	}
+	return "", fmt.Errorf("download %s: %w; check that this computer reaches the mirror, and run the command again", url, err)
+}
+
+// file downloads what has the SHA-256 digest, given in hexadecimal digits, to path. What is there of it is not downloaded again.
+func (f fetcher) file(ctx context.Context, url, digest, path string, step *event.Step) error {
+	p, err := openPart(path)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	if p.digest() == digest {
+		return nil
+	}
+	p.progress = func() { step.Progress("%s: %s", filepath.Base(url), p) }
+	err = f.retry(ctx, url, step, func(ctx context.Context, alive func()) error {
+		p.alive = alive
+		return f.transfer(ctx, url, p)
+	})
+	if err != nil && p.size == 0 {
+		return fmt.Errorf("download %s: %w", url, err)
+	} else if err != nil {
+		return fmt.Errorf("download %s: %s arrived: %w; that is kept: run the command again to go on from there", url, p, err)
+	}
+	if got := p.digest(); got != digest {
+		p.remove()
+		return fmt.Errorf("%s is not the file that its checksum is of: its SHA-256 is %s, and %s.sha256 says %s; it was deleted: "+
+			"run the command again in case it was being replaced, else ask whoever keeps the mirror, or take another kubernetes.source", url, got, url, digest)
+	}
+	return nil
+}
+
+// transfer is one attempt at what the part lacks.
+func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
+	header := http.Header{}
+	if v := p.validator(); v != "" && p.size > 0 {
+		header.Set("Range", fmt.Sprintf("bytes=%d-", p.size))
+		header.Set("If-Range", v)
+	}
+	resp, err := f.get(ctx, url, header)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	p.alive()
+	switch resp.StatusCode {
+	case http.StatusOK: // it has no ranges, or the file is another one now
+		err = p.restart(resp)
+	case http.StatusPartialContent:
+		err = p.goOn(resp)
+	case http.StatusRequestedRangeNotSatisfiable:
+		err = cmp.Or(p.clear(), errors.New("the server's file has no bytes after those that were here"))
+	default:
+		err = statusProblem(resp.StatusCode)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(p, resp.Body)
+	if err == nil && p.total >= 0 && p.size != p.total {
+		err = fmt.Errorf("the server ended it at %s", p)
+	}
+	return err
+}
+
+func (f fetcher) get(ctx context.Context, address string, header http.Header) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	for key, values := range header {
+		req.Header[key] = values
+	}
+	resp, err := f.client.Do(req)
+	var of *url.Error
+	if errors.As(err, &of) { // its address may be one that it was redirected to, with a signature that is no reader's business
+		err = of.Err
+	}
+	return resp, err
+}
+
+// retry makes attempts until one succeeds, none can, or there were enough. Each has as long as something arrives, which it tells by
+// calling alive.
+func (f fetcher) retry(ctx context.Context, url string, step *event.Step, attempt func(ctx context.Context, alive func()) error) error {
+	for n := 1; ; n++ {
+		err := f.watched(ctx, attempt)
+		var hopeless final
+		switch {
+		case err == nil:
+			return nil
+		case ctx.Err() != nil || errors.As(err, &hopeless):
+			return err
+		case n == attempts:
+			return fmt.Errorf("%d attempts, the last: %w", n, err)
+		}
+		step.Progress("%s: %v; trying again", url, err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(f.pause):
+		}
+	}
+}
+
+func (f fetcher) watched(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watch := time.AfterFunc(f.idle, func() { cancel(fmt.Errorf("nothing arrived for %s", f.idle)) })
+	defer watch.Stop()
+	err := attempt(ctx, func() { watch.Reset(f.idle) })
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
