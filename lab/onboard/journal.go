@@ -1,0 +1,140 @@
+package onboard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"unicode/utf8"
+
+	"k8slab/lab/event"
+)
+
+// Journal is a phase's pen: through it every change is made, and people are told of what goes on. It is safe for concurrent use.
+type Journal struct {
+	session *session
+	phase   PhaseID
+	step    *event.Step
+
+	mu   sync.Mutex
+	last string
+}
+
+// Do makes a change, once, whatever interrupts it and however often it is asked for. isMade looks at the world; do makes the change. The
+// change's Kind, Params, What and Undo are the caller's, the rest is filled in. It is written down before it is made, as intended, and after
+// it, as made: so a rollback knows of everything that may have happened. What the world has already, without being in the journal, is not of
+// this onboarding, and stays in a rollback.
+func (j *Journal) Do(ctx context.Context, c Change, isMade func(context.Context) (bool, error), do func(context.Context) error) error {
+	c.Phase = j.phase
+	if err := j.acceptable(c); err != nil {
+		return err
+	}
+	before := j.session.status(c)
+	made, err := isMade(ctx)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%s: look whether it is so already: %w", c.What, err)
+	case made && before == "":
+		j.Debug("%s: it was so before", c.What)
+		return nil
+	case made && before == Made:
+		j.Debug("%s: it is still so", c.What)
+		return nil
+	case made: // by an attempt that was interrupted before it could say so
+		return j.session.note(c, Made)
+	}
+	if err := j.session.note(c, Intended); err != nil {
+		return err
+	}
+	if err := do(ctx); err != nil {
+		return fmt.Errorf("%s: %w", c.What, err)
+	}
+	j.Info("%s: done", c.What)
+	return j.session.note(c, Made)
+}
+
+// acceptable refuses what could not be undone, or not be read back.
+func (j *Journal) acceptable(c Change) error {
+	if j.session.Undoers[c.Kind] == nil {
+		return fmt.Errorf("%s: nothing can undo a change of the kind %q, so it is not made", c.What, c.Kind)
+	}
+	for name, value := range c.Params {
+		if !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return fmt.Errorf("%s: parameter %q is %q, which is no text, so the change cannot be written down and is not made", c.What, name, value)
+		}
+	}
+	return nil
+}
+
+// Info tells people what goes on; the last of it is what a time-out names as seen.
+func (j *Journal) Info(format string, args ...any) { j.say("", format, args...) }
+
+// Warn tells of a fault that does not stop the onboarding.
+func (j *Journal) Warn(format string, args ...any) { j.say(warnMark, format, args...) }
+
+// Debug tells what only a search for a fault needs.
+func (j *Journal) Debug(format string, args ...any) { j.say(debugMark, format, args...) }
+
+func (j *Journal) say(mark, format string, args ...any) {
+	text := fmt.Sprintf(format, args...)
+	j.step.Progress("%s%s", mark, text)
+	if mark != debugMark {
+		j.mu.Lock()
+		j.last = text
+		j.mu.Unlock()
+	}
+}
+
+func (j *Journal) seen() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.last
+}
+
+// session is one process's work on a state, whose lock it holds.
+type session struct {
+	*Engine
+
+	mu     sync.Mutex
+	state  *State // as it is on the disk
+	timing *stopwatch
+}
+
+// update changes the state and writes it. When that fails the state stays what it was.
+func (s *session) update(change func(*State)) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := s.state.clone()
+	if s.timing != nil {
+		s.timing.count(next)
+	}
+	change(next)
+	next.Timestamp = now()
+	if err := s.Store.save(next); err != nil {
+		return err
+	}
+	s.state = next
+	return nil
+}
+
+// status is where a change stands, "" for one that is not in the journal.
+func (s *session) status(c Change) Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if i := slices.IndexFunc(s.state.Changes, c.same); i >= 0 {
+		return s.state.Changes[i].Status
+	}
+	return ""
+}
+
+// note writes down where a change stands.
+func (s *session) note(c Change, status Status) error {
+	return s.update(func(st *State) {
+		i := slices.IndexFunc(st.Changes, c.same)
+		if i < 0 {
+			i = len(st.Changes)
+			st.Changes = append(st.Changes, c)
+		}
+		st.Changes[i].Status, st.Changes[i].Time = status, now()
+	})
+}

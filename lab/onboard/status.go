@@ -1,0 +1,152 @@
+package onboard
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"k8slab/lab/event"
+)
+
+// Condition sums up an onboarding in a word.
+type Condition string
+
+// The conditions of an onboarding.
+const (
+	Never       Condition = "not_started"
+	Working     Condition = "working"     // a process has it in its hands
+	Broken      Condition = "failed"      // it ended at a phase that failed
+	Interrupted Condition = "interrupted" // its process ended in the middle
+	HalfBack    Condition = "half_rolled_back"
+	Onboarded   Condition = "completed"
+	TakenBack   Condition = "rolled_back"
+)
+
+// View is a look at the newest onboarding of a node, which may be at work or finished. Its JSON has the fields of the state file.
+type View struct {
+	Condition Condition `json:"condition"`
+	Holder    string    `json:"holder,omitempty"` // the process at work
+	*State
+}
+
+// Status looks at the onboarding under way, or the last one. It changes nothing, and works while another process is at work.
+func (s *Store) Status() (View, error) {
+	for {
+		// The state is read between two looks at the lock: a process that starts or ends meanwhile would be mistaken for one that was killed.
+		before, err := s.locked()
+		if err != nil {
+			return View{}, fmt.Errorf("look at the onboarding of %s: %w", s.target.Node, err)
+		}
+		under, last, err := s.look()
+		if err != nil {
+			return View{}, err
+		}
+		after, err := s.locked()
+		if err != nil || before != after {
+			continue
+		}
+		v := View{State: under}
+		if under == nil {
+			v.State = last
+		}
+		if after {
+			v.Holder = s.holder()
+		}
+		v.Condition = condition(v.State, after)
+		return v, nil
+	}
+}
+
+func condition(st *State, working bool) Condition {
+	switch {
+	case working:
+		return Working
+	case st == nil:
+		return Never
+	case st.Status == Completed:
+		return Onboarded
+	case st.Status == RolledBack:
+		return TakenBack
+	case st.Status == RollingBack:
+		return HalfBack
+	case st.PhaseStatus[st.CurrentPhase] == Failed:
+		return Broken
+	}
+	return Interrupted
+}
+
+// advice is what a user can do about a condition.
+var advice = map[Condition]string{
+	Never:       "start it: without --status",
+	Working:     "wait, or look again",
+	Broken:      "mend it and go on with --resume, or undo it with --rollback",
+	Interrupted: "go on with --resume, or undo it with --rollback",
+	HalfBack:    "finish it: --rollback",
+	Onboarded:   "verify and mend it with --resume, or take the node out with --rollback",
+	TakenBack:   "onboard the node anew: without --status",
+}
+
+// WriteText writes the view for a terminal of 60 columns; only errors and what a user must do may be longer.
+func (v View) WriteText(w io.Writer) error {
+	var b strings.Builder
+	if v.State == nil {
+		_, _ = fmt.Fprintf(&b, "onboarding: %s\n", v.Condition)
+	} else {
+		v.head(&b)
+		v.table(&b)
+		v.tail(&b)
+	}
+	if v.Holder != "" {
+		_, _ = fmt.Fprintf(&b, "at work: %s\n", event.OneLine(v.Holder))
+	}
+	_, _ = fmt.Fprintf(&b, "next: %s\n", advice[v.Condition])
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (v View) head(b *strings.Builder) {
+	_, _ = fmt.Fprintf(b, "onboarding of %s: %s\n", v.Node, strings.ReplaceAll(string(v.Condition), "_", " "))
+	_, _ = fmt.Fprintf(b, "%s, cluster %s\n", v.Role, event.OneLine(v.Cluster))
+	_, _ = fmt.Fprintf(b, "began %s, last written %s\n\n", clock(v.Started), clock(v.Timestamp))
+}
+
+func (v View) table(b *strings.Builder) {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "PHASE\tSTATUS\tTIME\tTRIES")
+	total := 0.0
+	for _, p := range phases {
+		status, took, tries := strings.ReplaceAll(string(v.PhaseStatus[p.ID]), "_", " "), "", ""
+		if times, ran := v.PhaseTimes[p.ID]; ran {
+			took, tries = seconds(times.Seconds), fmt.Sprint(times.Attempts)
+			total += times.Seconds
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.ID, status, took, tries)
+	}
+	_, _ = fmt.Fprintf(t, "%d of %d completed\t\t%s\t\n", v.CompletedPhases, v.TotalPhases, seconds(total))
+	_ = t.Flush()
+}
+
+func seconds(s float64) string {
+	return time.Duration(s * float64(time.Second)).Round(time.Second / 10).String()
+}
+
+// tail has the number of changes, what a rollback has yet to do, and the errors.
+func (v View) tail(b *strings.Builder) {
+	left := v.left()
+	if len(v.Changes) > 0 {
+		_, _ = fmt.Fprintf(b, "\nchanges: %d, of which %d are undone\n", len(v.Changes), len(v.Changes)-len(left))
+	}
+	for _, c := range left {
+		if v.Status == RollingBack {
+			_, _ = fmt.Fprintf(b, "  left: %s\n", event.OneLine(c.Undo))
+		}
+	}
+	if len(v.Errors) > 0 {
+		_, _ = fmt.Fprintln(b, "\nerrors, the newest last:")
+	}
+	for _, e := range v.Errors {
+		_, _ = fmt.Fprintf(b, "  %s %s\n    %s\n", e.Time.Local().Format(time.TimeOnly), e.Phase, event.OneLine(e.Error))
+	}
+}
