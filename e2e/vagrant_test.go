@@ -39,7 +39,7 @@ var _ = Describe("machines that vagrant made", Label("vms", "vagrant", "Slow"), 
 		s, _ := l.status(ctx)
 		Expect(s.Nodes[0].Maker).To(Equal("vagrant"))
 		Expect(s.Nodes[1].Maker).To(BeEmpty())
-		Expect(v.must(ctx, "ssh", "cp1", "-c", "sudo journalctl -u kubelet -n 3; timeout 3 bash -c '</dev/tcp/10.54.0.11/2380' && echo open")).
+		Expect(v.must(ctx, "ssh", "cp1", "-c", "sudo journalctl -u kubelet | tail -n 1; timeout 3 bash -c '</dev/tcp/10.54.0.11/2380' && echo open")).
 			To(And(ContainSubstring("kubelet"), ContainSubstring("open")))
 		Expect(v.run(ctx, "up", "w1").stderr).To(ContainSubstring("already taken"), "vagrant leaves labctl's machine alone")
 
