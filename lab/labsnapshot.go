@@ -230,13 +230,7 @@ func (l *Lab) goOn(ctx context.Context) error {
 	if err := l.everyMachine(func(n string) error { return l.machines.Resume(ctx, n) }); err != nil {
 		return err
 	}
-	return together(l.cluster.Members(), func(n config.Node) error {
-		if err := l.awaitSSH(ctx, n); err != nil {
-			return err
-		}
-		now := time.Now()
-		return runOn(ctx, l.nodes[n.Name], "date", "--utc", "--set", fmt.Sprintf("@%d.%09d", now.Unix(), now.Nanosecond()))
-	})
+	return together(l.cluster.Members(), func(n config.Node) error { return l.setClock(ctx, n) })
 }
 
 // proveSince waits for every kubelet to have renewed its Lease since the moment, and for the cluster to be healthy: until then what the

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"k8slab/config"
+	"k8slab/lab/host"
 	"k8slab/lab/machine"
 )
 
@@ -23,7 +25,23 @@ func (l *Lab) Pause(ctx context.Context, name string) error {
 
 // Resume undoes Pause.
 func (l *Lab) Resume(ctx context.Context, name string) error {
-	return l.power(ctx, name, "labctl power resume", (*machine.Lab).Resume)
+	if err := l.power(ctx, name, "labctl power resume", (*machine.Lab).Resume); err != nil {
+		return err
+	}
+	n, _ := l.cluster.Node(name)
+	return l.setClock(ctx, n)
+}
+
+// setClock sets the clock of a virtual machine, which stood still while the machine was paused. A container has this computer's.
+func (l *Lab) setClock(ctx context.Context, n config.Node) error {
+	if l.uri == host.Containers {
+		return nil
+	}
+	if err := l.awaitSSH(ctx, n); err != nil {
+		return err
+	}
+	now := time.Now()
+	return runOn(ctx, l.nodes[n.Name], "date", "--utc", "--set", fmt.Sprintf("@%d.%09d", now.Unix(), now.Nanosecond()))
 }
 
 func (l *Lab) power(ctx context.Context, name, command string, do func(*machine.Lab, context.Context, string) error) error {

@@ -172,33 +172,30 @@ func (l *Lab) network(ctx context.Context) error {
 func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
 	return together(nodes, func(n config.Node) error {
 		step := l.events.Start(n.Name, "machine", machineBudget)
-		seed, err := l.seedOf(ctx, n)
+		state, err := l.machines.State(ctx, n.Name)
 		if err != nil {
 			return step.End(err)
 		}
 		spec := l.specOf(n, boot)
-		spec.Seed = seed
-		err = l.machines.Ensure(ctx, spec)
-		if err != nil {
+		if state != machine.Running {
+			if spec.Seed, err = l.writeSeed(n, l.fixedAddress(n)); err != nil {
+				return step.End(err)
+			}
+		}
+		if err := l.machines.Ensure(ctx, spec); err != nil {
 			return step.End(err)
 		}
 		step.Progress("waiting for SSH")
-		return step.End(l.awaitSSH(ctx, n))
+		if err := l.awaitSSH(ctx, n); err != nil || state != machine.Paused {
+			return step.End(err)
+		}
+		return step.End(l.setClock(ctx, n))
 	})
 }
 
 func (l *Lab) specOf(n config.Node, boot machine.Boot) machine.Spec {
 	r := l.cluster.Resource(n.Role)
 	return machine.Spec{Node: n.Name, MachineID: machineID(l.id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
-}
-
-// seedOf is the directory of the node's own files, written anew for a machine that is about to start.
-func (l *Lab) seedOf(ctx context.Context, n config.Node) (string, error) {
-	state, err := l.machines.State(ctx, n.Name)
-	if err != nil || state == machine.Running {
-		return "", err
-	}
-	return l.writeSeed(n, l.fixedAddress(n))
 }
 
 func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
