@@ -53,16 +53,11 @@ func (l *Lab) sources(o DiagnoseOptions) (diagnose.Sources, error) {
 	return l.sourcesOf(o), nil
 }
 
-// emulatedPatience is measured: a healthy emulated 1 + 1 was asked in 12 s, a machine's own collecting took 7 of them.
-const emulatedPatience = 5
-
 // sourcesOf are where the facts of a lab that is open come from.
 func (l *Lab) sourcesOf(o DiagnoseOptions) diagnose.Sources {
 	members := l.cluster.Members()
 	s := diagnose.Sources{Lab: l.cluster.Name, Labnode: labnode, Endpoint: l.endpoint(), Since: o.Since, Open: l.openThrough}
-	if l.emulated() {
-		s.Patience = emulatedPatience
-	}
+	s.Patience = l.Patience()
 	for _, n := range members {
 		s.Peers = append(s.Peers, fact.Peer{Name: n.Name, Role: string(n.Role), IP: n.IP.String()})
 		if len(o.Nodes) > 0 && !slices.Contains(o.Nodes, n.Name) {

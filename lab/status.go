@@ -39,7 +39,7 @@ type NodeStatus struct {
 
 // Status looks at the lab; it changes nothing and does not wait for another labctl.
 func (l *Lab) Status(ctx context.Context) (Status, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, statusBudget, errors.New("no answer within 15s"))
+	ctx, cancel := l.within(ctx, statusBudget)
 	defer cancel()
 	s := Status{Name: l.cluster.Name}
 	for _, n := range l.cluster.Nodes {
@@ -85,7 +85,6 @@ func (l *Lab) makers(ctx context.Context, nodes []NodeStatus) error {
 	for _, m := range machines {
 		if i := slices.IndexFunc(nodes, func(n NodeStatus) bool { return n.Name == m.Node }); i >= 0 && m.Maker != machine.Labctl {
 			nodes[i].Maker = m.Maker
-			nodes[i].Note = "made by " + string(m.Maker)
 		}
 	}
 	return err
@@ -119,7 +118,7 @@ func (l *Lab) anyView(ctx context.Context) (*view, error) {
 	var errs []error
 	cps := l.restoredFirst(l.cluster.ControlPlanes())
 	for _, n := range cps {
-		one, cancel := context.WithTimeoutCause(ctx, 4*time.Second, errors.New("no answer within 4s"))
+		one, cancel := l.within(ctx, 4*time.Second)
 		v, err := l.openView(one, n, cps)
 		cancel()
 		if err == nil {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"k8slab/lab/symptom"
-	"k8slab/lab/wait"
 )
 
 // back takes the lab out of the fault.
@@ -32,7 +31,7 @@ func (c *circle) back(ctx context.Context) error {
 		return err
 	}
 	c.step("healthy after")
-	if err := wait.For(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, c.site) }); err != nil {
+	if err := c.site.await(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, c.site) }); err != nil {
 		return err
 	}
 	if err := c.bitesNoMore(ctx); err != nil {
@@ -43,7 +42,7 @@ func (c *circle) back(ctx context.Context) error {
 		return err
 	}
 	c.step("diagnose again")
-	return wait.For(ctx, "the diagnosis to find nothing that fails", nameBudget, time.Second, func(ctx context.Context) error {
+	return c.site.await(ctx, "the diagnosis to find nothing that fails", nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
 		if err == nil && first.Level == symptom.Fail {
 			err = fmt.Errorf("%s on %s: %s", first.Symptom, first.Node, first.Meaning)
@@ -59,7 +58,7 @@ func (c *circle) bitesNoMore(ctx context.Context) error {
 			continue
 		}
 		c.step("wait until it bites no more")
-		err := wait.For(ctx, f.Name+" to bite no more", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
+		err := c.site.await(ctx, f.Name+" to bite no more", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
 			if f.Bites(ctx, f.site) == nil {
 				return errors.New("it does, although the lab looks healthy")
 			}

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"k8slab/lab/symptom"
-	"k8slab/lab/wait"
 )
 
 // Class says how a circle ended.
@@ -54,6 +53,7 @@ type Options struct {
 	Evidence string            // directory for a bundle of a circle that fails, saved before anything is undone; "" for none
 	Record   Record            // of what is in the lab while the circle is at work, for when it is killed
 	Progress func(step string) // is told of each step as it begins; may be nil
+	Patience int               // how many times longer everything may take, for machines whose processors are emulated; 0 is once
 }
 
 // Budgets of the steps that wait. A proven cluster may take a flannel or CoreDNS back-off of a minute.
@@ -159,6 +159,7 @@ func (c *circle) place(ctx context.Context) error {
 	c.result.Node = strings.Join(nodes, "+")
 	for i := range c.faults {
 		c.faults[i].site = c.faults[i].site.beside(nodes)
+		c.faults[i].site.patience = c.options.Patience
 	}
 	c.site = c.faults[0].site
 	return compose(c.faults)
@@ -224,14 +225,14 @@ func (f Fault) inject(ctx context.Context, s Site, progress func(string)) error 
 
 func (f Fault) bites(ctx context.Context, s Site, progress func(string)) error {
 	progress("wait until it bites")
-	return wait.For(ctx, f.Name+" to take effect", biteBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Bites(ctx, s) })
+	return s.await(ctx, f.Name+" to take effect", biteBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Bites(ctx, s) })
 }
 
 // name has the diagnosis name the fault, one of them where there are several. What is not in any log yet is asked for again.
 func (c *circle) name(ctx context.Context) error {
 	begun := time.Now()
 	wanted := symptoms(c.faults)
-	return wait.For(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
+	return c.site.await(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
 		c.result.Symptom, c.result.ToCause = first.Symptom, time.Since(begun).Seconds()
 		if err != nil || slices.Contains(wanted, first.Symptom) {

@@ -28,6 +28,7 @@ type Site struct {
 	Address      string // Node's
 	ControlPlane string // a healthy control plane: another node, where there is one
 	Members      []Member
+	patience     int // how many times longer everything may take
 }
 
 // Member is a node of the lab, as `labctl status` shows it.

@@ -169,7 +169,7 @@ func (c *circle) watchWrites(ctx context.Context) (stop func() error) {
 	wg.Go(func() {
 		last := time.Now()
 		for ctx.Err() == nil {
-			_, err := c.site.etcd(ctx, "--command-timeout=3s", "put", "/k8slab/fault", "1")
+			_, err := c.site.etcd(ctx, "--command-timeout="+c.site.patiently(3*time.Second).String(), "put", "/k8slab/fault", "1")
 			gap := time.Since(last)
 			if ctx.Err() == nil && gap > longest && err != nil {
 				longest, why = gap, err
@@ -179,14 +179,14 @@ func (c *circle) watchWrites(ctx context.Context) (stop func() error) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(time.Second):
+			case <-time.After(c.site.patiently(time.Second)):
 			}
 		}
 	})
 	return func() error {
 		cancel()
 		wg.Wait()
-		if longest < writesBudget {
+		if longest < c.site.patiently(writesBudget) {
 			return nil
 		}
 		return fmt.Errorf("etcd took no writes for %s, though the fault costs no quorum: %w", longest.Round(time.Second), why)

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"k8slab/config"
+	"k8slab/lab/wait"
 )
 
 // healthy is nil when `labctl status` proves the cluster healthy.
@@ -22,6 +24,14 @@ func healthy(ctx context.Context, s Site) error {
 		return errors.New(strings.Join(status.Problems, "; "))
 	}
 	return err
+}
+
+// patiently is a time as it is in the lab.
+func (s Site) patiently(d time.Duration) time.Duration { return d * time.Duration(max(s.patience, 1)) }
+
+// await is wait.For with the times as they are in the lab: looking too often at an emulated machine would be what loads it.
+func (s Site) await(ctx context.Context, what string, budget, interval time.Duration, condition func(context.Context) error) error {
+	return wait.For(ctx, what, s.patiently(budget), s.patiently(interval), condition)
 }
 
 var errNotApplicable = errors.New("not applicable")

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/diagnose"
 )
@@ -41,6 +42,9 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 		ValidArgsFunction: a.diagnoseNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Nodes = args
+			if !cmd.Flags().Changed("timeout") {
+				timeout = a.patient(30 * time.Second)
+			}
 			if err := checkDiagnose(o, from, timeout); err != nil {
 				return usageError{err}
 			}
@@ -62,7 +66,7 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 	flags.StringVar(&from, "from", "", "judge this bundle, directory of logs or text, or - for standard input, instead of the lab")
 	flags.StringVar(&o.Bundle, "bundle", "", "also keep the facts and logs, redacted, in this `FILE.tar.gz`, which --from judges again")
 	flags.DurationVar(&o.Since, "since", 0, "read journals from this long ago on, for example 30m; 0 is from the last boot on")
-	flags.DurationVar(&timeout, "timeout", 30*time.Second, "give up after this time")
+	flags.DurationVar(&timeout, "timeout", 0, "give up after this time; the default is 30s, and five times as long where processors are emulated")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch output {
@@ -89,6 +93,19 @@ func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) er
 		errs = append(errs, fmt.Errorf("--timeout %s: it must be positive", timeout))
 	}
 	return errors.Join(errs...)
+}
+
+// patient is the time that something may take in the lab of cluster.yaml, which need not be there.
+func (a *app) patient(d time.Duration) time.Duration {
+	c, _, err := config.Load(a.file)
+	if err != nil {
+		return d
+	}
+	l, err := lab.New(c, lab.Options{})
+	if err != nil {
+		return d
+	}
+	return d * time.Duration(l.Patience())
 }
 
 func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {

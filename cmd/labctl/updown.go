@@ -175,7 +175,11 @@ func printStatus(w io.Writer, s lab.Status) {
 		if etcd != "none" && !n.Started {
 			etcd += ", not started"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, ready, etcd, n.Note)
+		note := n.Note
+		if n.Maker != "" {
+			note = "made by " + string(n.Maker)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, ready, etcd, note)
 	}
 	_ = t.Flush()
 	if s.Healthy {

@@ -42,7 +42,6 @@ It changes nothing.`,
 	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals from this long ago on; 0 is from the last boot on")
 	cmd.Flags().StringVar(&o.Role, "role", "", "what the machine is to be: control-plane or worker")
 	cmd.Flags().StringVar(&o.Endpoint, "endpoint", "", "`HOST:PORT` of the cluster's API server, to try the way there")
-	cmd.Flags().IntVar(&o.Patience, "patience", 1, "wait this many times longer for what does not answer: for a machine whose processor is emulated")
 	cmd.Flags().StringArrayVar(&peers, "peer", nil, "another machine, `NAME=ROLE=IP`, whose ports are dialled; may be repeated")
 	return cmd
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
 	"sync"
 	"time"
 
@@ -132,9 +131,6 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
 
 func (s Sources) command(m Machine) []string {
 	argv := []string{s.Labnode, "collect", "--role", m.Role, "--endpoint", s.Endpoint, "--since", s.Since.String()}
-	if s.Patience > 1 {
-		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
-	}
 	for _, p := range s.Peers {
 		if p.Name != m.Name {
 			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)

@@ -36,6 +36,7 @@ type preflight struct {
 	t   Target
 	run context.Context // of the whole run, for what outlives the question that made it
 
+	patience      time.Duration // see Machine.Patience
 	units         func(context.Context) (units, error)
 	cri           func(context.Context) (criFacts, error)
 	api           func(context.Context) (apiFacts, error)
@@ -51,14 +52,15 @@ func newPreflight(ctx context.Context, m Machine, t Target) *preflight {
 		t.Name = strings.ToLower(m.Hostname()) // as kubelet names its Node
 	}
 	p := &preflight{m: m, t: t, run: ctx}
-	p.units = lazily(ctx, quick, p.findUnits)
-	p.cri = lazily(ctx, criLimit, p.findCRI)
-	p.api = lazily(ctx, apiLimit, p.findAPI)
-	p.info = lazily(ctx, apiLimit+quick, p.findInfo)
-	p.cluster = lazily(ctx, apiLimit+quick, p.findCluster)
-	p.clusterConfig = lazily(ctx, apiLimit+2*quick, p.findClusterConfig)
-	p.kubeletConfig = lazily(ctx, apiLimit+2*quick, p.findKubeletConfig)
-	p.versions = lazily(ctx, quick, p.findVersions)
+	p.patience = m.Patience()
+	p.units = lazily(ctx, p.patience*quick, p.findUnits)
+	p.cri = lazily(ctx, p.patience*criLimit, p.findCRI)
+	p.api = lazily(ctx, p.patience*apiLimit, p.findAPI)
+	p.info = lazily(ctx, p.patience*(apiLimit+quick), p.findInfo)
+	p.cluster = lazily(ctx, p.patience*(apiLimit+quick), p.findCluster)
+	p.clusterConfig = lazily(ctx, p.patience*(apiLimit+2*quick), p.findClusterConfig)
+	p.kubeletConfig = lazily(ctx, p.patience*(apiLimit+2*quick), p.findKubeletConfig)
+	p.versions = lazily(ctx, p.patience*quick, p.findVersions)
 	return p
 }
 
@@ -123,7 +125,7 @@ func (p *preflight) all(ctx context.Context, probes []probe, report func(Check))
 // one makes a check and outlives it: a check that panics or hangs becomes a warning, because it has proven nothing.
 func (p *preflight) one(ctx context.Context, pr probe) Check {
 	start := p.m.Now()
-	limit := cmp.Or(pr.limit, quick)
+	limit := p.patience * cmp.Or(pr.limit, quick)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
 	defer cancel()
 	done := make(chan Check, 1)

@@ -53,7 +53,7 @@ func (p *preflight) dialEndpoint(ctx context.Context, network, endpoint string) 
 	}
 	var failures []error
 	for _, address := range addresses {
-		limited, cancel := context.WithTimeout(ctx, dialLimit)
+		limited, cancel := context.WithTimeout(ctx, p.patience*dialLimit)
 		conn, err := p.m.Dial(limited, network, net.JoinHostPort(address.String(), port))
 		cancel()
 		if err == nil {
@@ -156,7 +156,7 @@ func checkEndpointTLS(ctx context.Context, p *preflight) Check {
 	if visit, failed := errors.AsType[*kube.VisitError](err); failed && visit.Phase != kube.PhaseDial {
 		if isTimeout(err) { // not certain: an emulated one may be that slow
 			return warn(symptom.APIServerUnreachable, "on the control plane: top; crictl logs its kube-apiserver",
-				"%s accepts connections but does not answer within %s: it hangs or is very slow", p.t.Endpoint, apiLimit)
+				"%s accepts connections but does not answer within %s: it hangs or is very slow", p.t.Endpoint, p.patience*apiLimit)
 		}
 		return blocked(symptom.APIServerUnreachable, "openssl s_client -connect "+p.t.Endpoint+"; is it the API server's port?",
 			"%s accepts connections but no TLS: %v", p.t.Endpoint, withoutURL(visit.Err))

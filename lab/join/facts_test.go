@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"testing"
+	"time"
 )
 
 func TestFacts(t *testing.T) {
@@ -38,5 +39,15 @@ func TestFacts(t *testing.T) {
 	f.does(query, func() (string, error) { return "", errors.New("no systemd here") })
 	if facts, err := ReadFacts(t.Context(), f.Machine); err == nil || !facts.Joined {
 		t.Errorf("without systemd: %+v, %v", facts, err)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	for model, want := range map[string]time.Duration{"QEMU Virtual CPU version 2.5+": 5, "AMD EPYC 7B13": 1, "": 1} {
+		f := newFakeMachine(t)
+		f.write("/proc/cpuinfo", "processor\t: 0\nmodel name\t: "+model+"\n")
+		if got := f.Patience(); got != want {
+			t.Errorf("%q: %d, want %d", model, got, want)
+		}
 	}
 }

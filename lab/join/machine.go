@@ -36,6 +36,16 @@ type Machine struct {
 	Now func() time.Time
 }
 
+// Patience is how many times longer than on a processor of its own everything may take on the machine: more on one that QEMU computes, which is
+// about ten times slower at what is not waiting.
+func (m Machine) Patience() time.Duration {
+	info, err := m.Read("/proc/cpuinfo")
+	if err == nil && strings.Contains(info, "QEMU Virtual CPU") {
+		return 5
+	}
+	return 1
+}
+
 // Space is the size of a file system.
 type Space struct {
 	Bytes, FreeBytes   uint64 // free to ordinary users

@@ -166,7 +166,7 @@ var networkCauses = []Symptom{
 				"bind: cannot assign requested address", "listen tcp *: cannot assign requested address",
 				"node IP*not found in the host's network interfaces", "not found in the host's network interfaces",
 				"unable to select an IP from default routes", "unable to select an IP", "nodeIP can't be loopback", "nodeIP can't be",
-				"wrong network interface", "no default routes found in", "https://[::1]:6443", "node IP: *invalid",
+				"wrong network interface", "no default routes found in", "node IP: *invalid",
 				"Unable to connect to the server: dial tcp 127.0.0.1:6443", "[discovery]*127.0.0.1:6443",
 				"Failed to request cluster info*127.0.0.1:6443", "Failed to request cluster info*localhost:6443", "can't be multicast",
 				"unable to get IP address*interface", "failed to get node IP",

@@ -79,6 +79,8 @@ func TestJudgeReasons(t *testing.T) {
 		{"the runtime's start", "failed to load cni during init, please check CRI plugin status before setting up network for pods\n", nil},
 		{"a pod that the authorizer does not know yet", "pods \"kube-proxy-1\" is forbidden: User \"system:node:w1\" cannot get resource \"pods\"" +
 			" in the namespace \"kube-system\": no relationship found between node 'w1' and this object\n", nil},
+		{"an API server that asks itself", "E1122 00:48:52.088099 1 typeconverter.go:83] \"Unhandled Error\" err=\"failed to fetch openapi paths: Get " +
+			"\\\"https://[::1]:6443/openapi/v3\\\": net/http: TLS handshake timeout\"\n", []ID{APIServerUnreachable}},
 		{"image capacity at the start", "invalid capacity 0 on image filesystem\n", nil},
 		{"a pod network that fails", `plugin type="new" failed (add): no idea` + "\n", []ID{NetworkPluginPodsFailing}},
 		{"a pod network that failed at the start", `plugin type="new" failed (add): no idea` + "\n" +

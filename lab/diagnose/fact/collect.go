@@ -24,10 +24,7 @@ type Options struct {
 	Endpoint string        // HOST:PORT of the cluster's API server; "" is not asked for
 	Since    time.Duration // how far back journals are read; 0 is the last boot
 	Peers    []Peer
-	Patience int // how many times the limits it may take: a machine whose processor is emulated needs more; 0 is once
 }
-
-func (o Options) limit(d time.Duration) time.Duration { return d * time.Duration(max(o.Patience, 1)) }
 
 // The limits inside a node. A healthy one takes a fraction of them.
 const (
@@ -37,9 +34,10 @@ const (
 
 // collector gathers the facts of the machine that it runs on, each kind by itself.
 type collector struct {
-	m      join.Machine
-	o      Options
-	stream streamFunc // runs a program whose output may be large
+	m        join.Machine
+	o        Options
+	patience time.Duration // see join.Machine
+	stream   streamFunc    // runs a program whose output may be large
 
 	mu   sync.Mutex
 	node Node
@@ -51,10 +49,11 @@ func Collect(ctx context.Context, m join.Machine, o Options) Node {
 }
 
 func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) Node {
-	ctx, cancel := context.WithTimeoutCause(ctx, o.limit(nodeLimit), fmt.Errorf("no answer within %s", o.limit(nodeLimit)))
+	patience := m.Patience()
+	ctx, cancel := context.WithTimeoutCause(ctx, patience*nodeLimit, fmt.Errorf("no answer within %s", patience*nodeLimit))
 	defer cancel()
 	began := time.Now()
-	c := &collector{m: m, o: o, stream: stream}
+	c := &collector{m: m, o: o, patience: patience, stream: stream}
 	c.node = Node{Time: m.Now().UTC(), Units: map[string]Unit{}, Errors: map[string]string{}}
 	early := c.etcdMetrics(ctx)
 	c.all(ctx, map[string]func(context.Context) error{
@@ -76,7 +75,7 @@ func (c *collector) all(ctx context.Context, questions map[string]func(context.C
 	var wg sync.WaitGroup
 	for name, ask := range questions {
 		wg.Go(func() {
-			limit := c.o.limit(questionTime)
+			limit := c.patience * questionTime
 			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 			defer cancel()
 			done := make(chan error, 1)
@@ -139,7 +138,7 @@ func (c *collector) member(ctx context.Context) error {
 	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.limit(questionTime)-300*time.Millisecond) // each check says itself what it waited for
+	ctx, cancel := context.WithTimeout(ctx, c.patience*questionTime-300*time.Millisecond) // each check says itself what it waited for
 	defer cancel()
 	checks := join.Validate(ctx, c.m, join.Target{})
 	c.set(func(n *Node) { n.Member = checks })

@@ -32,7 +32,7 @@ func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 	if !c.m.Exists("/etc/kubernetes/manifests/etcd.yaml") {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.o.limit(time.Second))
+	ctx, cancel := context.WithTimeout(ctx, c.patience*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: c.m.Dial, DisableKeepAlives: true}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, metricsURL, nil)
