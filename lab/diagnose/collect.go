@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/etcd"
 	"k8slab/lab/event"
@@ -68,16 +70,20 @@ const (
 	etcdLimit    = 6500 * time.Millisecond // without a quorum each member that is silent costs its time twice
 )
 
-// Collect gathers the facts of a live cluster, everything at once. What does not answer is a fact and not an error.
+// Collect gathers the facts of a live cluster, everything at once, but of emulated machines one after another: they share this computer's
+// processors. What does not answer is a fact and not an error.
 func Collect(ctx context.Context, s Sources) fact.Facts {
 	f := fact.Facts{Lab: s.Lab, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
 		Part: len(s.Machines) < len(s.Peers), Machines: make([]fact.Machine, len(s.Machines))}
-	var wg sync.WaitGroup
-	for i, m := range s.Machines {
-		wg.Go(func() { f.Machines[i] = s.machine(ctx, m) })
+	var g errgroup.Group
+	if s.Patience > 1 {
+		g.SetLimit(1)
 	}
-	wg.Go(func() { s.cluster(ctx, &f.API, &f.Etcd) })
-	wg.Wait()
+	g.Go(func() error { s.cluster(ctx, &f.API, &f.Etcd); return nil })
+	for i, m := range s.Machines {
+		g.Go(func() error { f.Machines[i] = s.machine(ctx, m); return nil })
+	}
+	_ = g.Wait()
 	return f
 }
 

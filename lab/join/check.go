@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"k8slab/lab/event"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
@@ -105,9 +107,12 @@ func Preflight(ctx context.Context, m Machine, t Target, report func(Check)) []C
 func (p *preflight) all(ctx context.Context, probes []probe, report func(Check)) []Check {
 	checks := make([]Check, len(probes))
 	var mu sync.Mutex
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	if p.patience > 1 { // an emulated processor answers none of many at once in time
+		g.SetLimit(4)
+	}
 	for i, pr := range probes {
-		wg.Go(func() {
+		g.Go(func() error {
 			check := p.one(ctx, pr)
 			mu.Lock()
 			defer mu.Unlock()
@@ -115,9 +120,10 @@ func (p *preflight) all(ctx context.Context, probes []probe, report func(Check))
 			if report != nil {
 				report(check)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = g.Wait()
 	rank(checks)
 	return checks
 }

@@ -90,7 +90,7 @@ func (m Machine) talkCRI(ctx context.Context, socket string) (criFacts, error) {
 		return criFacts{}, err
 	}
 	defer client.Close()
-	version, err := runtimeVersion(ctx, client)
+	version, err := runtimeVersion(ctx, client, m.Patience()*criCall)
 	if err != nil {
 		return criFacts{}, err
 	}
@@ -99,8 +99,8 @@ func (m Machine) talkCRI(ctx context.Context, socket string) (criFacts, error) {
 	return facts, nil
 }
 
-func runtimeVersion(ctx context.Context, client *grpc.ClientConn) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, criCall)
+func runtimeVersion(ctx context.Context, client *grpc.ClientConn, limit time.Duration) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	answer, err := runtimeapi.NewRuntimeServiceClient(client).Version(ctx, &runtimeapi.VersionRequest{})
 	if err == nil {
@@ -166,7 +166,7 @@ func (p *preflight) judgeCRI(ctx context.Context, socket string, err error) Chec
 	case errors.Is(err, errRefuses):
 		return p.runtimeDead(ctx, socket, fmt.Sprintf("%s: %v", socket, err))
 	case code == codes.DeadlineExceeded:
-		return p.runtimeDead(ctx, socket, fmt.Sprintf("%s accepts connections but did not answer within %s", socket, criCall))
+		return p.runtimeDead(ctx, socket, fmt.Sprintf("%s accepts connections but did not answer within %s", socket, p.patience*criCall))
 	case code == codes.Unimplemented:
 		return p.pluginOff(ctx, socket, message)
 	}
@@ -216,10 +216,11 @@ func (m Machine) lastWords(ctx context.Context) string {
 // askRuntime asks the questions that only a runtime with CRI can answer, all at once.
 func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts *criFacts) {
 	run, image := runtimeapi.NewRuntimeServiceClient(client), runtimeapi.NewImageServiceClient(client)
+	limit := m.Patience() * criCall
 	var wg sync.WaitGroup
 	ask := func(question func(context.Context)) {
 		wg.Go(func() {
-			call, cancel := context.WithTimeout(ctx, criCall)
+			call, cancel := context.WithTimeout(ctx, limit)
 			defer cancel()
 			question(call)
 		})

@@ -48,7 +48,7 @@ type Container struct {
 
 // Containers asks the runtime what it runs and ran, and what answers.
 func Containers(ctx context.Context, m Machine) (runtime string, all []Container, err error) {
-	ctx, cancel := context.WithTimeout(ctx, criCall)
+	ctx, cancel := context.WithTimeout(ctx, m.Patience()*criCall)
 	defer cancel()
 	socket, bad := m.runtimeSocket(Target{})
 	if bad.Result != "" {
@@ -62,7 +62,7 @@ func Containers(ctx context.Context, m Machine) (runtime string, all []Container
 		return "", nil, err
 	}
 	defer client.Close()
-	if runtime, err = runtimeVersion(ctx, client); err != nil {
+	if runtime, err = runtimeVersion(ctx, client, m.Patience()*criCall); err != nil {
 		return "", nil, err
 	}
 	list, err := runtimeapi.NewRuntimeServiceClient(client).ListContainers(ctx, &runtimeapi.ListContainersRequest{})

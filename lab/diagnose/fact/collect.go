@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 )
@@ -70,11 +72,15 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	return node
 }
 
-// all asks everything at once, and waits for nobody longer than the whole may take.
+// all asks everything at once, and waits for nobody longer than the whole may take. An emulated processor is asked one thing after another:
+// everything at once takes it as long, and each answer comes too late.
 func (c *collector) all(ctx context.Context, questions map[string]func(context.Context) error) {
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	if c.patience > 1 {
+		g.SetLimit(1)
+	}
 	for name, ask := range questions {
-		wg.Go(func() {
+		g.Go(func() error {
 			limit := c.patience * questionTime
 			ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 			defer cancel()
@@ -91,9 +97,10 @@ func (c *collector) all(ctx context.Context, questions map[string]func(context.C
 					c.failed(name, context.Cause(ctx))
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = g.Wait()
 }
 
 // guarded turns a panic into an error: one question's must not cost all the others' answers.
