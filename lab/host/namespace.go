@@ -11,8 +11,12 @@ import (
 // ownDirs gives the lab's libvirtd directories of its own in place of the ones that are compiled in, so that it neither sees nor leaves
 // anything on this computer.
 var ownDirs = map[string]string{
-	"/etc/libvirt": "etc", "/var/lib/libvirt": "lib", "/run/libvirt": "run", "/var/log/libvirt": "log", "/var/cache/libvirt": "cache",
+	"/etc/libvirt": "etc", networkFiles: "lib/libvirt", "/run/libvirt": "run", "/var/log/libvirt": "log", "/var/cache/libvirt": "cache",
 }
+
+// networkFiles has in it the hosts of a network, which dnsmasq reads as another user; that user finds nothing else open there. On this
+// computer the closed directory above keeps everybody out.
+const networkFiles = "/var/lib/libvirt"
 
 var ownConfig = map[string]string{
 	"libvirtd.conf": "auth_unix_rw = \"none\"\nunix_sock_rw_perms = \"0700\"\nlog_outputs = \"3:stderr\"\n",
@@ -36,9 +40,10 @@ func enter(dir string) error {
 				return err
 			}
 		}
-		// dnsmasq reads the network's hosts as another user. The lab's directory above is its owner's alone.
-		if err := os.Chmod(source, 0o755); err != nil {
-			return err
+		if place == networkFiles {
+			if err := os.Chmod(source, 0o755); err != nil {
+				return err
+			}
 		}
 		if err := unix.Mount(source, place, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s: %w", place, err)
