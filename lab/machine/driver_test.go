@@ -133,3 +133,17 @@ func limited(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	return ctx
 }
+
+// dnsmasq reads a network's hosts as another user, and nobody else comes past the directory above.
+func TestDirectoryThatDnsmasqReads(t *testing.T) {
+	libvirtd(t)
+	for name, want := range map[string]os.FileMode{"lib": 0o700, "lib/libvirt": 0o755} {
+		info, err := os.Stat(filepath.Join(daemon.dir, "libvirt", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := info.Mode().Perm(); got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}
