@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -125,6 +126,23 @@ func TestTextsOfARemovedMember(t *testing.T) {
 	f.Machine("cp2").Inside.Member = nil // its own look at its member failed
 	if found := Judge(f); len(found) == 0 || found[0].Symptom != symptom.EtcdNoQuorum {
 		t.Errorf("without a quorum: %+v", found)
+	}
+}
+
+// The API server of a control plane is refused while its own member is a learner, as in every join that ends well. Without a learner that is over.
+func TestTextsOfALearnerThatVotes(t *testing.T) {
+	refused := `{"level":"warn","msg":"retrying of unary invoker failed","error":"rpc error: code = FailedPrecondition desc = etcdserver: rpc not supported for learner"}`
+	for _, learner := range []bool{false, true} {
+		f := healthyFacts(1)
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: "not found"} // it was deleted
+		journal(f.Machine("cp3"), "kube-apiserver", time.Minute, refused, time.Minute, refused, time.Minute, refused, time.Minute, refused)
+		f.Etcd.Members[2].Learner = learner
+		told := slices.ContainsFunc(Judge(f), func(o symptom.Finding) bool {
+			return o.Symptom == symptom.EtcdLearnerNotInSync && strings.HasPrefix(o.Evidence[len(o.Evidence)-1].Source, "kube-apiserver")
+		})
+		if told != learner {
+			t.Errorf("learner %v: %+v", learner, Judge(f))
+		}
 	}
 }
 

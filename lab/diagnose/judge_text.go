@@ -214,7 +214,7 @@ func (j *judging) etcdRefutes(id symptom.ID) bool {
 	switch id {
 	case symptom.EtcdNoQuorum:
 		return true
-	case symptom.EtcdTooManyLearners:
+	case symptom.EtcdTooManyLearners, symptom.EtcdLearnerNotInSync: // also of a join that has ended well since
 		return !slices.ContainsFunc(e.Members, func(m fact.Member) bool { return m.Learner })
 	}
 	return false
