@@ -37,7 +37,7 @@ func (s gitSeed) missing(read func(path string) ([]byte, error)) (map[string][]b
 			"nodes/lab.yaml":  []byte(gitLabText),
 		}
 	}
-	for _, n := range s.onboard {
+	for _, n := range slices.Backward(s.onboard) { // each becomes the first
 		entry := n.Name + ".yaml"
 		c.entry(gitNodes, "# - "+entry, "nodes/"+entry, func() ([]byte, error) { return nodeConfiguration(n) })
 	}

@@ -5,7 +5,9 @@ package addon
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 	"text/template"
@@ -33,7 +35,7 @@ func (w Workload) String() string {
 
 // Addon is one add-on.
 type Addon struct {
-	Name      string // one of config.AddonNames; its objects are in manifests/NAME.yaml
+	Name      string // one of config.AddonNames; its objects are in manifests/NAME.yaml, if it has any
 	Purpose   string // a few words, without a full stop
 	Needs     []string
 	Images    []string // container images that the objects name, such as k8slab/prometheus:lab; lab/image makes them
@@ -41,14 +43,17 @@ type Addon struct {
 }
 
 // Values are what a manifest may have of the lab that it is for. Manifests name them as text/template does: {{.Name}}.
-type Values struct{}
+type Values struct {
+	GitNode string // the node that has the Git repository
+	Sops    bool   // Flux decrypts secrets
+}
 
 //go:embed manifests
 var manifests embed.FS
 
 // All are all add-ons, in alphabetical order.
 func All() []Addon {
-	return []Addon{localPath(), metricsServer(), nodeExporter(), prometheus()}
+	return []Addon{flux(), git(), localPath(), metricsServer(), nodeExporter(), prometheus(), sops()}
 }
 
 // Resolve returns the named add-ons and those that they need, each once and after what it needs. Several unknown names are one error.
@@ -84,9 +89,12 @@ func Resolve(names []string) ([]Addon, error) {
 	return resolved, nil
 }
 
-// Manifest is the YAML of the add-on's objects, in the order in which they have to be applied.
+// Manifest is the YAML of the add-on's objects, in the order in which they have to be applied; nil for none.
 func (a Addon) Manifest(v Values) ([]byte, error) {
 	text, err := manifests.ReadFile("manifests/" + a.Name + ".yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,18 +9,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Ready returns why the object is not Ready, by the conditions in its status as
-// the conventions of the API have them: none, one of an earlier generation or
-// one that is not True. group, version and resource are those of its kind.
+// ObjectReady tells why an object of a kind that is not Kubernetes' own is not
+// Ready, in its controller's words. What it was before its last change does not
+// count.
 func (c *Client) ObjectReady(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
+	what := fmt.Sprintf("%s %s/%s", resource.GroupResource(), namespace, name)
 	o, err := c.dynamic.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
-		return fmt.Errorf("get %s %s/%s: %w", resource.Resource, namespace, name, err)
+		return fmt.Errorf("get %s: %w", what, err)
 	}
-	if why := notReady(o); why != "" {
-		return fmt.Errorf("%s %s/%s is not Ready: %s", o.GetKind(), namespace, name, why)
+	observed, _, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	if observed < o.GetGeneration() {
+		return fmt.Errorf("%s: generation %d not observed by its controller yet (at %d)", what, o.GetGeneration(), observed)
 	}
-	return nil
+	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
+	for _, c := range conditions {
+		fields, _ := c.(map[string]any)
+		switch {
+		case fields["type"] != "Ready":
+		case fields["status"] == string(metav1.ConditionTrue):
+			return nil
+		default:
+			return fmt.Errorf("%s is not Ready: %v: %v", what, fields["reason"], fields["message"])
+		}
+	}
+	return fmt.Errorf("%s has no condition Ready yet", what)
 }
