@@ -121,7 +121,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(
 		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.sshCommand(), a.logsCommand(),
-		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(), a.snapshotCommand(),
+		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(), a.snapshotCommand(), a.addonsCommand(),
 		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)
 	root.AddCommand(a.nodeCommands()...)

@@ -18,7 +18,8 @@ func defaults() []component {
 }
 
 func TestDefaultComponentsArePinned(t *testing.T) {
-	for _, c := range defaults() {
+	all := append(defaults(), addonComponents()...)
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			sum := string(c.sum())
 			for _, m := range c.modules {
@@ -38,7 +39,7 @@ func TestDefaultComponentsArePinned(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".sum")
-		if !slices.ContainsFunc(defaults(), func(c component) bool { return c.name+"@"+c.version() == name }) {
+		if !slices.ContainsFunc(all, func(c component) bool { return c.name+"@"+c.version() == name }) {
 			t.Errorf("sums/%s is of no component", f.Name())
 		}
 	}
@@ -73,6 +74,7 @@ func TestInputs(t *testing.T) {
 		{"tools", func(c *component) { c.tools = []string{"m/other"} }},
 		{"ldflags", func(c *component) { c.ldflags = "-X a=c" }},
 		{"replace", func(c *component) { c.replace = nil }},
+		{"tags", func(c *component) { c.tags = "t" }},
 		{"cgo", func(c *component) { c.cgo = true }},
 		{"rename", func(c *component) { c.rename = map[string]string{"cmd": "other"} }},
 	}
@@ -158,7 +160,7 @@ replace (
 }
 
 func TestWriteModule(t *testing.T) {
-	for _, c := range defaults() {
+	for _, c := range append(defaults(), addonComponents()...) {
 		if c.name == "kubernetes" { // asks the module registry for its own go.mod
 			continue
 		}
