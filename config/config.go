@@ -18,8 +18,9 @@ type Cluster struct {
 	Network    Network    `yaml:"network"`
 	Resources  Resources  `yaml:"resources"`
 	// Nodes are in file order, those with Onboard included.
-	Nodes  []Node `yaml:"nodes"`
-	Tuning Tuning `yaml:"tuning"`
+	Nodes      []Node     `yaml:"nodes"`
+	Tuning     Tuning     `yaml:"tuning"`
+	Onboarding Onboarding `yaml:"onboard"`
 }
 
 // Kubernetes says what is installed on the nodes.

@@ -20,6 +20,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkNetwork(c)
 	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
+	d.checkOnboarding(c.Onboarding)
 	d.checkNodes(c)
 }
 
