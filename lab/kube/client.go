@@ -1,6 +1,6 @@
 // Package kube asks and changes one Kubernetes cluster through its API server,
 // over connections the caller dials. It judges and waits for nothing: every
-// method is one bounded look or one bounded change.
+// method is one bounded look or one bounded change, but for Drain.
 package kube
 
 import (
@@ -33,8 +33,8 @@ type DialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
 	http    *http.Client
-	set     *kubernetes.Clientset
-	dynamic *dynamic.DynamicClient
+	set     kubernetes.Interface
+	dynamic dynamic.Interface
 	timeout time.Duration
 
 	mu        sync.Mutex
@@ -65,6 +65,12 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 		http: client, set: set, dynamic: dyn, timeout: requestTimeout,
 		resources: map[schema.GroupVersion][]metav1.APIResource{},
 	}, nil
+}
+
+// Of is a client for what another part of labctl is connected to already. It
+// is not closed, and applies no manifests.
+func Of(set kubernetes.Interface) *Client {
+	return &Client{set: set, timeout: requestTimeout}
 }
 
 func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.Config, error) {
