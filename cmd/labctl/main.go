@@ -120,7 +120,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(
-		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.sshCommand(), a.logsCommand(),
+		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.validateCommand(), a.sshCommand(), a.logsCommand(),
 		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(), a.snapshotCommand(),
 		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)

@@ -159,7 +159,7 @@ func (c *Cluster) noneWaits(ctx context.Context, cpus, memory int) (Finding, err
 	if len(waiting) == 0 {
 		return pass("%s", detail), nil
 	}
-	asked := fmt.Sprintf("%d pods wait for room and ask for %s CPUs and %d MiB of memory in all", len(waiting), cpu.AsDec(), mem.Value()>>20)
+	asked := fmt.Sprintf("%d pods wait for room and ask for %g CPUs and %d MiB of memory in all", len(waiting), cpu.AsApproximateFloat64(), mem.Value()>>20)
 	if cpus > 0 && memory > 0 {
 		asked += fmt.Sprintf("; the new Node has %d CPUs and %d MiB", cpus, memory)
 	}
