@@ -83,6 +83,13 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 	// The dialled connection is the way there: an environment's proxy is not.
 	// A proxy function also keeps the transport out of client-go's global cache.
 	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	Prepare(cfg, mutated)
+	return cfg, nil
+}
+
+// Prepare makes the connections of a client of another's making what New's are: they survive a control plane that goes, are not slowed down
+// on this side, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
+func Prepare(cfg *rest.Config, mutated func(what string)) {
 	// HTTP/1.1 drops a connection with the request that timed out on it. HTTP/2
 	// would keep sending everything into a dead connection until a ping fails.
 	cfg.NextProtos = []string{"http/1.1"}
@@ -95,7 +102,6 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 			return &reporter{next: next, mutated: mutated}
 		})
 	}
-	return cfg, nil
 }
 
 // Close drops the idle connections; one in use ends with its request.
