@@ -30,7 +30,7 @@ func (r *Repository) Plan(ctx context.Context) ([]string, error) {
 	if s.Active {
 		return []string{fmt.Sprintf("nothing in Git: %s is active in %s at %s", r.Entry, r.place(), s.Revision)}, nil
 	}
-	e, err := uncomment(s.head.content, r.Entry)
+	e, err := uncomment(s.content, r.Entry)
 	if err != nil {
 		return nil, fmt.Errorf("activate %s in %s: %s: %w", r.Entry, r.place(), s.Revision, advised(ctx, err))
 	}

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	nethttp "net/http"
 	"net/url"
 	"os"
 	"os/user"
@@ -14,6 +16,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/transport"
+	"github.com/go-git/go-git/v5/plumbing/transport/http"
 
 	"k8slab/lab/onboard"
 )
@@ -31,6 +35,8 @@ type Config struct {
 	AuthorName   string // default labctl
 	AuthorEmail  string // default labctl@HOST
 
+	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"` // the way to the server; nil for this computer's own
+
 	Target onboard.Target // whom the commit's message names
 	By     string         // who wants it, for the message; default USER@HOST
 	Backup string         // path of a file, this entry's alone, that keeps the kustomization as it was before the activation; "" for none
@@ -41,6 +47,7 @@ type Repository struct {
 	Config
 	password string
 	signer   signer // nil to sign nothing
+	client   transport.Transport
 }
 
 // Open checks the configuration and reads the files with credentials, so that what they lack is known before anything is changed. The error
@@ -48,7 +55,10 @@ type Repository struct {
 func Open(ctx context.Context, c Config) (*Repository, error) {
 	c = c.defaulted()
 	found := c.problems()
-	r := &Repository{Config: c}
+	r := &Repository{Config: c, client: http.DefaultClient}
+	if c.Dial != nil { // a connection for each request: nobody would close those that are kept
+		r.client = http.NewClient(&nethttp.Client{Transport: &nethttp.Transport{DialContext: c.Dial, DisableKeepAlives: true}})
+	}
 	var err error
 	if c.PasswordFile != "" {
 		if r.password, err = readPassword(c.PasswordFile); err != nil {

@@ -7,16 +7,17 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
 	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/plumbing/filemode"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
 	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
-	"github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
@@ -60,41 +61,61 @@ func (o *objects) blob(content []byte) (plumbing.Hash, error) {
 	return o.add(e)
 }
 
-// tree adds a tree that is the given one with another blob at the path, which is there, and the trees between.
+// tree adds a tree that is the given one with another blob at the path, and the trees between. Zero is the empty tree.
 func (o *objects) tree(tree plumbing.Hash, path []string, blob plumbing.Hash) (plumbing.Hash, error) {
-	t, err := object.GetTree(o.store, tree)
-	if err != nil {
-		return plumbing.ZeroHash, err
+	t := &object.Tree{}
+	if !tree.IsZero() {
+		var err error
+		if t, err = object.GetTree(o.store, tree); err != nil {
+			return plumbing.ZeroHash, err
+		}
 	}
 	i := slices.IndexFunc(t.Entries, func(e object.TreeEntry) bool { return e.Name == path[0] })
+	if i < 0 {
+		i = len(t.Entries)
+		t.Entries = append(t.Entries, object.TreeEntry{Name: path[0], Mode: filemode.Regular})
+		if len(path) > 1 {
+			t.Entries[i].Mode = filemode.Dir
+		}
+	}
+	if isDir := t.Entries[i].Mode == filemode.Dir; isDir != (len(path) > 1) {
+		return plumbing.ZeroHash, because(ErrNoFile, fmt.Sprintf("a file has the place of a directory, or the other way round: %s", path[0]))
+	}
 	if len(path) > 1 {
+		var err error
 		if blob, err = o.tree(t.Entries[i].Hash, path[1:], blob); err != nil {
 			return plumbing.ZeroHash, err
 		}
 	}
 	t.Entries[i].Hash = blob
+	sort.Sort(object.TreeEntrySorter(t.Entries))
 	return o.encode(t)
 }
 
-// commit makes a commit on the head in which the kustomization has another content, and everything else is as it was.
-func (r *Repository) commit(ctx context.Context, h *head, content []byte, message string) (*objects, error) {
+// commit makes a commit on the head in which files have another content, or are there, and everything else is as it was.
+func (r *Repository) commit(ctx context.Context, h *head, c *change) (*objects, error) {
 	o := &objects{store: h.store}
-	blob, err := o.blob(content)
-	if err != nil {
-		return nil, err
-	}
-	tree, err := o.tree(h.commit.TreeHash, strings.Split(r.File, "/"), blob)
-	if err != nil {
-		return nil, err
-	}
 	by := object.Signature{Name: r.AuthorName, Email: r.AuthorEmail, When: time.Now()}
-	c := &object.Commit{Author: by, Committer: by, Message: message, TreeHash: tree, ParentHashes: []plumbing.Hash{h.commit.Hash}}
-	if r.signer != nil {
-		if c.PGPSignature, err = signature(ctx, r.signer, c); err != nil {
+	made := &object.Commit{Author: by, Committer: by, Message: c.message}
+	if h.commit != nil {
+		made.TreeHash, made.ParentHashes = h.commit.TreeHash, []plumbing.Hash{h.commit.Hash}
+	}
+	for path, content := range c.files {
+		blob, err := o.blob(content)
+		if err != nil {
+			return nil, err
+		}
+		if made.TreeHash, err = o.tree(made.TreeHash, strings.Split(path, "/"), blob); err != nil {
 			return nil, err
 		}
 	}
-	_, err = o.encode(c)
+	if r.signer != nil {
+		var err error
+		if made.PGPSignature, err = signature(ctx, r.signer, made); err != nil {
+			return nil, err
+		}
+	}
+	_, err := o.encode(made)
 	return o, err
 }
 
@@ -125,7 +146,7 @@ func (r *Repository) push(ctx context.Context, h *head, o *objects) error {
 	if err != nil {
 		return err
 	}
-	session, err := http.DefaultClient.NewReceivePackSession(endpoint, r.auth())
+	session, err := r.client.NewReceivePackSession(endpoint, r.auth())
 	if err != nil {
 		return err
 	}
@@ -134,8 +155,8 @@ func (r *Repository) push(ctx context.Context, h *head, o *objects) error {
 	if err != nil {
 		return translated(err)
 	}
-	if now := refs.References[h.branch.String()]; now != h.commit.Hash {
-		return fmt.Errorf("the branch moved from %s to %s meanwhile", h.commit.Hash, now)
+	if now := refs.References[h.branch.String()]; now != h.hash() {
+		return fmt.Errorf("the branch moved from %s to %s meanwhile", h.hash(), now)
 	}
 	var said, pack bytes.Buffer
 	if _, err := packfile.NewEncoder(&pack, h.store, false).Encode(o.added, 0); err != nil {
@@ -148,7 +169,7 @@ func (r *Repository) push(ctx context.Context, h *head, o *objects) error {
 		}
 		req.Progress = &said
 	}
-	req.Commands = []*packp.Command{{Name: h.branch, Old: h.commit.Hash, New: o.added[len(o.added)-1]}}
+	req.Commands = []*packp.Command{{Name: h.branch, Old: h.hash(), New: o.added[len(o.added)-1]}}
 	req.Packfile = io.NopCloser(&pack)
 	report, err := session.ReceivePack(ctx, req)
 	switch {

@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"io"
 
-	git "github.com/go-git/go-git/v5"
-	"github.com/go-git/go-git/v5/config"
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/filemode"
+	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 	"github.com/go-git/go-git/v5/plumbing/object"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp"
+	"github.com/go-git/go-git/v5/plumbing/protocol/packp/capability"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
 	"github.com/go-git/go-git/v5/storage/memory"
@@ -21,14 +22,21 @@ const maxFile = 1 << 20
 
 // head is the newest commit of the branch, with its files and without its history, in memory.
 type head struct {
-	store   *memory.Storage
-	branch  plumbing.ReferenceName
-	commit  *object.Commit
-	content []byte // of the kustomization
+	store  *memory.Storage
+	branch plumbing.ReferenceName
+	commit *object.Commit // nil for a branch that is not there
+}
+
+// hash is zero for a branch that is not there.
+func (h *head) hash() plumbing.Hash {
+	if h.commit == nil {
+		return plumbing.ZeroHash
+	}
+	return h.commit.Hash
 }
 
 // revision is the commit as Flux names it.
-func (h *head) revision() string { return fmt.Sprintf("%s@sha1:%s", h.branch.Short(), h.commit.Hash) }
+func (h *head) revision() string { return fmt.Sprintf("%s@sha1:%s", h.branch.Short(), h.hash()) }
 
 // auth is nil for a server that asks nobody who he is.
 func (r *Repository) auth() transport.AuthMethod {
@@ -38,27 +46,48 @@ func (r *Repository) auth() transport.AuthMethod {
 	return &http.BasicAuth{Username: r.Username, Password: r.password}
 }
 
-// fetch gets the newest commit of the branch.
+// fetch gets the newest commit of the branch, with its files and without its history.
+//
+// The library's own fetch takes its HTTP client, and with that the way to the server, from a global variable.
 func (r *Repository) fetch(ctx context.Context) (*head, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	h := &head{store: memory.NewStorage(), branch: plumbing.NewBranchReferenceName(r.Branch)}
-	remote := git.NewRemote(h.store, &config.RemoteConfig{Name: git.DefaultRemoteName, URLs: []string{r.URL}})
-	err := remote.FetchContext(ctx, &git.FetchOptions{
-		RefSpecs: []config.RefSpec{config.RefSpec(h.branch + ":" + h.branch)}, Depth: 1, Tags: git.NoTags, Auth: r.auth(),
-	})
-	switch {
-	case errors.Is(err, git.NoMatchingRefSpecError{}):
-		return nil, because(ErrNoBranch, r.Branch)
-	case err != nil:
-		return nil, translated(err)
-	}
-	ref, err := h.store.Reference(h.branch)
+	endpoint, err := transport.NewEndpoint(r.URL)
 	if err != nil {
 		return nil, err
 	}
-	if h.commit, err = object.GetCommit(h.store, ref.Hash()); err != nil {
+	session, err := r.client.NewUploadPackSession(endpoint, r.auth())
+	if err != nil {
 		return nil, err
 	}
-	h.content, err = h.read(r.File)
+	defer session.Close()
+	refs, err := session.AdvertisedReferencesContext(ctx)
+	if err != nil {
+		return nil, translated(err)
+	}
+	hash, ok := refs.References[h.branch.String()]
+	if !ok {
+		return nil, because(ErrNoBranch, r.Branch)
+	}
+	req := packp.NewUploadPackRequestFromCapabilities(refs.Capabilities)
+	req.Capabilities.Delete(capability.Sideband64k) // what comes is the pack alone
+	req.Capabilities.Delete(capability.Sideband)
+	req.Wants = []plumbing.Hash{hash}
+	if refs.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
+		if err := req.Capabilities.Set(capability.Shallow); err != nil {
+			return nil, err
+		}
+	}
+	pack, err := session.UploadPack(ctx, req)
+	if err != nil {
+		return nil, translated(err)
+	}
+	if err := errors.Join(packfile.UpdateObjectStorage(h.store, pack), pack.Close()); err != nil {
+		return nil, translated(err)
+	}
+	h.commit, err = object.GetCommit(h.store, hash)
 	return h, err
 }
 

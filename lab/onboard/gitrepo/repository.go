@@ -17,7 +17,7 @@ type Seen struct {
 	Active   bool
 	Revision string // of that commit, as Flux names it: BRANCH@sha1:HEX
 
-	head *head
+	content []byte // of the kustomization
 }
 
 // Look fetches the branch and looks. It changes nothing.
@@ -34,11 +34,20 @@ func (r *Repository) look(ctx context.Context) (Seen, error) {
 	if err != nil {
 		return Seen{}, err
 	}
-	m, err := parse(h.content, r.Entry)
+	return r.see(h)
+}
+
+// see looks at the entry in a commit.
+func (r *Repository) see(h *head) (Seen, error) {
+	content, err := h.read(r.File)
+	if err != nil {
+		return Seen{}, err
+	}
+	m, err := parse(content, r.Entry)
 	if err != nil {
 		return Seen{}, fmt.Errorf("%s: %w", h.revision(), err)
 	}
-	return Seen{Active: m.count > 0, Revision: h.revision(), head: h}, nil
+	return Seen{Active: m.count > 0, Revision: h.revision(), content: content}, nil
 }
 
 // Activate uncomments the entry, commits that and pushes it, unless it is active already. It returns a revision that the branch has, in which
@@ -60,53 +69,68 @@ func (r *Repository) Deactivate(ctx context.Context) (revision string, err error
 	return revision, nil
 }
 
-// turn pushes until the branch's newest commit has the entry as it should be. It believes no answer but that: an answer can be lost, and a
-// commit that somebody else pushed meanwhile is edited anew and never overwritten.
+// turn pushes until the branch's newest commit has the entry as it should be.
 func (r *Repository) turn(ctx context.Context, active bool) (string, error) {
+	return r.settle(ctx, r.fetch, func(h *head) (*change, error) {
+		s, err := r.see(h)
+		if err != nil || s.Active == active {
+			return nil, err
+		}
+		e, message := (*edit)(nil), ""
+		if active {
+			message = r.message("Activate", "uncomment")
+			e, err = uncomment(s.content, r.Entry)
+		} else {
+			message = r.message("Deactivate", "comment")
+			e, err = comment(s.content, r.before(), r.Entry)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.revision(), err)
+		}
+		if active {
+			err = r.keep(s.content)
+		}
+		return &change{files: map[string][]byte{r.File: e.data}, message: message}, err
+	})
+}
+
+// change is what a commit says and does.
+type change struct {
+	files   map[string][]byte // path → whole content
+	message string
+}
+
+// settle pushes what next makes of the branch's newest commit until that is nothing. It believes no answer but that: an answer can be lost,
+// and a commit that somebody else pushed meanwhile is changed anew and never overwritten.
+func (r *Repository) settle(
+	ctx context.Context, fetch func(context.Context) (*head, error), next func(*head) (*change, error),
+) (revision string, err error) {
 	var pushed *head // what the last push was based on
 	var last error
 	for n := 0; ; n++ {
-		s, err := r.look(ctx)
+		var c *change
+		h, err := fetch(ctx)
+		if err == nil {
+			c, err = next(h)
+		}
 		switch {
 		case err != nil && last != nil:
 			return "", fmt.Errorf("%w; before that: %s", err, last.Error())
 		case err != nil:
 			return "", err
-		case s.Active == active:
-			return s.Revision, nil
-		case pushed != nil && s.head.commit.Hash == pushed.commit.Hash && final(last):
+		case c == nil:
+			return h.revision(), nil
+		case pushed != nil && h.hash() == pushed.hash() && final(last):
 			return "", fatal(last)
 		case n == attempts:
 			return "", because(ErrOvertaken, fmt.Sprintf("%d times; the last time: %v", n, last))
 		}
-		pushed = s.head
-		if last, err = r.attempt(ctx, s.head, active); err != nil {
+		o, err := r.commit(ctx, h, c)
+		if err != nil {
 			return "", err
 		}
+		pushed, last = h, r.push(ctx, h, o)
 	}
-}
-
-// attempt edits the head's file and pushes that. The first error is that of the push, which need not be the end.
-func (r *Repository) attempt(ctx context.Context, h *head, active bool) (rejected, err error) {
-	e, message := (*edit)(nil), ""
-	if active {
-		message = r.message("Activate", "uncomment")
-		e, err = uncomment(h.content, r.Entry)
-	} else {
-		message = r.message("Deactivate", "comment")
-		e, err = comment(h.content, r.before(), r.Entry)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", h.revision(), err)
-	}
-	o, err := r.commit(ctx, h, e.data, message)
-	if err == nil && active {
-		err = r.keep(h.content)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.push(ctx, h, o), nil
 }
 
 // final reports whether a push that failed on an unmoved branch would fail again.
