@@ -18,10 +18,17 @@ type Cluster struct {
 	Network    Network    `yaml:"network"`
 	Resources  Resources  `yaml:"resources"`
 	// Nodes are in file order, those with Onboard included.
-	Nodes      []Node     `yaml:"nodes"`
+	Nodes []Node `yaml:"nodes"`
+	// Addons are what `up` puts into the cluster beside the pod network, by
+	// name (AddonNames), each once; default none. What a listed one needs need
+	// not be listed. docs/addons.md says what each is.
+	Addons     []string   `yaml:"addons"`
 	Tuning     Tuning     `yaml:"tuning"`
 	Onboarding Onboarding `yaml:"onboard"`
 }
+
+// AddonNames are the accepted names of add-ons, in alphabetical order.
+var AddonNames = []string{"flux", "git", "local-path", "metrics-server", "node-exporter", "prometheus", "sops"}
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {

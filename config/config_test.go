@@ -75,6 +75,7 @@ func TestLoadEveryKey(t *testing.T) {
 			{"w2", Worker, netip.MustParseAddr("10.32.1.2"), true},
 			{"cp2", ControlPlane, netip.MustParseAddr("10.32.0.3"), true},
 		},
+		Addons: []string{"prometheus", "local-path"},
 		Tuning: Tuning{11, 12, 13, 14, 15, 16, 17, 18, StaggerMachine},
 		Onboarding: Onboarding{
 			Git: Git{

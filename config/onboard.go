@@ -31,7 +31,7 @@ type Git struct {
 	// NODE.yaml.
 	Entry string `yaml:"entry"`
 	// Source and Kustomization are NAMESPACE/NAME of Flux's GitRepository and
-	// Kustomization; default flux-system/lab for both.
+	// Kustomization, in one namespace; default flux-system/lab for both.
 	Source        string `yaml:"source"`
 	Kustomization string `yaml:"kustomization"`
 	// Username is the server's name of the user; default git.
@@ -42,10 +42,6 @@ type Git struct {
 	PasswordFile string `yaml:"password_file"`
 	SigningKey   string `yaml:"signing_key"`
 }
-
-// AddonURL is the repository of the lab's Git add-on, as the cluster's DNS
-// knows it.
-const AddonURL = "http://git.gitops.svc.cluster.local/lab.git"
 
 // EntryOf is the entry of one node.
 func (g Git) EntryOf(node string) string { return strings.ReplaceAll(g.Entry, "NODE", node) }
@@ -114,6 +110,9 @@ func (d *document) checkOnboarding(o Onboarding) {
 	check("entry", o.Git.Entry, entryProblem)
 	check("source", o.Git.Source, objectProblem)
 	check("kustomization", o.Git.Kustomization, objectProblem)
+	if d.trusted(git+"source", git+"kustomization") && namespaceOf(o.Git.Source) != namespaceOf(o.Git.Kustomization) {
+		d.report(git+"kustomization", "%s is not in the namespace of onboard.git.source, %s", quote(o.Git.Kustomization), quote(o.Git.Source))
+	}
 	check("username", o.Git.Username, userProblem)
 	check("password_file", o.Git.PasswordFile, pathProblem)
 	check("signing_key", o.Git.SigningKey, pathProblem)
@@ -177,6 +176,11 @@ func objectProblem(text string) string {
 		return quote(text) + " is no NAMESPACE/NAME; use one such as flux-system/lab"
 	}
 	return ""
+}
+
+func namespaceOf(object string) string {
+	namespace, _, _ := strings.Cut(object, "/")
+	return namespace
 }
 
 func userProblem(name string) string {

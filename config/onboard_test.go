@@ -25,6 +25,8 @@ func TestOnboardingProblems(t *testing.T) {
 		{"entry", git + `entry: "a\nb"}}`, []string{`2: onboard.git.entry: "a\nb" is no item of a list of files; use one such as ../NODE-config`}},
 		{"object", git + "source: lab}}", []string{`2: onboard.git.source: "lab" is no NAMESPACE/NAME; use one such as flux-system/lab`}},
 		{"two slashes", git + "kustomization: a/b/c}}", []string{`2: onboard.git.kustomization: "a/b/c" is no NAMESPACE/NAME; use one such as flux-system/lab`}},
+		{"two namespaces", git + "source: a/x, kustomization: b/x}}", []string{
+			`2: onboard.git.kustomization: "b/x" is not in the namespace of onboard.git.source, "a/x"`}},
 		{"user", git + "username: 'a:b'}}", []string{`2: onboard.git.username: "a:b" is no user's name: it is empty, or has a colon or control characters`}},
 		{"relative path", git + "password_file: token}}", []string{`2: onboard.git.password_file: "token" is no absolute path`}},
 		{"number of seconds", plane + "onboard: {timeouts: {pre_validation: 90}}", []string{

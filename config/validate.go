@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -21,6 +22,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
 	d.checkOnboarding(c.Onboarding)
+	d.checkAddons(c.Addons)
 	d.checkNodes(c)
 }
 
@@ -171,6 +173,27 @@ func (d *document) checkTuning(t Tuning) {
 func (d *document) checkNotBelow(field string, value int, floor string, min int) {
 	if d.trusted(field, floor) && value < min {
 		d.report(field, "%d%s is below %s; use at least %d seconds", value, d.ifDefault(field), floor, min)
+	}
+}
+
+func (d *document) checkAddons(names []string) {
+	seen := map[string]string{}
+	for i, name := range names {
+		at := fmt.Sprintf("addons[%d]", i)
+		if !d.trusted(at) {
+			continue
+		}
+		if !slices.Contains(AddonNames, name) {
+			near := ""
+			if n := nearest(name, AddonNames); n != "" {
+				near = "; did you mean " + n + "?"
+			}
+			d.report(at, "%s is no add-on%s; use %s", quote(name), near, strings.Join(AddonNames, ", "))
+		} else if first, ok := seen[name]; ok {
+			d.report(at, "%s is already %s on line %d; keep one of them", quote(name), first, d.line(first))
+		} else {
+			seen[name] = at
+		}
 	}
 }
 

@@ -79,6 +79,26 @@ func TestVersion(t *testing.T) {
 	}
 }
 
+func TestAddons(t *testing.T) {
+	const use = "; use flux, git, local-path, metrics-server, node-exporter, prometheus, sops"
+	runProblemTests(t, []problemTest{
+		{"none", plane + "addons: []", nil},
+		{"null", plane + "addons:", nil},
+		{"all", plane + "addons: [sops, prometheus, node-exporter, metrics-server, local-path, git, flux]", nil},
+		{"without what it needs", plane + "addons: [sops]", nil},
+		{"unknown", plane + "addons: [istio]", []string{`2: addons[0]: "istio" is no add-on` + use}},
+		{"near", plane + "addons: [metric-server]", []string{`2: addons[0]: "metric-server" is no add-on; did you mean metrics-server?` + use}},
+		{"empty name", plane + "addons: [~]", []string{`2: addons[0]: "" is no add-on` + use}},
+		{"no text", plane + "addons: [7]", []string{`2: addons[0]: found the number "7"; use text (in quotes when it looks like a number, date or true/false)`}},
+		{"no list", plane + "addons: git", []string{`2: addons: found the text "git"; use a list`}},
+		{"every problem", plane + "addons:\n- git\n- istio\n- git\n- istio\n", []string{
+			`4: addons[1]: "istio" is no add-on` + use,
+			`5: addons[2]: "git" is already addons[0] on line 3; keep one of them`,
+			`6: addons[3]: "istio" is no add-on` + use,
+		}},
+	})
+}
+
 func TestSource(t *testing.T) {
 	const use = "; use modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release"
 	const unknown = "is neither modules, nor an absolute path, nor an HTTP URL"

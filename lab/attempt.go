@@ -31,6 +31,12 @@ type joining struct {
 // joinNode gets the node into the cluster: attempts in the node, and between them what needs the cluster's administrator. The cause that is
 // reported in the end is the first attempt's, because later ones fail at what the first left.
 func (c *forming) joinNode(ctx context.Context, n config.Node, pin string) error {
+	addons, err := c.lab.addons()
+	if err != nil {
+		return err
+	}
+	// containerd may be what the join is about to repair: then they are imported after it.
+	noImages := c.lab.importImages(ctx, []config.Node{n}, addons)
 	j := &joining{forming: c, node: n, pin: pin, step: c.lab.events.Start(n.Name, "join", c.joinBudget())}
 	o, err := join.Loop(ctx, c.joinPolicy(n.Role), j.attempt, j.repair)
 	if err != nil {
@@ -39,7 +45,10 @@ func (c *forming) joinNode(ctx context.Context, n config.Node, pin string) error
 		}
 		return j.step.End(fmt.Errorf("%s: %w", n.Name, err))
 	}
-	return j.step.End(c.look(ctx, n))
+	if err := j.step.End(c.look(ctx, n)); err != nil || noImages == nil {
+		return err
+	}
+	return c.lab.importImages(ctx, []config.Node{n}, addons)
 }
 
 func (c *forming) joinPolicy(role config.Role) join.Policy {

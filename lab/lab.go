@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -258,6 +259,7 @@ func RunLog(lab, verb string) (string, error) {
 	old, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // in order of time, by their names
 	for len(old) >= kept {
 		_ = os.Remove(old[0])
+		_ = os.Remove(strings.TrimSuffix(old[0], ".jsonl") + ".log") // an onboarding's, in levels
 		old = old[1:]
 	}
 	return filepath.Join(dir, fmt.Sprintf("%s-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405"), verb, os.Getpid())), nil

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strings"
 
 	"k8slab/lab/etcd"
 	"k8slab/lab/join"
@@ -71,31 +70,12 @@ func (l *Lab) Healthy(ctx context.Context) error {
 	return l.looking(ctx, func(ctx context.Context, l *Lab, v *view) error { return errors.Join(l.healthy(ctx, v)...) })
 }
 
-// Dial connects to an address in the cluster from one of its control planes, which know the names of Services (NAME.NAMESPACE.svc.cluster.local)
-// by their addresses, and to any other from this computer.
-func (l *Lab) Dial(ctx context.Context, network, address string) (conn net.Conn, err error) {
-	host, port, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	service, inCluster := strings.CutSuffix(host, ".svc.cluster.local")
-	name, namespace, named := strings.Cut(service, ".")
-	if !inCluster || !named {
-		return (&net.Dialer{}).DialContext(ctx, network, address)
-	}
+// Dial connects to an address in the lab's network, such as a kubelet's. The connection holds until the lab is closed.
+func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	if err := l.opened(); err != nil {
 		return nil, err
 	}
-	v, err := l.anyView(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer v.close()
-	ip, err := v.kube.Service(ctx, namespace, name)
-	if err != nil {
-		return nil, err
-	}
-	return l.dialCluster(ctx, network, net.JoinHostPort(ip, port))
+	return l.dialCluster(ctx, network, address)
 }
 
 // opened is open for connections that outlive a call: those of before stay as they are.

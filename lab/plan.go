@@ -19,7 +19,7 @@ const (
 	StageInit     Stage = "init"     // the first control plane runs a cluster
 	StageAddons   Stage = "addons"   // the pod network and the probe are deployed
 	StageJoin     Stage = "join"     // every node has joined
-	StageProof    Stage = "proof"    // the whole cluster is proven healthy
+	StageProof    Stage = "proof"    // cluster.yaml's add-ons are ready, and the whole cluster is proven healthy
 )
 
 // Stages are all stages in order.
@@ -68,7 +68,12 @@ func NewPlan(c *config.Cluster) []Step {
 	for _, n := range c.Workers() {
 		steps = append(steps, Step{StageJoin, n.Name, "kubeadm join as worker", "API server of " + first})
 	}
-	steps = append(steps, Step{StageProof, "", "nodes Ready, etcd voters healthy, CoreDNS up, pods reach pods and a Service by name across all nodes", "all joins"})
+	proofAfter := "all joins"
+	if len(c.Addons) > 0 {
+		steps = append(steps, Step{StageProof, "", "add-ons " + strings.Join(c.Addons, ", ") + ", and what they need", proofAfter})
+		proofAfter = "add-ons ready"
+	}
+	steps = append(steps, Step{StageProof, "", "nodes Ready, etcd voters healthy, CoreDNS up, pods reach pods and a Service by name across all nodes", proofAfter})
 	for _, n := range c.Nodes {
 		if n.Onboard {
 			steps = append(steps, Step{"onboard", n.Name, "stays out of up: to be onboarded later", ""})

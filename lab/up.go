@@ -40,6 +40,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 		if boot, err = l.image(ctx); err != nil {
 			return err
 		}
+		if err = l.addonImages(ctx); err != nil {
+			return err
+		}
 	}
 	if until == StageImage {
 		return nil
@@ -114,6 +117,16 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 	}
 	_, disk, err := l.buildDisk(ctx)
 	return bootFrom(disk), err
+}
+
+// addonImages builds the images of cluster.yaml's add-ons before there is a cluster that a compiler would starve.
+func (l *Lab) addonImages(ctx context.Context) error {
+	addons, err := l.addons()
+	if err != nil || len(addons) == 0 {
+		return err
+	}
+	_, err = image.AddonImages(ctx, imagesOf(addons), l.opts.Labnode, l.events)
+	return err
 }
 
 func (l *Lab) buildImage(ctx context.Context) (image.Image, error) {
@@ -232,6 +245,13 @@ func (l *Lab) form(ctx context.Context, until Stage, running []config.Node, boot
 		return err
 	}
 	if err := c.join(ctx); err != nil || until == StageJoin {
+		return err
+	}
+	addons, err := l.addons()
+	if err != nil {
+		return err
+	}
+	if err := c.install(ctx, addons); err != nil {
 		return err
 	}
 	if err := l.prove(ctx, c.view); err != nil {

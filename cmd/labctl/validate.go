@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/image"
 	"k8slab/lab/validate"
@@ -31,6 +32,9 @@ var validatedAreas = []validated{
 	}},
 	{validate.AreaNetwork, (*validate.Cluster).NetworkChecks},
 	{validate.AreaStorage, (*validate.Cluster).StorageChecks},
+	{validate.AreaGitOps, func(c *validate.Cluster, _ string) []validate.Check { return c.GitOpsChecks() }},
+	{validate.AreaMonitoring, (*validate.Cluster).MonitoringChecks},
+	{validate.AreaSecurity, (*validate.Cluster).SecurityChecks},
 }
 
 // validation says which cluster is looked at and how.
@@ -112,20 +116,29 @@ func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	kubeconfig, err := l.Kubeconfig()
-	if err == nil {
-		c, err = validate.Open(kubeconfig, "", cmp.Or(v.image, image.ProbeImage), nil)
-	}
-	if err != nil {
+	if c, err = labCluster(l, cmp.Or(v.image, image.ProbeImage), nil); err != nil {
 		l.Close()
 		return nil, nil, err
 	}
-	c.Patience = l.Patience()
+	return c, l.Close, nil
+}
+
+// labCluster opens the lab's cluster. Its etcd and its kubelets can be asked themselves, until the lab is closed.
+func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.Cluster, error) {
+	kubeconfig, err := l.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := validate.Open(kubeconfig, "", image, mutated)
+	if err != nil {
+		return nil, err
+	}
+	c.Patience, c.Dial = l.Patience(), l.Dial
 	c.Etcd = func(ctx context.Context) ([]string, error) {
 		s, err := l.EtcdMembers(ctx)
 		return s.Problems, err
 	}
-	return c, l.Close, nil
+	return c, nil
 }
 
 // findingsWidth is the width of the findings' table: what every terminal has, and what can be pasted anywhere.

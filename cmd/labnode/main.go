@@ -1,6 +1,7 @@
 // labnode is the lab's command inside a node: it joins the node to a cluster and checks what that takes (preflight, join, reset, facts,
-// collect, validate), also on a machine that the lab did not build. It is the pod that proves the pod network (labnode probe), and a CNI plugin
-// when it is called by the name of one: flannel's, or the placeholder's. Results go to stdout, progress to stderr.
+// collect, validate), also on a machine that the lab did not build. It is the pod that proves the pod network (labnode probe) and the one
+// that serves the Git repository (labnode gitserver), and a CNI plugin when it is called by the name of one: flannel's, or the placeholder's.
+// Results go to stdout, progress to stderr.
 //
 // Exit status: 0 done, 1 failed or blocked with a named cause, 2 wrong usage or configuration, 3 not ready but fixable (preflight),
 // 130 interrupted.
@@ -107,7 +108,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		a.preflightCommand(), a.mendCommand(), a.joinCommand(), a.followCommand(), a.resetCommand(), a.factsCommand(), a.collectCommand(), a.validateCommand(),
-		probeCommand(),
+		probeCommand(), a.gitserverCommand(),
 	)
 	usageArgs(root)
 	return root

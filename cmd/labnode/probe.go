@@ -27,13 +27,7 @@ func probeCommand() *cobra.Command {
   GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server := &http.Server{Addr: addr, Handler: probeHandler(), ReadHeaderTimeout: 5 * time.Second}
-			stop := context.AfterFunc(cmd.Context(), func() { _ = server.Close() })
-			defer stop()
-			if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-				return err
-			}
-			return nil
+			return serve(cmd.Context(), addr, probeHandler())
 		},
 	}
 	cmd.Flags().StringVar(&addr, "listen", addr, "address to serve on")
@@ -42,6 +36,17 @@ func probeCommand() *cobra.Command {
 		volumeCommand("read", "Read a file and say whether it is the text of "+textVariable, readText),
 	)
 	return cmd
+}
+
+// serve serves HTTP until its context ends.
+func serve(ctx context.Context, addr string, handler http.Handler) error {
+	server := &http.Server{Addr: addr, Handler: handler, ReadHeaderTimeout: 5 * time.Second}
+	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+	defer stop()
+	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 func probeHandler() http.Handler {

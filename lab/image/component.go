@@ -14,6 +14,7 @@ type component struct {
 	tools   []string // main packages
 	ldflags string   // beside -s -w
 	replace []string // go.mod replace directives that the upstream go.mod needs and a dependency does not inherit
+	tags    string   // build tags, separated by commas
 	cgo     bool
 	rename  map[string]string // built name → name in the image
 }

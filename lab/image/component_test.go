@@ -73,6 +73,7 @@ func TestInputs(t *testing.T) {
 		{"tools", func(c *component) { c.tools = []string{"m/other"} }},
 		{"ldflags", func(c *component) { c.ldflags = "-X a=c" }},
 		{"replace", func(c *component) { c.replace = nil }},
+		{"tags", func(c *component) { c.tags = "t" }},
 		{"cgo", func(c *component) { c.cgo = true }},
 		{"rename", func(c *component) { c.rename = map[string]string{"cmd": "other"} }},
 	}

@@ -25,7 +25,11 @@ func (c component) inputs() []string {
 		in = append(in, m.path+"@"+m.version)
 	}
 	in = append(in, c.tools...)
-	return append(in, c.replace...)
+	in = append(in, c.replace...)
+	if c.tags != "" { // others keep the hash that they had before there were tags
+		in = append(in, "tags "+c.tags)
+	}
+	return in
 }
 
 // build puts the component's programs into dir.
@@ -38,7 +42,7 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	if err := c.writeModule(ctx, work); err != nil {
 		return err
 	}
-	_, err = c.goCommand(ctx, work, step, "build", "-o", dir+"/", "-ldflags", c.linkFlags(), "tool")
+	_, err = c.goCommand(ctx, work, step, "build", "-o", dir+"/", "-tags", c.tags, "-ldflags", c.linkFlags(), "tool")
 	if err != nil {
 		return err
 	}

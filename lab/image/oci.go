@@ -24,11 +24,12 @@ const (
 	ProbeImage   = "k8slab/probe:lab"
 )
 
-// containerImage is one OCI image: one program, on top of the files of base where it calls others, or what an archive has.
+// containerImage is one OCI image: one program, on top of the files of base where it calls others, the files of base alone, or what an
+// archive has.
 type containerImage struct {
 	ref        string
 	archive    string // on this computer, "" for a program
-	program    string // on this computer
+	program    string // on this computer, "" for none
 	path       string // in the image
 	base       string // directory, "" for none
 	entrypoint []string
@@ -103,11 +104,14 @@ func (c containerImage) build(bases map[string]v1.Layer) (v1.Image, error) {
 		}
 		layers = append(layers, bases[c.base])
 	}
-	program, err := layer(func(w *tar.Writer) error { return addProgram(w, c.program, c.path) })
-	if err != nil {
-		return nil, err
+	if c.program != "" {
+		program, err := layer(func(w *tar.Writer) error { return addProgram(w, c.program, c.path) })
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, program)
 	}
-	img, err := mutate.AppendLayers(empty.Image, append(layers, program)...)
+	img, err := mutate.AppendLayers(empty.Image, layers...)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"k8slab/lab/kube"
@@ -30,5 +31,10 @@ func Open(kubeconfig, context, image string, mutated func(what string)) (*Cluste
 	if err != nil {
 		return nil, fmt.Errorf("make dynamic client for %s: %w", config.Host, err)
 	}
-	return &Cluster{Kube: set, Dynamic: dyn, Image: image}, nil
+	as := func(user string, groups []string) (kubernetes.Interface, error) {
+		other := rest.CopyConfig(config)
+		other.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+		return kubernetes.NewForConfig(other)
+	}
+	return &Cluster{Kube: set, Dynamic: dyn, Image: image, Impersonate: as}, nil
 }

@@ -74,11 +74,16 @@ func (r *Repository) fetch(ctx context.Context) (*head, error) {
 	req.Capabilities.Delete(capability.Sideband64k) // what comes is the pack alone
 	req.Capabilities.Delete(capability.Sideband)
 	req.Wants = []plumbing.Hash{hash}
-	if refs.Capabilities.Supports(capability.Shallow) {
-		req.Depth = packp.DepthCommits(1)
-		if err := req.Capabilities.Set(capability.Shallow); err != nil {
+	for _, wanted := range []capability.Capability{capability.Shallow, capability.NoProgress} {
+		if !refs.Capabilities.Supports(wanted) {
+			continue
+		}
+		if err := req.Capabilities.Set(wanted); err != nil {
 			return nil, err
 		}
+	}
+	if req.Capabilities.Supports(capability.Shallow) {
+		req.Depth = packp.DepthCommits(1)
 	}
 	pack, err := session.UploadPack(ctx, req)
 	if err != nil {

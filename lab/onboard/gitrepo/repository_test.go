@@ -128,8 +128,8 @@ func TestLockedBranch(t *testing.T) {
 	_, err := s.open().Activate(t.Context())
 	must(t, err)
 	s.expect(activated, subjectOn)
-	if s.pushes != 2 {
-		t.Errorf("%d pushes", s.pushes)
+	if s.pushes.Load() != 2 {
+		t.Errorf("%d pushes", s.pushes.Load())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"k8slab/lab/onboard"
@@ -31,8 +32,8 @@ type server struct {
 
 	// around, if set, is given each request of a push, and the handler that has it done.
 	around func(w http.ResponseWriter, r *http.Request, do http.Handler)
-	auth   bool // wants git and the password
-	pushes int  // requests that bring objects
+	auth   bool         // wants git and the password
+	pushes atomic.Int32 // requests that bring objects
 }
 
 func newServer(t *testing.T) *server {
@@ -61,7 +62,7 @@ func newServer(t *testing.T) *server {
 		user, given, _ := r.BasicAuth()
 		push := strings.Contains(r.URL.RequestURI(), "git-receive-pack")
 		if push && r.Method == http.MethodPost {
-			s.pushes++
+			s.pushes.Add(1)
 		}
 		switch {
 		case s.auth && (user != "git" || given != password):

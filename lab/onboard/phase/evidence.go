@@ -34,6 +34,17 @@ type Evidence struct {
 	mu    sync.Mutex
 }
 
+// OpenEvidence returns what is kept of the node's onboardings beside their states in the store, which is below dir. It touches nothing.
+func OpenEvidence(dir, node string, store *onboard.Store) *Evidence {
+	return &Evidence{path: filepath.Join(dir, node, evidenceFile), began: func() (time.Time, error) {
+		view, err := store.Status()
+		if err != nil || view.State == nil {
+			return time.Time{}, err
+		}
+		return view.Started, nil
+	}}
+}
+
 // Read returns the record of the onboarding that the state is of; an empty one if there is none, or if it is of another onboarding.
 func (e *Evidence) Read() (Record, error) {
 	began, err := e.began()

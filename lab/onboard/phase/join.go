@@ -43,9 +43,9 @@ type arrival struct {
 	snapshot   func(context.Context) (validate.Snapshot, error)
 }
 
-func newArrival(c Config, members nodes, seen *Evidence) *arrival {
+func newArrival(c Config, members nodes) *arrival {
 	return &arrival{
-		node: c.Target.Node, role: c.Target.Role, machineID: c.MachineID, nodes: members, lab: c.Lab, seen: seen, snapshot: c.Cluster.TakeSnapshot,
+		node: c.Target.Node, role: c.Target.Role, machineID: c.MachineID, nodes: members, lab: c.Lab, seen: c.Seen, snapshot: c.Cluster.TakeSnapshot,
 	}
 }
 

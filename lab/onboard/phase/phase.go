@@ -9,8 +9,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"time"
 
 	"k8slab/lab/event"
 	"k8slab/lab/join"
@@ -61,8 +59,9 @@ type Config struct {
 	MachineID    string // of the lab's machine; "" where any machine of the name will do
 	CPUs, Memory int    // of the node, Memory in MiB; 0 where they are not known
 
-	Dir    string         // of the cluster's onboardings, where the evidence is kept beside the states
-	Store  *onboard.Store // the onboarding's
+	Dir    string         // of the cluster's onboardings
+	Store  *onboard.Store // below Dir
+	Seen   *Evidence      // below Dir
 	Events *event.Stream  // for what an undoing has to tell
 }
 
@@ -76,9 +75,9 @@ func Owner(node string) string {
 	return owner
 }
 
-// Prepare returns what each phase does, how changes are undone, and what was seen on the way.
-func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.Undoer, *Evidence) {
-	seen := &Evidence{path: filepath.Join(c.Dir, c.Target.Node, evidenceFile), began: func() (time.Time, error) { return began(c.Store) }}
+// Prepare returns what each phase does, and how changes are undone.
+func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.Undoer) {
+	seen := c.Seen
 	members := kube.Of(c.Cluster.Kube)
 	node, v := c.Target.Node, c.Cluster
 	before := func() *validate.Snapshot {
@@ -97,7 +96,7 @@ func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.U
 	runners := map[onboard.PhaseID]onboard.Runner{
 		onboard.PreValidation:         pre,
 		onboard.GitOpsActivation:      newActivation(c),
-		onboard.NodeJoinMonitoring:    newArrival(c, members, seen),
+		onboard.NodeJoinMonitoring:    newArrival(c, members),
 		onboard.StorageIntegration:    look(onboard.StorageIntegration, true, true, func() []validate.Check { return v.StorageChecks(node) }),
 		onboard.NetworkValidation:     look(onboard.NetworkValidation, true, true, func() []validate.Check { return v.NetworkChecks(node) }),
 		onboard.MonitoringIntegration: look(onboard.MonitoringIntegration, false, true, func() []validate.Check { return v.MonitoringChecks(node) }),
@@ -112,16 +111,7 @@ func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.U
 	if c.Git != nil {
 		undoers[gitrepo.Kind] = deactivated{newActivation(c)}
 	}
-	return runners, undoers, seen
-}
-
-// began is when the onboarding under way was begun.
-func began(store *onboard.Store) (time.Time, error) {
-	view, err := store.Status()
-	if err != nil || view.State == nil {
-		return time.Time{}, err
-	}
-	return view.Started, nil
+	return runners, undoers
 }
 
 // preChecks are what must hold before anything is changed.

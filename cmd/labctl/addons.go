@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/addon"
+)
+
+func (a *app) addonsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "addons",
+		Short: "List the add-ons, or install some",
+		Long: `List the add-ons: which there are, which of them cluster.yaml lists (addons:), and which the cluster has. "labctl up" installs those of
+cluster.yaml.`,
+		Args: cobra.NoArgs,
+		RunE: a.listAddons,
+	}
+	cmd.AddCommand(
+		&cobra.Command{Use: "list", Short: "List the add-ons", Args: cobra.NoArgs, RunE: a.listAddons},
+		&cobra.Command{
+			Use:   "install NAME...",
+			Short: "Install add-ons into the running cluster, with those that they need",
+			Long: `Install add-ons into the running cluster, with those that they need, and wait until they are ready. Their images are built first if the cache lacks
+them, which takes minutes of compiling, and imported on every node that lacks them. What is installed already is verified.
+
+Nodes that join later get the images only of add-ons that cluster.yaml lists: list them there too.`,
+			Example:           "  labctl addons install metrics-server prometheus",
+			Args:              cobra.MinimumNArgs(1),
+			ValidArgsFunction: addonNames,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				if _, err := addon.Resolve(args); err != nil {
+					return usageError{err}
+				}
+				return a.withEvents("addons-install", func(l *lab.Lab) error { return l.InstallAddons(cmd.Context(), args) })
+			},
+		},
+	)
+	return cmd
+}
+
+func (a *app) listAddons(cmd *cobra.Command, _ []string) error {
+	l, err := a.lab()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	all, err := l.Addons(cmd.Context())
+	if err != nil {
+		return err
+	}
+	return a.print(all, func(w io.Writer) { printAddons(w, all) })
+}
+
+// addonNames completes names of add-ons that are not given yet.
+func addonNames(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
+	for _, a := range addon.All() {
+		if !slices.Contains(args, a.Name) {
+			names = append(names, a.Name+"\t"+a.Purpose)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+func printAddons(w io.Writer, all []lab.AddonStatus) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "ADD-ON\tCLUSTER.YAML\tINSTALLED\tPODS READY\tPURPOSE")
+	for _, s := range all {
+		listed, installed, pods := "no", "no", "-"
+		if s.Wanted {
+			listed = "yes"
+		}
+		if s.Installed {
+			installed, pods = "yes", fmt.Sprintf("%d of %d", s.Ready, s.Want)
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, listed, installed, pods, s.Purpose)
+	}
+	_ = t.Flush()
+}

@@ -1,0 +1,108 @@
+// Package addon is the catalogue of the lab's add-ons: what each is for, which others it needs, its container images, its objects, and the
+// workloads that must be ready. It is data alone: lab/image builds the images, lab/kube applies the objects, package lab does both.
+package addon
+
+import (
+	"bytes"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"text/template"
+)
+
+// Kind is the kind of a workload.
+type Kind string
+
+// The kinds of workloads.
+const (
+	DaemonSet  Kind = "DaemonSet"
+	Deployment Kind = "Deployment"
+)
+
+// Workload is what must be ready for an add-on to be.
+type Workload struct {
+	Kind      Kind
+	Namespace string
+	Name      string
+}
+
+func (w Workload) String() string {
+	return fmt.Sprintf("%s %s/%s", strings.ToLower(string(w.Kind)), w.Namespace, w.Name)
+}
+
+// Addon is one add-on.
+type Addon struct {
+	Name      string // one of config.AddonNames; its objects are in manifests/NAME.yaml, if it has any
+	Purpose   string // a few words, without a full stop
+	Needs     []string
+	Images    []string // container images that the objects name, such as k8slab/prometheus:lab; lab/image makes them
+	Workloads []Workload
+}
+
+// Values are what a manifest may have of the lab that it is for. Manifests name them as text/template does: {{.Name}}.
+type Values struct {
+	GitNode string // the node that has the Git repository
+	Sops    bool   // Flux decrypts secrets
+}
+
+//go:embed manifests
+var manifests embed.FS
+
+// All are all add-ons, in alphabetical order.
+func All() []Addon {
+	return []Addon{flux(), git(), localPath(), metricsServer(), nodeExporter(), prometheus(), sops()}
+}
+
+// Resolve returns the named add-ons and those that they need, each once and after what it needs. Several unknown names are one error.
+func Resolve(names []string) ([]Addon, error) {
+	all := map[string]Addon{}
+	var known, unknown []string
+	for _, a := range All() {
+		all[a.Name] = a
+		known = append(known, a.Name)
+	}
+	for _, name := range names {
+		if _, ok := all[name]; !ok {
+			unknown = append(unknown, fmt.Sprintf("%q", name))
+		}
+	}
+	if len(unknown) > 0 {
+		return nil, fmt.Errorf("no add-on %s; there are %s", strings.Join(unknown, ", "), strings.Join(known, ", "))
+	}
+	var resolved []Addon
+	var add func(name string)
+	add = func(name string) {
+		if slices.ContainsFunc(resolved, func(a Addon) bool { return a.Name == name }) {
+			return
+		}
+		for _, needed := range all[name].Needs {
+			add(needed)
+		}
+		resolved = append(resolved, all[name])
+	}
+	for _, name := range names {
+		add(name)
+	}
+	return resolved, nil
+}
+
+// Manifest is the YAML of the add-on's objects, in the order in which they have to be applied; nil for none.
+func (a Addon) Manifest(v Values) ([]byte, error) {
+	text, err := manifests.ReadFile("manifests/" + a.Name + ".yaml")
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	t, err := template.New(a.Name).Option("missingkey=error").Parse(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("manifest of %s: %w", a.Name, err)
+	}
+	var out bytes.Buffer
+	err = t.Execute(&out, v)
+	return out.Bytes(), err
+}

@@ -1,0 +1,131 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8slab/lab/event"
+)
+
+// addonImage is how the container image of an add-on is made: of a component's program, of Debian packages, or of packages with labnode.
+type addonImage struct {
+	component  component
+	tree       *tree
+	labnode    bool
+	entrypoint []string // the program first, where it is in the image
+}
+
+// tree is a directory with the files of Debian packages.
+type tree struct {
+	name     string
+	packages []string
+	finish   func(dir string) error
+}
+
+var (
+	busyboxTree = &tree{"busybox", []string{"busybox-static"}, finishBusybox}
+	gitTree     = &tree{"git", []string{"git"}, finishGit}
+)
+
+// addonImages are all of them by their names.
+func addonImages() map[string]addonImage {
+	return map[string]addonImage{
+		"k8slab/busybox:lab":                {tree: busyboxTree, entrypoint: []string{"/bin/busybox"}},
+		"k8slab/git:lab":                    {tree: gitTree, labnode: true, entrypoint: []string{"/labnode", "gitserver"}},
+		"k8slab/kustomize-controller:lab":   {component: kustomizeController, entrypoint: []string{"/kustomize-controller"}},
+		"k8slab/local-path-provisioner:lab": {component: localPathProvisioner, entrypoint: []string{"/local-path-provisioner"}},
+		"k8slab/metrics-server:lab":         {component: metricsServer, entrypoint: []string{"/metrics-server"}},
+		"k8slab/node-exporter:lab":          {component: nodeExporter, entrypoint: []string{"/node_exporter"}},
+		"k8slab/prometheus:lab":             {component: prometheus, entrypoint: []string{"/prometheus"}},
+		"k8slab/source-controller:lab":      {component: sourceController, entrypoint: []string{"/source-controller"}},
+	}
+}
+
+// AddonImages gives an archive of each of the named container images, after building what the cache does not have of them. containerd
+// imports the archives. The names are those that lab/addon has.
+func AddonImages(ctx context.Context, refs []string, labnode string, events *event.Stream) (map[string]string, error) {
+	if os.Geteuid() != 0 {
+		return nil, errors.New("building the add-ons' images needs root (files of Debian packages keep their owners); run the command with sudo")
+	}
+	dir, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	c := cache{dir: dir, events: events}
+	archives := map[string]string{}
+	for _, ref := range refs { // one after another: each build uses all cores itself
+		made, known := addonImages()[ref]
+		if !known {
+			return nil, fmt.Errorf("no way is known to build the container image %s", ref)
+		}
+		if archives[ref], err = c.addonArchive(ctx, ref, made, labnode); err != nil {
+			return nil, err
+		}
+	}
+	return archives, nil
+}
+
+// Sops is the path of the sops command, after building it if the cache does not have it.
+func Sops(ctx context.Context, events *event.Stream) (string, error) {
+	dir, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	dir, err = cache{dir: dir, events: events}.component(ctx, sops)
+	return filepath.Join(dir, "sops"), err
+}
+
+func (c cache) component(ctx context.Context, p component) (string, error) {
+	return c.get(ctx, p.name+"-"+p.version(), p.inputs(), func(dir string, step *event.Step) error { return p.build(ctx, dir, step) })
+}
+
+// addonArchive is the path of the image's archive.
+func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, labnode string) (string, error) {
+	img := containerImage{ref: ref, entrypoint: made.entrypoint}
+	inputs := append([]string{"add-on image 1", ref}, made.entrypoint...)
+	if made.component.name != "" {
+		dir, err := c.component(ctx, made.component)
+		if err != nil {
+			return "", err
+		}
+		img.program, img.path = filepath.Join(dir, filepath.Base(made.entrypoint[0])), made.entrypoint[0]
+		inputs = append(inputs, filepath.Base(dir))
+	}
+	if t := made.tree; t != nil {
+		dir, err := c.get(ctx, t.name, debianInputs(t.packages), func(dir string, step *event.Step) error {
+			if err := bootstrap(ctx, dir, "extract", t.packages, step); err != nil {
+				return err
+			}
+			return t.finish(dir)
+		})
+		if err != nil {
+			return "", err
+		}
+		img.base = dir
+		inputs = append(inputs, filepath.Base(dir))
+	}
+	if made.labnode {
+		hash, err := fileHash(labnode)
+		if err != nil {
+			return "", fmt.Errorf("labnode, a part of %s: %w; run `make build`", ref, err)
+		}
+		img.program, img.path = labnode, made.entrypoint[0]
+		inputs = append(inputs, hash)
+	}
+	dir, err := c.get(ctx, "addon-"+addonName(ref), inputs, func(dir string, _ *event.Step) error {
+		return writeImages(filepath.Join(dir, addonArchive), []containerImage{img})
+	})
+	return filepath.Join(dir, addonArchive), err
+}
+
+const addonArchive = "image.tar"
+
+// addonName is NAME of k8slab/NAME:lab.
+func addonName(ref string) string {
+	name, _, _ := strings.Cut(filepath.Base(ref), ":")
+	return name
+}

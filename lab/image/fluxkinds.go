@@ -1,0 +1,83 @@
+package image
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8slab/lab/event"
+)
+
+const fluxKindsFile = "kinds.yaml"
+
+// FluxKinds are the definitions of Flux' kinds of objects, as the modules have them that its controllers are built of.
+func FluxKinds(ctx context.Context, events *event.Stream) ([]byte, error) {
+	dir, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	controllers := []component{sourceController, kustomizeController}
+	inputs := []string{"flux kinds 1"}
+	for _, c := range controllers {
+		inputs = append(inputs, c.name, c.version(), string(c.sum()))
+	}
+	dir, err = cache{dir: dir, events: events}.get(ctx, "flux-kinds", inputs, func(dir string, _ *event.Step) error {
+		var all []byte
+		for _, c := range controllers {
+			kinds, err := c.kinds(ctx, dir)
+			if err != nil {
+				return err
+			}
+			all = append(all, kinds...)
+		}
+		return os.WriteFile(filepath.Join(dir, fluxKindsFile), all, 0o644)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return os.ReadFile(filepath.Join(dir, fluxKindsFile))
+}
+
+// kinds are the definitions in the component's module, checked like those that it is built of.
+func (c component) kinds(ctx context.Context, dir string) ([]byte, error) {
+	work, err := os.MkdirTemp(dir, "work-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(work) }()
+	if err := c.writeModule(ctx, work); err != nil {
+		return nil, err
+	}
+	out, err := c.goCommand(ctx, work, nil, "mod", "download", "-json", c.modules[0].path)
+	if err != nil {
+		return nil, err
+	}
+	var info struct{ Dir string }
+	if err := json.Unmarshal([]byte(out), &info); err != nil {
+		return nil, fmt.Errorf("go mod download: %w", err)
+	}
+	return documents(filepath.Join(info.Dir, "config", "crd", "bases"))
+}
+
+// documents are the YAML files of a directory as one text.
+func documents(dir string) ([]byte, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("%s has no definitions of kinds: the module's layout has changed", dir)
+	}
+	var all bytes.Buffer
+	for _, f := range files {
+		data, err := os.ReadFile(f)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&all, "---\n%s\n", bytes.TrimSpace(data))
+	}
+	return all.Bytes(), nil
+}
