@@ -171,7 +171,7 @@ func findings(byPhase map[onboard.PhaseID][]validate.Finding) (all []finding, co
 			count[f.Status]++
 			tone := cmp.Or(findingTones[f.Status], "bad") // what is not known to be well is not shown as such
 			all = append(all, finding{
-				Phase: string(id), Area: string(f.Area), Check: clean(f.Check), Status: words(f.Status),
+				Phase: clean(string(id)), Area: clean(string(f.Area)), Check: clean(f.Check), Status: clean(words(f.Status)),
 				Tone: tone, Sign: signs[tone], Detail: clean(f.Detail), Next: clean(f.Next),
 			})
 		}
@@ -187,6 +187,10 @@ func findings(byPhase map[onboard.PhaseID][]validate.Finding) (all []finding, co
 		if n := count[s]; n > 0 {
 			texts = append(texts, fmt.Sprintf("%d %s", n, words(s)))
 		}
+		delete(count, s)
+	}
+	for _, n := range count {
+		texts = append(texts, fmt.Sprintf("%d unknown", n))
 	}
 	return all, strings.Join(texts, ", ")
 }
