@@ -183,13 +183,14 @@ func findings(byPhase map[onboard.PhaseID][]validate.Finding) (all []finding, co
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(at(a.Phase), at(b.Phase)))
 	})
 	var texts []string
+	known := 0
 	for _, s := range statuses {
 		if n := count[s]; n > 0 {
 			texts = append(texts, fmt.Sprintf("%d %s", n, words(s)))
+			known += n
 		}
-		delete(count, s)
 	}
-	for _, n := range count {
+	if n := len(all) - known; n > 0 {
 		texts = append(texts, fmt.Sprintf("%d unknown", n))
 	}
 	return all, strings.Join(texts, ", ")
