@@ -122,7 +122,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	root.AddCommand(
 		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.sshCommand(), a.logsCommand(),
 		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(), a.snapshotCommand(),
-		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
+		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(), a.healthServeCommand(),
 	)
 	root.AddCommand(a.nodeCommands()...)
 	usageArgs(root)
