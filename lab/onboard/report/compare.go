@@ -1,11 +1,11 @@
 package report
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"slices"
-	"time"
+
+	"k8slab/lab/validate"
 )
 
 // comparison is the cluster before and after.
@@ -26,18 +26,18 @@ const (
 	unknown = "not known"
 )
 
-func compare(before, after *Cluster) comparison {
+func compare(before, after *validate.Snapshot) comparison {
 	c := comparison{}
-	if before == nil && after == nil {
-		return c
-	}
 	if before != nil {
 		c.Before = moment(before.Time)
 	}
 	if after != nil {
 		c.After = moment(after.Time)
 	}
-	add := func(name string, of func(*Cluster) string) {
+	if before == nil && after == nil {
+		return c
+	}
+	add := func(name string, of func(*validate.Snapshot) string) {
 		row := compared{Name: clean(name), Before: unknown, After: unknown}
 		if before != nil {
 			row.Before = clean(of(before))
@@ -48,50 +48,68 @@ func compare(before, after *Cluster) comparison {
 		row.Changed = before != nil && after != nil && row.Before != row.After
 		c.Rows = append(c.Rows, row)
 	}
-	for _, name := range keys(before, after, func(c *Cluster) (names []string) {
-		for _, n := range c.Nodes {
-			names = append(names, n.Name)
+	for _, name := range names(before, after, func(s *validate.Snapshot) map[string]bool { return s.Nodes }) {
+		add("Node "+name, func(s *validate.Snapshot) string { return node(s, name) })
+	}
+	counts := func(what string, of func(*validate.Snapshot) map[string]int) {
+		for _, name := range names(before, after, of) {
+			add(what+" "+name, func(s *validate.Snapshot) string { return fmt.Sprint(of(s)[name]) })
 		}
-		return names
-	}) {
-		add("Node "+name, func(c *Cluster) string { return c.node(name) })
 	}
-	for _, phase := range keys(before, after, func(c *Cluster) []string { return slices.Collect(maps.Keys(c.Pods)) }) {
-		add("Pods "+phase, func(c *Cluster) string { return fmt.Sprint(c.Pods[phase]) })
-	}
-	add("API latency", func(c *Cluster) string { return measured(c.APILatency) })
-	add("Start of a pod", func(c *Cluster) string { return measured(c.PodStart) })
+	counts("Pods", func(s *validate.Snapshot) map[string]int { return s.Pods })
+	counts("Ready pods of applications on", func(s *validate.Snapshot) map[string]int { return s.Workload })
+	counts("Persistent volumes", func(s *validate.Snapshot) map[string]int { return s.PersistentVolumes })
+	counts("Longhorn volumes", func(s *validate.Snapshot) map[string]int { return s.Longhorn })
+	add("Reconciled by Flux", flux)
+	add("API latency", latency)
+	add("Start of a pod", podStart)
 	return c
 }
 
-// keys are the names that occur in one of the clusters, in order.
-func keys(before, after *Cluster, of func(*Cluster) []string) []string {
-	var all []string
-	for _, c := range []*Cluster{before, after} {
-		if c != nil {
-			all = append(all, of(c)...)
+// names are the keys that occur in one of the snapshots, in order.
+func names[V any](before, after *validate.Snapshot, of func(*validate.Snapshot) map[string]V) []string {
+	all := map[string]bool{}
+	for _, s := range []*validate.Snapshot{before, after} {
+		if s == nil {
+			continue
+		}
+		for name := range of(s) {
+			all[name] = true
 		}
 	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	return slices.Sorted(maps.Keys(all))
 }
 
-// node is a node in a few words.
-func (c *Cluster) node(name string) string {
-	i := slices.IndexFunc(c.Nodes, func(n Node) bool { return n.Name == name })
-	if i < 0 {
+func node(s *validate.Snapshot, name string) string {
+	switch ready, there := s.Nodes[name]; {
+	case !there:
 		return absent
+	case ready:
+		return "Ready"
 	}
-	ready := "Ready"
-	if !c.Nodes[i].Ready {
-		ready = "not Ready"
-	}
-	return fmt.Sprintf("%s, %s, %s", ready, c.Nodes[i].Role, cmp.Or(c.Nodes[i].Version, "version "+unknown))
+	return "not Ready"
 }
 
-func measured(d time.Duration) string {
-	if d == 0 {
+func flux(s *validate.Snapshot) string {
+	if s.Flux == nil {
+		return "no Flux"
+	}
+	return fmt.Sprintf("%d of %d", s.Flux.Ready, s.Flux.Total)
+}
+
+func latency(s *validate.Snapshot) string {
+	if s.API.Reads == 0 {
 		return unknown
 	}
-	return span(d)
+	return fmt.Sprintf("median %.1f ms, 95 %% below %.1f ms, of %d reads", s.API.MedianMS, s.API.P95MS, s.API.Reads)
+}
+
+func podStart(s *validate.Snapshot) string {
+	switch {
+	case s.PodStartError != "":
+		return "it did not become Ready: " + s.PodStartError
+	case s.PodStartMS == 0:
+		return unknown
+	}
+	return fmt.Sprintf("%.1f s", s.PodStartMS/1000)
 }

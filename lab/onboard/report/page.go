@@ -171,7 +171,7 @@ func findings(byPhase map[onboard.PhaseID][]validate.Finding) (all []finding, co
 			count[f.Status]++
 			tone := cmp.Or(findingTones[f.Status], "bad") // what is not known to be well is not shown as such
 			all = append(all, finding{
-				Phase: string(id), Area: string(f.Area), Check: clean(f.Check), Status: words(f.Status),
+				Phase: clean(string(id)), Area: clean(string(f.Area)), Check: clean(f.Check), Status: clean(words(f.Status)),
 				Tone: tone, Sign: signs[tone], Detail: clean(f.Detail), Next: clean(f.Next),
 			})
 		}
@@ -183,10 +183,15 @@ func findings(byPhase map[onboard.PhaseID][]validate.Finding) (all []finding, co
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(at(a.Phase), at(b.Phase)))
 	})
 	var texts []string
+	known := 0
 	for _, s := range statuses {
 		if n := count[s]; n > 0 {
 			texts = append(texts, fmt.Sprintf("%d %s", n, words(s)))
+			known += n
 		}
+	}
+	if n := len(all) - known; n > 0 {
+		texts = append(texts, fmt.Sprintf("%d unknown", n))
 	}
 	return all, strings.Join(texts, ", ")
 }

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"text/template"
-	"time"
 
 	"k8slab/lab/onboard"
 	"k8slab/lab/validate"
@@ -22,26 +21,9 @@ import (
 type Input struct {
 	State    *onboard.State
 	Findings map[onboard.PhaseID][]validate.Finding // of the phases that have any
-	Before   *Cluster                               // before the first phase; nil if nobody looked
-	After    *Cluster                               // after the last; nil if nobody looked
+	Before   *validate.Snapshot                     // before the first phase; nil if nobody looked
+	After    *validate.Snapshot                     // after the last; nil if nobody looked
 	Log      string                                 // path of the run's log; "" for none
-}
-
-// Cluster is a cluster at one moment.
-type Cluster struct {
-	Time       time.Time      `json:"time"`
-	Nodes      []Node         `json:"nodes"`
-	Pods       map[string]int `json:"pods"`        // by their phase
-	APILatency time.Duration  `json:"api_latency"` // of one request; 0 if nobody measured
-	PodStart   time.Duration  `json:"pod_start"`   // from a pod's creation to its start; 0 if nobody measured
-}
-
-// Node is one node of it.
-type Node struct {
-	Name    string `json:"name"`
-	Role    string `json:"role"`
-	Ready   bool   `json:"ready"`
-	Version string `json:"version"` // kubelet's
 }
 
 //go:embed page.md page.html page.css

@@ -45,12 +45,14 @@ func state(completed int) *onboard.State {
 	return st
 }
 
-func clusters() (before, after *Cluster) {
-	cp := Node{Name: "cp1", Role: "control-plane", Ready: true, Version: "v1.36.3"}
-	before = &Cluster{Time: at(0), Nodes: []Node{cp}, Pods: map[string]int{"Running": 12}, APILatency: 8200 * time.Microsecond}
-	after = &Cluster{
-		Time: at(170), Nodes: []Node{cp, {Name: "w3", Role: "worker", Ready: true, Version: "v1.36.3"}},
-		Pods: map[string]int{"Running": 17, "Pending": 1}, APILatency: 9 * time.Millisecond, PodStart: 1340 * time.Millisecond,
+func clusters() (before, after *validate.Snapshot) {
+	before = &validate.Snapshot{
+		Time: at(0), Nodes: map[string]bool{"cp1": true}, Pods: map[string]int{"Running": 12}, Workload: map[string]int{"cp1": 7},
+		API: validate.Latency{MedianMS: 3.21, P95MS: 8.2, Reads: 20}, PodStartError: "Unschedulable: no node",
+	}
+	after = &validate.Snapshot{
+		Time: at(170), Nodes: map[string]bool{"cp1": true, "w3": true}, Pods: map[string]int{"Running": 17, "Pending": 1}, Workload: map[string]int{"cp1": 7, "w3": 5},
+		API: validate.Latency{MedianMS: 3.4, P95MS: 9, Reads: 20}, PodStartMS: 1340, Flux: &validate.Share{Ready: 1, Total: 2}, PersistentVolumes: map[string]int{"Bound": 1},
 	}
 	return before, after
 }
@@ -119,7 +121,7 @@ func hostile() Input {
 			{Area: validate.AreaStorage, Check: "# first", Status: validate.Failed, Detail: long, Next: "1. heading\n===\n" + hostileText},
 		},
 	}
-	in.After = &Cluster{Nodes: []Node{{Name: hostileText, Role: hostileText, Version: hostileText}}, Pods: map[string]int{hostileText: 1}}
+	in.After = &validate.Snapshot{Nodes: map[string]bool{hostileText: false}, Pods: map[string]int{hostileText: 1}, PodStartError: hostileText}
 	return in
 }
 
