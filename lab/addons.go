@@ -50,8 +50,12 @@ func (c *forming) install(ctx context.Context, addons []addon.Addon) error {
 	}
 	budget := addonsBudget * time.Duration(l.Patience())
 	step := l.events.Start("", "add-ons", budget)
+	values := l.addonValues(addons)
 	for _, a := range addons {
-		if err := c.apply(ctx, a, step); err != nil {
+		if err := c.apply(ctx, a, values, step); err != nil {
+			return step.End(err)
+		}
+		if err := c.complete(ctx, a, values, step); err != nil {
 			return step.End(err)
 		}
 	}
@@ -59,9 +63,9 @@ func (c *forming) install(ctx context.Context, addons []addon.Addon) error {
 }
 
 // apply applies the add-on's objects, unless the cluster has them as they should be.
-func (c *forming) apply(ctx context.Context, a addon.Addon, step *event.Step) error {
-	manifest, err := a.Manifest(addon.Values{})
-	if err != nil {
+func (c *forming) apply(ctx context.Context, a addon.Addon, values addon.Values, step *event.Step) error {
+	manifest, err := c.lab.objects(ctx, a, values)
+	if err != nil || len(manifest) == 0 {
 		return err
 	}
 	current, err := c.view.kube.UpToDate(ctx, manifest)
@@ -82,6 +86,9 @@ func (c *forming) awaitAddons(ctx context.Context, addons []addon.Addon, budget 
 		for _, a := range addons {
 			for _, w := range a.Workloads {
 				errs = append(errs, c.view.workloadReady(ctx, w))
+			}
+			if a.Name == "flux" {
+				errs = append(errs, c.view.fluxReady(ctx))
 			}
 		}
 		err := errors.Join(errs...)
@@ -224,6 +231,9 @@ func (l *Lab) Addons(ctx context.Context) ([]AddonStatus, error) {
 	for i, a := range addon.All() {
 		if err := v.addonStatus(ctx, a, &all[i]); err != nil {
 			return nil, err
+		}
+		if a.Name == "sops" { // which has no pods
+			all[i].Installed = l.hasSops(nil)
 		}
 	}
 	return all, nil

@@ -17,6 +17,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/addon"
 	"k8slab/lab/command"
+	"k8slab/lab/event"
 	"k8slab/lab/image"
 	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/wait"
@@ -103,8 +104,18 @@ func (l *Lab) hasSops(addons []addon.Addon) bool {
 	return err == nil || slices.ContainsFunc(addons, func(a addon.Addon) bool { return a.Name == "sops" })
 }
 
+// objects is the manifest of an add-on for this lab, nil for none. Flux' has the kinds of its objects first.
+func (l *Lab) objects(ctx context.Context, a addon.Addon, values addon.Values) ([]byte, error) {
+	manifest, err := a.Manifest(values)
+	if err != nil || a.Name != "flux" {
+		return manifest, err
+	}
+	kinds, err := image.FluxKinds(ctx, l.events)
+	return slices.Concat(kinds, []byte("---\n"), manifest), err
+}
+
 // complete gives an add-on what it needs beside its objects, and writes nothing of what is there.
-func (c *forming) complete(ctx context.Context, a addon.Addon, sops bool) error {
+func (c *forming) complete(ctx context.Context, a addon.Addon, values addon.Values, step *event.Step) error {
 	l, k := c.lab, c.view.kube
 	switch a.Name {
 	case "git":
@@ -115,7 +126,8 @@ func (c *forming) complete(ctx context.Context, a addon.Addon, sops bool) error 
 		if err != nil {
 			return err
 		}
-		return c.seedGit(ctx, a, sops)
+		step.Progress("git: filling the repository")
+		return c.seedGit(ctx, a, values.Sops)
 	case "sops":
 		identity, err := l.ageIdentity()
 		if err != nil {

@@ -14,7 +14,7 @@ import (
 	"filippo.io/age"
 
 	"k8slab/lab/gitserver"
-	"k8slab/lab/onboard"
+	onboarding "k8slab/lab/onboard"
 	"k8slab/lab/onboard/gitrepo"
 )
 
@@ -56,7 +56,7 @@ func TestSeedGit(t *testing.T) {
 	}
 	r, err := gitrepo.Open(t.Context(), gitrepo.Config{
 		URL: to.URL, Branch: to.Branch, PasswordFile: to.PasswordFile, Dial: to.Dial, File: gitNodes, Entry: "w3.yaml",
-		Target: onboard.Target{Node: "w3"},
+		Target: onboarding.Target{Node: "w3"},
 	})
 	if err != nil {
 		t.Fatal(err)

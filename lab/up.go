@@ -119,13 +119,16 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 	return bootFrom(disk), err
 }
 
-// addonImages builds the images of cluster.yaml's add-ons before there is a cluster that a compiler would starve.
+// addonImages builds the images of cluster.yaml's add-ons, and the sops command, before there is a cluster that a compiler would starve.
 func (l *Lab) addonImages(ctx context.Context) error {
 	addons, err := l.addons()
 	if err != nil || len(addons) == 0 {
 		return err
 	}
-	_, err = image.AddonImages(ctx, imagesOf(addons), l.opts.Labnode, l.events)
+	if _, err = image.AddonImages(ctx, imagesOf(addons), l.opts.Labnode, l.events); err != nil || !l.hasSops(addons) {
+		return err
+	}
+	_, err = image.Sops(ctx, l.events)
 	return err
 }
 

@@ -18,7 +18,8 @@ func defaults() []component {
 }
 
 func TestDefaultComponentsArePinned(t *testing.T) {
-	for _, c := range defaults() {
+	all := append(defaults(), addonComponents()...)
+	for _, c := range all {
 		t.Run(c.name, func(t *testing.T) {
 			sum := string(c.sum())
 			for _, m := range c.modules {
@@ -38,7 +39,7 @@ func TestDefaultComponentsArePinned(t *testing.T) {
 	}
 	for _, f := range files {
 		name := strings.TrimSuffix(f.Name(), ".sum")
-		if !slices.ContainsFunc(defaults(), func(c component) bool { return c.name+"@"+c.version() == name }) {
+		if !slices.ContainsFunc(all, func(c component) bool { return c.name+"@"+c.version() == name }) {
 			t.Errorf("sums/%s is of no component", f.Name())
 		}
 	}
@@ -159,7 +160,7 @@ replace (
 }
 
 func TestWriteModule(t *testing.T) {
-	for _, c := range defaults() {
+	for _, c := range append(defaults(), addonComponents()...) {
 		if c.name == "kubernetes" { // asks the module registry for its own go.mod
 			continue
 		}

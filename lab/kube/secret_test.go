@@ -1,11 +1,11 @@
 package kube
 
 import (
-	"encoding/json"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes/scheme"
 )
 
 func TestEnsureSecret(t *testing.T) {
@@ -41,7 +41,7 @@ func TestEnsureSecret(t *testing.T) {
 			}
 			rec.want(t, "kube "+tt.change)
 			var sent corev1.Secret
-			if err := json.Unmarshal(f.body(tt.change), &sent); err != nil {
+			if _, _, err := scheme.Codecs.UniversalDeserializer().Decode(f.body(tt.change), nil, &sent); err != nil {
 				t.Fatal(err)
 			}
 			if len(sent.Data) != 1 || string(sent.Data["password"]) != "secret" || len(sent.Annotations) != 0 {
