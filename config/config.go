@@ -22,8 +22,9 @@ type Cluster struct {
 	// Addons are what `up` puts into the cluster beside the pod network, by
 	// name (AddonNames), each once; default none. What a listed one needs need
 	// not be listed. docs/addons.md says what each is.
-	Addons []string `yaml:"addons"`
-	Tuning Tuning   `yaml:"tuning"`
+	Addons     []string   `yaml:"addons"`
+	Tuning     Tuning     `yaml:"tuning"`
+	Onboarding Onboarding `yaml:"onboard"`
 }
 
 // AddonNames are the accepted names of add-ons, in alphabetical order.

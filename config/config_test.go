@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 )
 
 func load(t *testing.T, path string) *Cluster {
@@ -76,6 +77,15 @@ func TestLoadEveryKey(t *testing.T) {
 		},
 		Addons: []string{"prometheus", "local-path"},
 		Tuning: Tuning{11, 12, 13, 14, 15, 16, 17, 18, StaggerMachine},
+		Onboarding: Onboarding{
+			Git: Git{
+				"https://git.example/fleet.git", "trunk", "infrastructure/storage/kustomization.yaml", "../NODE-config", "flux-system/fleet",
+				"flux-system/infrastructure", "robot", "/etc/labctl/token", "/etc/labctl/key",
+			},
+			Timeouts: Timeouts{
+				time.Minute, 2 * time.Minute, 3 * time.Minute, 4 * time.Minute, 5 * time.Minute, 6 * time.Minute, 7 * time.Minute, 8 * time.Minute, time.Hour,
+			},
+		},
 	}
 	if c := load(t, "testdata/onboard.yaml"); !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want %+v", c, want)

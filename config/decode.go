@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,6 +35,13 @@ func (d *document) decode(path string, n *yaml.Node, v reflect.Value) {
 			return
 		}
 		v.Set(reflect.ValueOf(prefix))
+	case v.Type() == reflect.TypeFor[time.Duration]():
+		limit, err := time.ParseDuration(n.Value)
+		if !isText(n) || err != nil {
+			d.wrongType(path, n, "a duration such as 5m or 90s")
+			return
+		}
+		v.SetInt(int64(limit))
 	case v.Kind() == reflect.Struct:
 		d.decodeStruct(path, n, v)
 	case v.Kind() == reflect.Slice:

@@ -96,6 +96,10 @@ func defaults() *Cluster {
 			WorkerJoinRetryAttempts:    3,
 			Stagger:                    StaggerJoin,
 		},
+		Onboarding: Onboarding{Git: Git{
+			Branch: "main", File: "nodes/kustomization.yaml", Entry: "NODE.yaml",
+			Source: "flux-system/lab", Kustomization: "flux-system/lab", Username: "git",
+		}},
 	}
 }
 

@@ -21,6 +21,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkNetwork(c)
 	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
+	d.checkOnboarding(c.Onboarding)
 	d.checkAddons(c.Addons)
 	d.checkNodes(c)
 }

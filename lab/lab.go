@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,12 +29,13 @@ type Options struct {
 
 // Lab is one lab: what cluster.yaml says, and what of it exists.
 type Lab struct {
-	cluster *config.Cluster
-	opts    Options
-	events  *event.Stream
-	state   state
-	id      string
-	uri     string // resolved from cluster.yaml's
+	described *config.Cluster // by cluster.yaml
+	cluster   *config.Cluster // with the nodes that were onboarded since as members: see Admit
+	opts      Options
+	events    *event.Stream
+	state     state
+	id        string
+	uri       string // resolved from cluster.yaml's
 
 	host     *host.Host
 	machines *machine.Lab
@@ -44,13 +46,16 @@ type Lab struct {
 	changes []string
 }
 
-// New returns the lab that the cluster describes. It touches nothing.
+// New returns the lab that the cluster describes, with the nodes that were onboarded. It touches nothing.
 func New(cluster *config.Cluster, opts Options) (*Lab, error) {
 	s, err := openState(cluster.Name)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{cluster: cluster, opts: opts, events: opts.Events, state: s, nodes: map[string]*node.Node{}}
+	l := &Lab{described: cluster, opts: opts, events: opts.Events, state: s, nodes: map[string]*node.Node{}}
+	if err := l.recount(); err != nil {
+		return nil, err
+	}
 	if l.events == nil {
 		l.events = event.NewStream()
 	}
@@ -254,6 +259,7 @@ func RunLog(lab, verb string) (string, error) {
 	old, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // in order of time, by their names
 	for len(old) >= kept {
 		_ = os.Remove(old[0])
+		_ = os.Remove(strings.TrimSuffix(old[0], ".jsonl") + ".log") // an onboarding's, in levels
 		old = old[1:]
 	}
 	return filepath.Join(dir, fmt.Sprintf("%s-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405"), verb, os.Getpid())), nil

@@ -125,7 +125,7 @@ func (l *Lab) mend(ctx context.Context, name string, dryRun bool) []join.Check {
 func (l *Lab) ask(ctx context.Context, name string, answer any, args ...string) {
 	var out strings.Builder
 	argv := append([]string{labnode}, args...)
-	readOnly := args[0] != "mend" || slices.Contains(args, "--dry-run")
+	readOnly := slices.Contains(args, "--dry-run") || args[0] != "mend" && !slices.Contains(args, "--fix")
 	_ = l.nodes[name].Run(ctx, node.Command{Argv: argv, Stdout: &out, ReadOnly: readOnly})
 	_ = json.Unmarshal([]byte(out.String()), answer)
 }

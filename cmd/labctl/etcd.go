@@ -232,6 +232,9 @@ func (a *app) restore(cmd *cobra.Command, r lab.Restore) error {
 // controlPlaneNames completes a control plane of cluster.yaml.
 func (a *app) controlPlaneNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	c, _, err := config.Load(a.file)
+	if err == nil {
+		c, err = lab.AsAdmitted(c)
+	}
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

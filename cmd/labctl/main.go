@@ -54,6 +54,22 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 
 var errInterrupted = errors.New("interrupted; run the same command again to go on")
 
+// resumableError is what an interrupted command failed with that is not resumed by the same command.
+type resumableError struct {
+	error
+	how string
+}
+
+func (e resumableError) Unwrap() error { return e.error }
+
+// interruption says how to go on after Ctrl-C.
+func interruption(err error) string {
+	if again, ok := errors.AsType[resumableError](err); ok {
+		return "interrupted; " + again.how
+	}
+	return errInterrupted.Error()
+}
+
 // usageError is a mistake in how labctl was called.
 type usageError struct{ error }
 
@@ -68,7 +84,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.Is(context.Cause(ctx), errInterrupted):
-		_, _ = fmt.Fprintln(a.stderr, "labctl:", errInterrupted)
+		_, _ = fmt.Fprintln(a.stderr, "labctl:", interruption(err))
 		return exitInterrupted
 	case a.passthrough && errors.As(err, &exit): // ssh and kubectl: the command's own status, it has said why
 		return exit.Status
@@ -120,8 +136,9 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.AddCommand(
-		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.sshCommand(), a.logsCommand(),
-		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(), a.snapshotCommand(), a.addonsCommand(),
+		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.validateCommand(), a.sshCommand(), a.logsCommand(),
+		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(),
+		a.snapshotCommand(), a.addonsCommand(), a.onboardCommand(), a.serveCommand(),
 		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)
 	root.AddCommand(a.nodeCommands()...)

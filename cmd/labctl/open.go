@@ -97,6 +97,9 @@ func (a *app) nodeNames(_ *cobra.Command, args []string, _ string) ([]string, co
 		return nil, cobra.ShellCompDirectiveDefault
 	}
 	c, _, err := config.Load(a.file)
+	if err == nil {
+		c, err = lab.AsAdmitted(c)
+	}
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -118,6 +118,9 @@ func (a *app) planCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := a.cluster()
+			if err == nil {
+				c, err = lab.AsAdmitted(c)
+			}
 			if err != nil {
 				return err
 			}

@@ -14,6 +14,7 @@ import (
 
 	"k8slab/lab/event"
 	"k8slab/lab/join"
+	"k8slab/lab/metrics"
 	"k8slab/lab/symptom"
 )
 
@@ -82,7 +83,14 @@ func checkOutput(output string) error {
 
 // engine joins what the packages know.
 func engine(m join.Machine) join.Engine {
-	return join.Engine{Machine: m, Preflight: join.Preflight, Fix: join.Fix, Certain: symptom.Certain, Causes: causes, Hint: hint}
+	return join.Engine{Machine: m, Preflight: join.Preflight, Fix: join.Fix, Certain: symptom.Certain, Causes: causes, Hint: hint, Ended: counting(m)}
+}
+
+// counting counts the machine's attempts for whoever scrapes its node_exporter.
+func counting(m join.Machine) func(join.Outcome) error {
+	return func(o join.Outcome) error {
+		return metrics.CountAttempt(m.Path(metrics.Dir), metrics.Attempt{Joined: o.Joined, Cause: string(o.Symptom), Took: o.Elapsed, Ended: m.Now()})
+	}
 }
 
 // causes names what a text shows, the nearest root first.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8slab/lab/join"
+	"k8slab/lab/metrics"
 	"k8slab/lab/symptom"
 )
 
@@ -118,6 +119,21 @@ func TestHealthIsKeptOnTheNode(t *testing.T) {
 	}
 	if err := errors.Join(checkServe("0.0.0.0:1", true), checkServe("10.30.0.21:1", true)); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each attempt that ends is counted on the machine that joins.
+func TestAttemptsAreCounted(t *testing.T) {
+	m := join.Machine{Root: t.TempDir(), Now: func() time.Time { return time.Unix(7, 0) }}
+	ended := engine(m).Ended
+	if err := errors.Join(ended(join.Outcome{Symptom: symptom.SwapEnabled, Elapsed: time.Second}), ended(join.Outcome{Joined: true, Elapsed: 2 * time.Second})); err != nil {
+		t.Fatal(err)
+	}
+	text, err := m.Read(metrics.Dir + "/k8slab_join.prom")
+	for _, want := range []string{`{result="failed",cause="swap-enabled"} 1`, `{result="joined",cause=""} 1`, `k8slab_join_duration_seconds{result="joined"} 2`, `timestamp_seconds{result="joined"} 7`} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%q is not in\n%s%v", want, text, err)
+		}
 	}
 }
 

@@ -31,6 +31,10 @@ func probeCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&addr, "listen", addr, "address to serve on")
+	cmd.AddCommand(
+		volumeCommand("write", "Write the text of "+textVariable+" to a file, down to the disk", writeText),
+		volumeCommand("read", "Read a file and say whether it is the text of "+textVariable, readText),
+	)
 	return cmd
 }
 

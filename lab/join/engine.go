@@ -27,6 +27,8 @@ type Engine struct {
 	Causes func(text string) []symptom.ID
 	// Hint is what to do about a cause, with exact commands.
 	Hint func(symptom.ID) string
+	// Ended is told of each attempt of a series that has ended, but not of a look at a healthy member. Its error is only a warning.
+	Ended func(Outcome) error
 
 	// Kubeadm and Journal are the programs, for tests; empty is the machine's kubeadm, and journalctl.
 	Kubeadm, Journal []string

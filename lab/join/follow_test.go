@@ -160,8 +160,10 @@ func TestTheFirstCauseIsKept(t *testing.T) {
 	if err := u.makeReady(r); err != nil {
 		t.Fatal(err)
 	}
-	if err := RunRequest(t.Context(), *u.engine); err != nil {
-		t.Fatal(err)
+	ended := 0
+	u.engine.Ended = func(Outcome) error { ended++; return nil }
+	if err := RunRequest(t.Context(), *u.engine); err != nil || ended != 2 {
+		t.Fatalf("%v, told of %d attempts", err, ended)
 	}
 	var o, first Outcome
 	if err := errors.Join(u.readJSON(outcomeFile, &o), u.readJSON(firstFile, &first)); err != nil {

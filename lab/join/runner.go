@@ -65,10 +65,21 @@ func (s *series) attempt(ctx context.Context, number int) (Outcome, error) {
 	before := max(s.request.First, 1) - 1
 	s.job.Number, s.job.Of = before+number, before+max(s.request.Policy.Attempts, 1)
 	o := s.engine.Attempt(ctx, s.job)
+	s.tell(o)
 	if s.job.Number == 1 {
 		return o, s.engine.Machine.writeJSON(firstFile, o)
 	}
 	return o, nil
+}
+
+// tell tells of an attempt that has ended.
+func (s *series) tell(o Outcome) {
+	if s.engine.Ended == nil || o.Already {
+		return
+	}
+	if err := s.engine.Ended(o); err != nil {
+		s.engine.Events.Start(s.engine.Node, "metrics", 0).EndWith(fmt.Sprintf("warning: %v", err))
+	}
 }
 
 // repair does between two attempts what this machine, and the login if there is one, can do.

@@ -1,6 +1,6 @@
 // Package kube asks and changes one Kubernetes cluster through its API server,
 // over connections the caller dials. It judges and waits for nothing: every
-// method is one bounded look or one bounded change.
+// method is one bounded look or one bounded change, but for Drain.
 package kube
 
 import (
@@ -33,8 +33,8 @@ type DialFunc = func(ctx context.Context, network, address string) (net.Conn, er
 // Client talks to one cluster. It is safe for concurrent use.
 type Client struct {
 	http    *http.Client
-	set     *kubernetes.Clientset
-	dynamic *dynamic.DynamicClient
+	set     kubernetes.Interface
+	dynamic dynamic.Interface
 	timeout time.Duration
 
 	mu        sync.Mutex
@@ -67,6 +67,12 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 	}, nil
 }
 
+// Of is a client for what another part of labctl is connected to already. It
+// is not closed, and applies no manifests.
+func Of(set kubernetes.Interface) *Client {
+	return &Client{set: set, timeout: requestTimeout}
+}
+
 func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.Config, error) {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
@@ -83,6 +89,13 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 	// The dialled connection is the way there: an environment's proxy is not.
 	// A proxy function also keeps the transport out of client-go's global cache.
 	cfg.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+	Prepare(cfg, mutated)
+	return cfg, nil
+}
+
+// Prepare makes the connections of a client of another's making what New's are: they survive a control plane that goes, are not slowed down
+// on this side, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
+func Prepare(cfg *rest.Config, mutated func(what string)) {
 	// HTTP/1.1 drops a connection with the request that timed out on it. HTTP/2
 	// would keep sending everything into a dead connection until a ping fails.
 	cfg.NextProtos = []string{"http/1.1"}
@@ -95,7 +108,6 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 			return &reporter{next: next, mutated: mutated}
 		})
 	}
-	return cfg, nil
 }
 
 // Close drops the idle connections; one in use ends with its request.

@@ -76,14 +76,14 @@ func toPod(p *corev1.Pod) Pod {
 		UID:       string(p.UID),
 	}
 	if !ready && p.Status.Phase != corev1.PodSucceeded {
-		pod.Reason = podReason(p)
+		pod.Reason = PodReason(p)
 	}
 	return pod
 }
 
-// podReason gives the most telling of the things that keep a pod from being
+// PodReason gives the most telling of the things that keep a pod from being
 // ready: a container's failure, then the pod's own, then what it waits for.
-func podReason(p *corev1.Pod) string {
+func PodReason(p *corev1.Pod) string {
 	containers := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	starting := ""
 	for _, s := range containers {

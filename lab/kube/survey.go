@@ -126,16 +126,17 @@ func (c *Client) Warnings(ctx context.Context, limit int) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("list events: %w", err)
 	}
-	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return seen(a).Compare(seen(b)) })
+	slices.SortFunc(list.Items, func(a, b corev1.Event) int { return EventTime(a).Compare(EventTime(b)) })
 	var lines []string
 	for _, e := range list.Items[max(0, len(list.Items)-limit):] {
-		lines = append(lines, fmt.Sprintf("%s %s %s/%s: %s: %s (%d times)", seen(e).UTC().Format(time.RFC3339), e.InvolvedObject.Kind,
+		lines = append(lines, fmt.Sprintf("%s %s %s/%s: %s: %s (%d times)", EventTime(e).UTC().Format(time.RFC3339), e.InvolvedObject.Kind,
 			e.InvolvedObject.Namespace, e.InvolvedObject.Name, e.Reason, strings.TrimSpace(e.Message), max(1, e.Count)))
 	}
 	return lines, nil
 }
 
-func seen(e corev1.Event) time.Time {
+// EventTime is when an event was seen last.
+func EventTime(e corev1.Event) time.Time {
 	if !e.LastTimestamp.IsZero() {
 		return e.LastTimestamp.Time
 	}

@@ -59,6 +59,12 @@ func (s *Store) Status() (View, error) {
 	}
 }
 
+// Condition is that of a state which no process has in its hands.
+func (s *State) Condition() Condition { return condition(s, false) }
+
+// Advice is what a user can do about the condition, with the flags of labctl onboard.
+func (c Condition) Advice() string { return advice[c] }
+
 func condition(st *State, working bool) Condition {
 	switch {
 	case working:

@@ -5,6 +5,7 @@ package validate
 
 import (
 	"context"
+	"net"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -58,6 +59,16 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 	// Image is a container image of labnode, for test pods. Every node that is tested must have it or be able to pull it.
 	Image string
+	// Owner is the value of the label of test namespaces, such as an onboarding's name; "" is labctl. RemoveLeftovers takes away one owner's.
+	Owner string
+	// Patience is how many times longer than usual test pods may take, for machines with emulated processors; 0 is 1.
+	Patience int
+	// Etcd says what is wrong with etcd's members, such as alarms. With nil, what the API server and etcd's pods say is all that is known.
+	Etcd func(ctx context.Context) (problems []string, err error)
+	// Impersonate makes a client that acts as another user; with nil, what needs one is not tested.
+	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
+	// Dial reaches the addresses of nodes, such as a kubelet's; with nil, what needs it is not tested.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Run makes all checks at once. The findings are in the checks' order.

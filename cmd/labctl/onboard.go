@@ -1,0 +1,131 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/config"
+	"k8slab/lab/onboard"
+)
+
+// onboardOptions are the flags of labctl onboard.
+type onboardOptions struct {
+	dryRun, skipValidation, autoFix, report, rollback, status, resume, yes bool
+
+	kubeconfig, context string // both "" is the lab of cluster.yaml
+	image, role         string
+}
+
+// elsewhere tells whether the cluster is not the lab's.
+func (o onboardOptions) elsewhere() bool { return o.kubeconfig != "" || o.context != "" }
+
+func (a *app) onboardCommand() *cobra.Command {
+	var o onboardOptions
+	var phases []string
+	for _, p := range onboard.Phases() {
+		phases = append(phases, string(p.ID))
+	}
+	cmd := &cobra.Command{
+		Use:   "onboard NODE",
+		Short: "Take a node into a running cluster in nine phases, or out of it again",
+		Long: `Take a node into a running cluster, whole: ` + strings.Join(phases, ", ") + `.
+In the lab it is a node of cluster.yaml with onboard: true, whose machine is made and joined; with --kubeconfig or --context it is any machine
+that joins another cluster by its own means, and cluster.yaml (-c) need have nothing but its onboard section.
+
+What is done is written down before it is done. After an interruption or a failure go on with --resume, which verifies what was completed,
+or undo everything with --rollback. --status looks on from another terminal.
+
+Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usage or configuration, 130 interrupted.`,
+		Example: `  labctl onboard w3 --report
+  labctl onboard w3 --status
+  labctl onboard w3 --resume
+  labctl onboard w3 --rollback
+  labctl onboard node7 --kubeconfig ~/.kube/config --context prod --dry-run`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: a.onboardNodes,
+		PreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(cmd.Flags().Changed); err != nil {
+				return usageError{err}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return a.onboard(cmd, args[0], o) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done, also with --rollback or --resume; nothing is changed")
+	flags.BoolVar(&o.skipValidation, "skip-validation", false, "leave out the pre-validation, which is recorded")
+	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make the repairs that are safe and validate again (the lab)")
+	flags.BoolVar(&o.report, "report", false, "write a report at the end, as Markdown and HTML, beside the log")
+	flags.BoolVar(&o.rollback, "rollback", false, "undo the onboarding, the newest change first, and verify each; asks first")
+	flags.BoolVar(&o.status, "status", false, "show where the onboarding is, and change nothing")
+	flags.BoolVar(&o.resume, "resume", false, "go on with an onboarding that was interrupted or failed, or mend a completed one")
+	flags.BoolVar(&o.yes, "yes", false, "roll back without a question")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
+	flags.StringVar(&o.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of what kubectl would take")
+	flags.StringVar(&o.role, "role", "", "what the node of another cluster is to be: worker (the default) or control-plane")
+	flags.StringVar(&o.image, "image", "", "the image of labnode for test pods; the default is the one that the lab's nodes have")
+	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"worker", "control-plane"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// contradictions are pairs of flags of which one makes no sense with the other.
+var contradictions = [][2]string{
+	{"status", "dry-run"}, {"status", "skip-validation"}, {"status", "auto-fix"}, {"status", "rollback"}, {"status", "resume"},
+	{"rollback", "resume"}, {"rollback", "skip-validation"}, {"rollback", "auto-fix"}, {"skip-validation", "auto-fix"},
+	{"dry-run", "auto-fix"}, {"dry-run", "report"}, {"dry-run", "yes"}, {"kubeconfig", "auto-fix"}, {"context", "auto-fix"},
+}
+
+// check returns everything that is wrong with the flags at once.
+func (o onboardOptions) check(given func(flag string) bool) error {
+	var errs []error
+	for _, pair := range contradictions {
+		if given(pair[0]) && given(pair[1]) {
+			errs = append(errs, fmt.Errorf("--%s and --%s contradict each other", pair[0], pair[1]))
+		}
+	}
+	if given("yes") && !given("rollback") {
+		errs = append(errs, errors.New("--yes answers the question of --rollback, and without that there is none"))
+	}
+	if given("role") && !o.elsewhere() {
+		errs = append(errs, errors.New("--role is for another cluster (--kubeconfig); the lab's roles are in cluster.yaml"))
+	}
+	if given("role") && o.role != string(config.Worker) && o.role != string(config.ControlPlane) {
+		errs = append(errs, fmt.Errorf("--role %q: use %s or %s", o.role, config.Worker, config.ControlPlane))
+	}
+	return errors.Join(errs...)
+}
+
+// onboardNodes completes nodes that can be onboarded.
+func (a *app) onboardNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+	c, _, err := config.Load(a.file)
+	if err != nil || len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return onboardable(c), cobra.ShellCompDirectiveNoFileComp
+}
+
+// onboardable are the names of the nodes with onboard: true.
+func onboardable(c *config.Cluster) (names []string) {
+	for _, n := range c.Nodes {
+		if n.Onboard {
+			names = append(names, n.Name)
+		}
+	}
+	return names
+}
+
+// onboardedNode is the node of cluster.yaml that is to be onboarded.
+func onboardedNode(c *config.Cluster, name string) (config.Node, error) {
+	n, ok := c.Node(name)
+	if ok && n.Onboard {
+		return n, nil
+	}
+	have := "no node has that"
+	if names := onboardable(c); len(names) > 0 {
+		have = "those that have it: " + strings.Join(names, ", ")
+	}
+	return n, usageError{fmt.Errorf("cluster.yaml has no node %q with onboard: true; %s", name, have)}
+}

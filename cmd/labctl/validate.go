@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/event"
+	"k8slab/lab/image"
+	"k8slab/lab/validate"
+)
+
+// validateLimit bounds a validation. Test pods, volumes and their removal have budgets of their own, which are less together.
+const validateLimit = 5 * time.Minute
+
+// validated is an area and its checks, of one node or with "" of all.
+type validated struct {
+	area   validate.Area
+	checks func(c *validate.Cluster, node string) []validate.Check
+}
+
+var validatedAreas = []validated{
+	{validate.AreaCluster, func(c *validate.Cluster, _ string) []validate.Check {
+		return append(c.ClusterChecks(), c.CapacityChecks(0, 0)...)
+	}},
+	{validate.AreaNetwork, (*validate.Cluster).NetworkChecks},
+	{validate.AreaStorage, (*validate.Cluster).StorageChecks},
+	{validate.AreaGitOps, func(c *validate.Cluster, _ string) []validate.Check { return c.GitOpsChecks() }},
+	{validate.AreaMonitoring, (*validate.Cluster).MonitoringChecks},
+	{validate.AreaSecurity, (*validate.Cluster).SecurityChecks},
+}
+
+// validation says which cluster is looked at and how.
+type validation struct {
+	kubeconfig, context string // both "" is the lab of cluster.yaml
+	image, node         string
+}
+
+func (a *app) validateCommand() *cobra.Command {
+	var v validation
+	var areas []string
+	for _, one := range validatedAreas {
+		areas = append(areas, string(one.area))
+	}
+	cmd := &cobra.Command{
+		Use:   "validate [" + strings.Join(areas, "|") + "]",
+		Short: "Check a running cluster area by area: the lab's, or any other",
+		Long: `Run the checks of one area, or of all, on the lab's cluster or with --kubeconfig on any other. Network and storage are tried with test pods and a
+claim, in a namespace of their own that is removed again. What the cluster does not have is not applicable.
+
+Exit status: 0 nothing failed, 1 something did, 2 wrong usage, 130 interrupted.`,
+		Example: `  labctl validate
+  labctl validate network --node w2
+  labctl validate storage --kubeconfig ~/.kube/config --context prod --image registry.example/labnode:1`,
+		Args:      cobra.MatchAll(cobra.MaximumNArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: areas,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			findings, err := a.validate(cmd.Context(), v, args)
+			if err != nil {
+				return err
+			}
+			if err := a.print(findings, func(w io.Writer) { printFindings(w, findings) }); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(findings, func(f validate.Finding) bool { return f.Status == validate.Failed }) {
+				return exitStatus(exitFailed)
+			}
+			return nil
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&v.node, "node", "", "look at this node and its ways to the others; the default is every node")
+	flags.StringVar(&v.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
+	flags.StringVar(&v.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of what kubectl would take")
+	flags.StringVar(&v.image, "image", "", "the image of labnode for test pods; the default is the one that the lab's nodes have")
+	return cmd
+}
+
+// validate runs the checks of the areas, all of them without one.
+func (a *app) validate(ctx context.Context, v validation, areas []string) ([]validate.Finding, error) {
+	c, done, err := a.validatedCluster(v)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	var checks []validate.Check
+	for _, one := range validatedAreas {
+		if len(areas) == 0 || slices.Contains(areas, string(one.area)) {
+			checks = append(checks, one.checks(c, v.node)...)
+		}
+	}
+	limit := validateLimit * time.Duration(max(1, c.Patience))
+	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the validation's %s budget ran out", limit))
+	defer cancel()
+	findings := validate.Run(limited, checks)
+	for i, f := range findings { // a detail may be a pod's last words
+		findings[i].Detail = event.Redact(f.Detail)
+	}
+	return findings, ctx.Err()
+}
+
+// validatedCluster opens the cluster. A lab's etcd can be asked itself, until done is called.
+func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), err error) {
+	if v.kubeconfig != "" || v.context != "" {
+		c, err := validate.Open(v.kubeconfig, v.context, v.image, nil)
+		return c, func() {}, err
+	}
+	l, err := a.lab()
+	if err != nil {
+		return nil, nil, err
+	}
+	if c, err = labCluster(l, cmp.Or(v.image, image.ProbeImage), nil); err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	return c, l.Close, nil
+}
+
+// labCluster opens the lab's cluster. Its etcd and its kubelets can be asked themselves, until the lab is closed.
+func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.Cluster, error) {
+	kubeconfig, err := l.Kubeconfig()
+	if err != nil {
+		return nil, err
+	}
+	c, err := validate.Open(kubeconfig, "", image, mutated)
+	if err != nil {
+		return nil, err
+	}
+	c.Patience, c.Dial = l.Patience(), l.Dial
+	c.Etcd = func(ctx context.Context) ([]string, error) {
+		s, err := l.EtcdMembers(ctx)
+		return s.Problems, err
+	}
+	return c, nil
+}
+
+// findingsWidth is the width of the findings' table: what every terminal has, and what can be pasted anywhere.
+const findingsWidth = 80
+
+// printFindings writes a line for each finding, then what is to be said of those that did not pass.
+func printFindings(w io.Writer, findings []validate.Finding) {
+	const statusWidth, areaWidth = len(validate.NotApplicable), len(validate.AreaMonitoring)
+	line := func(status, area, check string) {
+		head := fmt.Sprintf("%-*s  %-*s  ", statusWidth, status, areaWidth, area)
+		writeWrapped(w, head, check)
+	}
+	line("STATUS", "AREA", "CHECK")
+	for _, f := range findings {
+		line(string(f.Status), string(f.Area), f.Check)
+	}
+	for _, f := range findings {
+		if f.Status == validate.Passed {
+			continue
+		}
+		_, _ = fmt.Fprintln(w)
+		writeWrapped(w, "", fmt.Sprintf("%s: %s: %s", f.Status, f.Area, f.Check))
+		writeWrapped(w, "  ", f.Detail)
+		if f.Next != "" {
+			writeWrapped(w, "  next: ", f.Next)
+		}
+	}
+}
+
+// writeWrapped writes a text after a head, and its further lines below its first one.
+func writeWrapped(w io.Writer, head, text string) {
+	room := findingsWidth - event.Columns(head)
+	line := ""
+	flush := func() {
+		_, _ = fmt.Fprintln(w, strings.TrimRight(head+line, " "))
+		head, line = strings.Repeat(" ", event.Columns(head)), ""
+	}
+	for _, word := range strings.Fields(text) {
+		if line != "" && event.Columns(line)+1+event.Columns(word) > room {
+			flush()
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	flush()
+}

@@ -1,0 +1,249 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// staticPods are the components that kubeadm runs as static pods of a control plane. Their pods are named COMPONENT-NODE.
+var staticPods = []string{"kube-apiserver", "kube-controller-manager", "kube-scheduler", etcdComponent}
+
+const etcdComponent = "etcd"
+
+// ClusterChecks look at the control plane and at what every Node needs of it.
+func (c *Cluster) ClusterChecks() []Check {
+	return []Check{
+		check(AreaCluster, "the API server is ready", c.apiReady),
+		check(AreaCluster, "every Node is Ready", c.nodesReady),
+		check(AreaCluster, "no Node is under pressure", c.noPressure),
+		check(AreaCluster, "control planes run their static pods", c.staticPodsReady),
+		check(AreaCluster, "etcd has its quorum and no alarm", c.etcdHealthy),
+		check(AreaCluster, "CoreDNS is ready", c.coreDNSReady),
+		check(AreaCluster, "kube-proxy is ready on every Node", func(ctx context.Context) (Finding, error) { return c.kubeProxyReady(ctx, "") }),
+		check(AreaCluster, "versions are within the skew policy", c.skew),
+	}
+}
+
+// readyz asks the API server whether it, or one part of it, is ready. reasons are the parts that are not, or what was said instead.
+func (c *Cluster) readyz(ctx context.Context, part string) (reasons []string, err error) {
+	status := 0
+	request := c.Kube.Discovery().RESTClient().Get().AbsPath("/readyz"+part).Param("verbose", "")
+	body, err := request.MaxRetries(0).Do(ctx).StatusCode(&status).Raw()
+	if status == 0 {
+		return nil, fmt.Errorf("ask the API server whether it is ready: %w", err)
+	}
+	if status == http.StatusOK {
+		return nil, nil
+	}
+	for line := range strings.Lines(string(body)) {
+		if part, failed := strings.CutPrefix(strings.TrimSpace(line), "[-]"); failed {
+			reasons = append(reasons, part)
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{fmt.Sprintf("it answered %d: %v", status, err)}
+	}
+	return reasons, nil
+}
+
+func (c *Cluster) apiReady(ctx context.Context) (Finding, error) {
+	reasons, err := c.readyz(ctx, "")
+	t := tally{faults: reasons, good: []string{"/readyz answered ok"}}
+	return t.finding("read the API server's log: kubectl -n kube-system logs -l component=kube-apiserver, or crictl logs on the control plane"), err
+}
+
+func (c *Cluster) nodesReady(ctx context.Context) (Finding, error) {
+	nodes, err := c.nodes(ctx)
+	var t tally
+	for _, n := range nodes {
+		if cond := nodeCondition(&n, corev1.NodeReady); cond.Status == corev1.ConditionTrue {
+			t.good = append(t.good, n.Name)
+		} else {
+			t.faults = append(t.faults, fmt.Sprintf("%s is not Ready: %s: %s", n.Name, cond.Reason, cond.Message))
+		}
+	}
+	return t.finding("read the kubelet's journal on the Node: journalctl -u kubelet; in a lab: labctl diagnose"), err
+}
+
+// strains are the conditions that are False on a healthy Node.
+var strains = []corev1.NodeConditionType{
+	corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
+}
+
+func (c *Cluster) noPressure(ctx context.Context) (Finding, error) {
+	nodes, err := c.nodes(ctx)
+	var t tally
+	for _, n := range nodes {
+		count := len(t.faults)
+		for _, kind := range strains {
+			if cond := nodeCondition(&n, kind); cond.Status == corev1.ConditionTrue {
+				t.faults = append(t.faults, fmt.Sprintf("%s: %s: %s", n.Name, kind, cond.Message))
+			}
+		}
+		if len(t.faults) == count {
+			t.good = append(t.good, n.Name)
+		}
+	}
+	return t.finding("free memory or disk space on the Node, or mend its pod network; evictions go on until then"), err
+}
+
+// controlPlane is what the control planes' static pods are, by component and Node.
+type controlPlane struct {
+	nodes []string
+	pods  map[string]map[string]*corev1.Pod // component → Node
+}
+
+func (c *Cluster) controlPlane(ctx context.Context) (cp controlPlane, err error) {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return cp, err
+	}
+	for _, n := range nodes {
+		if _, is := n.Labels[controlPlaneLabel]; is {
+			cp.nodes = append(cp.nodes, n.Name)
+		}
+	}
+	list, err := c.Kube.CoreV1().Pods(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "tier=control-plane"})
+	if err != nil {
+		return cp, fmt.Errorf("list the control planes' pods: %w", err)
+	}
+	cp.pods = map[string]map[string]*corev1.Pod{}
+	for i, p := range list.Items {
+		component := p.Labels["component"]
+		if p.Name != component+"-"+p.Spec.NodeName {
+			continue
+		}
+		if cp.pods[component] == nil {
+			cp.pods[component] = map[string]*corev1.Pod{}
+		}
+		cp.pods[component][p.Spec.NodeName] = &list.Items[i]
+	}
+	return cp, nil
+}
+
+func (c *Cluster) staticPodsReady(ctx context.Context) (Finding, error) {
+	cp, err := c.controlPlane(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(cp.pods) == 0 {
+		return absent("no control plane runs its components as kubeadm's static pods"), nil
+	}
+	var t tally
+	for _, component := range staticPods {
+		if component == etcdComponent && len(cp.pods[component]) == 0 {
+			continue // it is outside of the cluster
+		}
+		for _, node := range cp.nodes {
+			switch pod := cp.pods[component][node]; {
+			case pod == nil:
+				t.faults = append(t.faults, node+" runs no "+component)
+			case !podReady(pod):
+				t.faults = append(t.faults, fmt.Sprintf("%s is not ready: %s", pod.Name, c.why(ctx, pod)))
+			}
+		}
+	}
+	t.good = []string{"all are ready on " + strings.Join(cp.nodes, ", ")}
+	return t.finding("read the component's log on its control plane: crictl ps -a, crictl logs; and its manifest in /etc/kubernetes/manifests"), nil
+}
+
+const etcdNext = "bring the members back before any Node joins; in a lab: labctl etcd members, labctl diagnose"
+
+// etcdHealthy asks who knows etcd's members, or else looks at what shows of them: its pods, and the API server's own connection to it.
+func (c *Cluster) etcdHealthy(ctx context.Context) (Finding, error) {
+	if c.Etcd != nil {
+		problems, err := c.Etcd(ctx)
+		t := tally{faults: problems, good: []string{"every member is a healthy voter, and there is no alarm"}}
+		return t.finding(etcdNext), err
+	}
+	cp, err := c.controlPlane(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	reasons, err := c.readyz(ctx, "/etcd")
+	if err != nil {
+		return Finding{}, err
+	}
+	if len(reasons) > 0 {
+		return fail(etcdNext, "the API server cannot use etcd: %s", few(reasons)), nil
+	}
+	pods := cp.pods[etcdComponent]
+	if len(pods) == 0 {
+		return pass("the API server can use etcd, which is not in the cluster's pods; alarms are seen with etcd's certificates only"), nil
+	}
+	var down []string
+	for _, p := range pods {
+		if !podReady(p) {
+			down = append(down, p.Name+": "+c.why(ctx, p))
+		}
+	}
+	slices.Sort(down)
+	up := fmt.Sprintf("%d of %d members' pods are ready", len(pods)-len(down), len(pods))
+	if len(down) > 0 {
+		return fail(etcdNext, "%s; %s", up, few(down)), nil
+	}
+	return pass("%s; alarms are seen with etcd's certificates only", up), nil
+}
+
+// coreDNSReady looks for CoreDNS by the label that every distribution keeps, because clients find it by its Service.
+func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
+	list, err := c.Kube.AppsV1().Deployments(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
+	if err != nil {
+		return Finding{}, fmt.Errorf("list deployments of namespace kube-system: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return absent("namespace kube-system has no Deployment with the label k8s-app=kube-dns"), nil
+	}
+	var t tally
+	for _, d := range list.Items {
+		line := replicas(&d)
+		if d.Status.ReadyReplicas > 0 && wanted(&d) <= d.Status.ReadyReplicas {
+			t.good = append(t.good, line)
+			continue
+		}
+		pods, err := c.podsOf(ctx, d.Namespace, d.Spec.Selector)
+		if err != nil {
+			return Finding{}, err
+		}
+		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return !podReady(&p) }); i >= 0 {
+			line += fmt.Sprintf("; pod %s: %s", pods[i].Name, c.why(ctx, &pods[i]))
+		}
+		t.faults = append(t.faults, line)
+	}
+	return t.finding("names of Services are not found without it: kubectl -n kube-system describe pods -l k8s-app=kube-dns"), nil
+}
+
+func wanted(d *appsv1.Deployment) int32 {
+	if d.Spec.Replicas == nil {
+		return 1 // the API's default
+	}
+	return *d.Spec.Replicas
+}
+
+func replicas(d *appsv1.Deployment) string {
+	return fmt.Sprintf("Deployment %s/%s: %d of %d pods are ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted(d))
+}
+
+func (c *Cluster) kubeProxyReady(ctx context.Context, node string) (Finding, error) {
+	nodes, err := c.tested(ctx, node)
+	if err != nil {
+		return Finding{}, err
+	}
+	set, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return absent("there is no DaemonSet kube-system/kube-proxy: another component has its part"), nil
+	}
+	if err != nil {
+		return Finding{}, fmt.Errorf("get daemonset kube-system/kube-proxy: %w", err)
+	}
+	t, err := c.readyOn(ctx, []appsv1.DaemonSet{*set}, nodes)
+	return t.finding("read its log: kubectl -n kube-system logs -l k8s-app=kube-proxy; Services are not routed on the Node until it runs"), err
+}

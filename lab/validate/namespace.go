@@ -1,0 +1,170 @@
+package validate
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	namespacePrefix = "k8slab-validate-"
+	// ownerLabel tells test namespaces from others, and whose they are.
+	ownerLabel = "k8slab.dev/validate"
+	// removeBudget bounds the removal of a test namespace and its volumes: the namespace controller looks again after some seconds.
+	removeBudget = time.Minute
+)
+
+// Leftover is a test namespace that is still there.
+type Leftover struct {
+	Namespace string    `json:"namespace"`
+	Owner     string    `json:"owner"`
+	Created   time.Time `json:"created"`
+}
+
+// Leftovers lists the test namespaces of every owner. Without a validation at work they are what a killed one left.
+func (c *Cluster) Leftovers(ctx context.Context) ([]Leftover, error) {
+	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ownerLabel})
+	if err != nil {
+		return nil, fmt.Errorf("list test namespaces: %w", err)
+	}
+	var left []Leftover
+	for _, ns := range list.Items {
+		if strings.HasPrefix(ns.Name, namespacePrefix) { // a label alone would be a poor reason to delete
+			left = append(left, Leftover{ns.Name, ns.Labels[ownerLabel], ns.CreationTimestamp.Time})
+		}
+	}
+	return left, nil
+}
+
+// RemoveLeftovers removes the owner's test namespaces with all that is in them, and waits until they are gone. The caller knows that none of
+// the owner's validations is at work.
+func (c *Cluster) RemoveLeftovers(ctx context.Context, owner string) error {
+	left, err := c.Leftovers(ctx)
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(left))
+	var wg sync.WaitGroup
+	for i, l := range left {
+		if l.Owner == owner {
+			wg.Go(func() { errs[i] = c.remove(ctx, l.Namespace) })
+		}
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// inNamespace calls use with a new namespace, and removes it with all that is in it, also when ctx has ended. removed is what went wrong then.
+func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) error) (used, removed error) {
+	owner := c.Owner
+	if owner == "" {
+		owner = "labctl"
+	}
+	name := namespacePrefix + strings.ToLower(rand.Text()[:6])
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ownerLabel: owner}}}
+	// A creation that got no answer may have been done.
+	defer func() { removed = c.remove(context.WithoutCancel(ctx), name) }()
+	// A request is repeated when its connection was lost; nobody else has this name.
+	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create test namespace: %w", err), nil
+	}
+	// Pods are refused before the namespace has its service account.
+	accounts := c.Kube.CoreV1().ServiceAccounts(name)
+	err := until(ctx, accounts.Watch, metav1.ListOptions{}, func(ctx context.Context) (bool, error) {
+		return found(accounts.Get(ctx, "default", metav1.GetOptions{}))
+	})
+	if err != nil {
+		return fmt.Errorf("wait for the service account of namespace %s, which kube-controller-manager makes: %w", name, err), nil
+	}
+	return use(name), nil
+}
+
+// remove deletes a test namespace and waits until it and its volumes are gone.
+func (c *Cluster) remove(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, removeBudget, fmt.Errorf("the %s budget ran out", removeBudget))
+	defer cancel()
+	volumes, err := c.releaseVolumes(ctx, name)
+	if err != nil {
+		return fmt.Errorf("look for volumes of namespace %s: %w; remove it with: kubectl delete namespace %s", name, err, name)
+	}
+	namespaces := c.Kube.CoreV1().Namespaces()
+	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("delete test namespace: %w; remove it with: kubectl delete namespace %s", err, name)
+	}
+	last := ""
+	err = until(ctx, namespaces.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: name}), func(ctx context.Context) (bool, error) {
+		ns, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			last = remains(ns)
+		}
+		return gone(ns, err)
+	})
+	if err != nil {
+		return fmt.Errorf("wait until test namespace %s is gone: %w%s", name, err, last)
+	}
+	for _, volume := range volumes {
+		if err := c.volumeGone(ctx, volume); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remains says what keeps a namespace.
+func remains(ns *corev1.Namespace) string {
+	for _, cond := range ns.Status.Conditions {
+		if cond.Status == corev1.ConditionTrue {
+			return "; " + cond.Message
+		}
+	}
+	return ""
+}
+
+// releaseVolumes has the namespace's volumes deleted with their claims, whatever their class says, and names them.
+func (c *Cluster) releaseVolumes(ctx context.Context, namespace string) ([]string, error) {
+	volumes := c.Kube.CoreV1().PersistentVolumes()
+	list, err := volumes.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, v := range list.Items {
+		if v.Spec.ClaimRef == nil || v.Spec.ClaimRef.Namespace != namespace {
+			continue
+		}
+		names = append(names, v.Name)
+		if v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
+			continue
+		}
+		patch := []byte(`{"spec":{"persistentVolumeReclaimPolicy":"Delete"}}`)
+		if _, err := volumes.Patch(ctx, v.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return nil, fmt.Errorf("set volume %s to be deleted with its claim: %w", v.Name, err)
+		}
+	}
+	return names, nil
+}
+
+func (c *Cluster) volumeGone(ctx context.Context, name string) error {
+	volumes := c.Kube.CoreV1().PersistentVolumes()
+	last := ""
+	err := until(ctx, volumes.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: name}), func(ctx context.Context) (bool, error) {
+		v, err := volumes.Get(ctx, name, metav1.GetOptions{})
+		if err == nil {
+			last = fmt.Sprintf("; it is %s %s", v.Status.Phase, v.Status.Message)
+		}
+		return gone(v, err)
+	})
+	if err != nil {
+		return fmt.Errorf("wait until volume %s is deleted, which its provisioner does: %w%s", name, err, last)
+	}
+	return nil
+}

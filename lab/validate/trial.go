@@ -1,0 +1,214 @@
+package validate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"k8slab/lab/wait"
+)
+
+const (
+	probePort = 8080
+	probeName = "probe" // of the Service
+	// startBudget bounds the start of test pods, with a pull of their image.
+	startBudget = time.Minute
+	// settleBudget is how long routes may take to work once the pods are ready: kube-proxy and CoreDNS learn of the Service on their own.
+	settleBudget = 15 * time.Second
+	settlePace   = time.Second
+	// askTimeout bounds one question through the API server; the pod itself gives up after 3 s.
+	askTimeout = 10 * time.Second
+	// mostAsked bounds the questions at one time.
+	mostAsked = 16
+)
+
+// way is how a pod reaches others.
+type way struct {
+	id    string
+	holds string // the check's name
+	next  string
+}
+
+var ways = []way{
+	{"pod", "pods reach pods of other Nodes", "see that the pod network's own traffic passes between the Nodes (VXLAN is UDP 8472 or 4789), and that its agent has a route to each"},
+	{"service", "pods reach a Service's cluster address", "read kube-proxy's log on the Node: kubectl -n kube-system logs -l k8s-app=kube-proxy"},
+	{"node-port", "pods reach a NodePort of each Node", "open the Nodes' ports 30000-32767 to each other, and read kube-proxy's log on the Node that does not answer"},
+	{"name", "pods find a Service by its name", "look at CoreDNS and at the way there (UDP and TCP 53): kubectl -n kube-system logs -l k8s-app=kube-dns"},
+}
+
+// route is one way to try: from the pod on a Node to a HOST:PORT.
+type route struct {
+	way      string // an id of ways
+	from, to string // Nodes; to is "" where any pod may answer
+	target   string
+	failure  string // what was seen last, "" when it worked
+}
+
+func (r *route) String() string {
+	to := r.target
+	if r.to != "" {
+		to = fmt.Sprintf("%s (%s)", r.to, r.target)
+	}
+	return fmt.Sprintf("from %s to %s: %s", r.from, to, r.failure)
+}
+
+// trial is what test pods showed.
+type trial struct {
+	skipped string // why nothing was tried
+	failed  bool   // test pods could not be used
+	node    string // that it was about, "" for all
+	pods    map[string]*corev1.Pod
+	bad     map[string]string // Node → why its pod did not start
+	left    []string          // Nodes that are not Ready, and so were left out
+	routes  []*route
+	removed error // what went wrong with the test pods' removal
+}
+
+// try puts a test pod on each Node and has them reach each other.
+func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
+	t.node = node
+	if c.Image == "" {
+		t.skipped = "not tried: no image of labnode for test pods is known"
+		return t, nil
+	}
+	if _, err := c.tested(ctx, node); err != nil {
+		return t, err
+	}
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return t, err
+	}
+	var ready []corev1.Node
+	for _, n := range nodes {
+		switch {
+		case nodeReady(&n):
+			ready = append(ready, n)
+		case n.Name == node:
+			return t, fmt.Errorf("%s is not Ready: %s", n.Name, nodeCondition(&n, corev1.NodeReady).Message)
+		default:
+			t.left = append(t.left, n.Name)
+		}
+	}
+	err, t.removed = c.inNamespace(ctx, func(namespace string) error {
+		service, err := c.probeService(ctx, namespace)
+		if err != nil {
+			return err
+		}
+		var pods []*corev1.Pod
+		for _, n := range ready {
+			pods = append(pods, c.probePod(n.Name))
+		}
+		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, podReady); err != nil {
+			return err
+		}
+		t.routes = routes(node, ready, t.pods, service)
+		return c.ask(ctx, namespace, t.routes)
+	})
+	return t, err
+}
+
+// probePod has its Node's name, which is a DNS subdomain as a pod's name is.
+func (c *Cluster) probePod(node string) *corev1.Pod {
+	p := c.testPod(node, node)
+	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: probePort}}
+	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		PeriodSeconds: 1, FailureThreshold: 3,
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(probePort)}},
+	}
+	return p
+}
+
+// probeService is made before the pods: a name that was asked for too early may be remembered as unknown.
+func (c *Cluster) probeService(ctx context.Context, namespace string) (*corev1.Service, error) {
+	services := c.Kube.CoreV1().Services(namespace)
+	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace}, Spec: corev1.ServiceSpec{
+		Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "probe"}, Ports: []corev1.ServicePort{{Port: probePort}},
+	}}
+	made, err := services.Create(ctx, s, metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		made, err = services.Get(ctx, s.Name, metav1.GetOptions{})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("create test service: %w", err)
+	}
+	return made, nil
+}
+
+// routes are the ways between the named Node and the others, or between all.
+func routes(node string, nodes []corev1.Node, pods map[string]*corev1.Pod, s *corev1.Service) (all []*route) {
+	add := func(way, from, to, host string, port int32) {
+		all = append(all, &route{way: way, from: from, to: to, target: net.JoinHostPort(host, strconv.Itoa(int(port)))})
+	}
+	for _, from := range slices.Sorted(maps.Keys(pods)) {
+		if node == "" || from == node {
+			add("service", from, "", s.Spec.ClusterIP, probePort)
+			add("name", from, "", s.Name+"."+s.Namespace+".svc", probePort)
+		}
+		for _, n := range nodes {
+			if node != "" && from != node && n.Name != node {
+				continue
+			}
+			if to := pods[n.Name]; to != nil && n.Name != from {
+				add("pod", from, n.Name, to.Status.PodIP, probePort)
+			}
+			if host := address(&n); host != "" {
+				add("node-port", from, n.Name, host, s.Spec.Ports[0].NodePort)
+			}
+		}
+	}
+	return all
+}
+
+// ask has the pods try their routes until all work or the time to settle is over.
+func (c *Cluster) ask(ctx context.Context, namespace string, routes []*route) error {
+	open := routes
+	err := wait.For(ctx, "routes", c.patient(settleBudget), settlePace, func(ctx context.Context) error {
+		var group errgroup.Group
+		group.SetLimit(mostAsked)
+		for _, r := range open {
+			group.Go(func() error {
+				r.failure = c.askOne(ctx, namespace, r)
+				return nil
+			})
+		}
+		_ = group.Wait()
+		open = slices.DeleteFunc(slices.Clone(open), func(r *route) bool { return r.failure == "" })
+		if len(open) > 0 {
+			return errors.New(open[0].failure)
+		}
+		return nil
+	})
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
+	return nil // what failed is in the routes
+}
+
+// askOne has the pod of the route's Node reach its target. The answer is a list of failures.
+func (c *Cluster) askOne(ctx context.Context, namespace string, r *route) string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	pods := c.Kube.CoreV1().Pods(namespace)
+	body, err := pods.ProxyGet("http", r.from, strconv.Itoa(probePort), "/check", map[string]string{"target": r.target}).DoRaw(ctx)
+	if err != nil {
+		return fmt.Sprintf("the API server cannot ask the pod on %s: %v", r.from, err)
+	}
+	var failures []string
+	if err := json.Unmarshal(body, &failures); err != nil {
+		return fmt.Sprintf("the pod on %s answered %.100q: is %s an image of labnode?", r.from, body, c.Image)
+	}
+	return strings.Join(failures, "; ")
+}
