@@ -138,7 +138,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	root.AddCommand(
 		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.validateCommand(), a.sshCommand(), a.logsCommand(),
 		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(),
-		a.snapshotCommand(), a.addonsCommand(), a.onboardCommand(), a.serveCommand(),
+		a.snapshotCommand(), a.addonsCommand(), a.onboardCommand(), a.healthServeCommand(),
 		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)
 	root.AddCommand(a.nodeCommands()...)

@@ -1,0 +1,236 @@
+package phase
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/onboard"
+	"k8slab/lab/validate"
+)
+
+func (b *bench) looking(id onboard.PhaseID, checks ...validate.Check) *looking {
+	l := &looking{id: id, node: target.Node, seen: b.seen, checks: func() []validate.Check { return checks }}
+	b.Runners[id] = l
+	return l
+}
+
+func TestLookingTells(t *testing.T) {
+	b := newBench(t)
+	b.looking(onboard.SecurityValidation,
+		finding(validate.AreaSecurity, "a", validate.Passed, "all is well", ""),
+		finding(validate.AreaSecurity, "b", validate.Warned, "no policy", "write one"),
+		finding(validate.AreaSecurity, "c", validate.NotApplicable, "there is no SOPS", ""))
+	must(t, b.Run(t.Context(), onboard.Options{}))
+	for _, want := range []string{
+		"DEBUG security_validation: debug: passed: a: all is well",
+		"WARN security_validation: warning: security: b: no policy; next: write one",
+		"INFO security_validation: not applicable: c: there is no SOPS",
+	} {
+		if !b.events.has(want) {
+			t.Errorf("%q was not said; said was\n%s", want, strings.Join(b.events.text, "\n"))
+		}
+	}
+	r, err := b.seen.Read()
+	if err != nil || len(r.Findings[onboard.SecurityValidation]) != 3 {
+		t.Errorf("kept %+v, %v", r, err)
+	}
+}
+
+func TestLookingFails(t *testing.T) {
+	b := newBench(t)
+	b.looking(onboard.SecurityValidation,
+		finding(validate.AreaSecurity, "a", validate.Passed, "fine", ""),
+		finding(validate.AreaSecurity, "b", validate.Failed, "token: abcdef.0123456789abcdef", "delete it"),
+		validate.Check{Area: validate.AreaGitOps, Name: "c", Look: func(context.Context) (validate.Finding, error) { return validate.Finding{}, errBroken }})
+	err := b.Run(t.Context(), onboard.Options{})
+	contains(t, err, "phase 7 of 9, security_validation: 2 of 3 checks failed:", "security: b: ", "; next: delete it", "gitops: c: "+errBroken.Error())
+	st := b.state(t)
+	if st.PhaseStatus[onboard.SecurityValidation] != onboard.Failed || st.PhaseStatus[onboard.PostValidation] != onboard.NotStarted {
+		t.Errorf("phases are %v", st.PhaseStatus)
+	}
+	r, err := b.seen.Read()
+	data, _ := json.Marshal(r)
+	if err != nil || len(r.Findings[onboard.SecurityValidation]) != 3 || strings.Contains(string(data), "0123456789abcdef") {
+		t.Errorf("kept %s, %v; want the three findings without the secret", data, err)
+	}
+}
+
+// A phase that awaits goes on when what failed holds.
+func TestLookingAwaits(t *testing.T) {
+	b := newBench(t)
+	tries := 0
+	l := b.looking(onboard.MonitoringIntegration, validate.Check{Area: validate.AreaMonitoring, Name: "a", Look: func(context.Context) (validate.Finding, error) {
+		if tries++; tries == 1 {
+			return validate.Finding{Status: validate.Failed, Detail: "no target yet"}, nil
+		}
+		return validate.Finding{Status: validate.Passed}, nil
+	}})
+	l.await = true
+	must(t, b.Run(t.Context(), onboard.Options{}))
+	if tries != 2 || !b.events.has("not yet: a: no target yet") {
+		t.Errorf("%d tries; said was\n%s", tries, strings.Join(b.events.text, "\n"))
+	}
+}
+
+// When the time runs out, the error has what failed last, and the limit.
+func TestLookingRunsOutOfTime(t *testing.T) {
+	b := newBench(t)
+	b.looking(onboard.MonitoringIntegration, finding(validate.AreaMonitoring, "a", validate.Failed, "no target", "look at Prometheus")).await = true
+	b.Timeouts = map[onboard.PhaseID]time.Duration{onboard.MonitoringIntegration: 50 * time.Millisecond}
+	contains(t, b.Run(t.Context(), onboard.Options{}), "50ms", "1 of 1 checks failed:\n  monitoring: a: no target; next: look at Prometheus")
+}
+
+// Test objects are in the journal before they are made, whatever the checks say.
+func TestTestObjectsAreJournalled(t *testing.T) {
+	b := newBench(t)
+	seen := ""
+	l := b.looking(onboard.NetworkValidation, validate.Check{Area: validate.AreaNetwork, Name: "a", Look: func(context.Context) (validate.Finding, error) {
+		seen = b.changes(t)
+		return validate.Finding{Status: validate.Failed}, nil
+	}})
+	l.tests = true
+	if err := b.Run(t.Context(), onboard.Options{}); err == nil {
+		t.Error("the failure was lost")
+	}
+	if seen != "test-objects:intended" || b.changes(t) != "test-objects:made" {
+		t.Errorf("the journal had %q and has %q", seen, b.changes(t))
+	}
+}
+
+func TestOrderOfAPhase(t *testing.T) {
+	b := newBench(t)
+	var order []string
+	step := func(name string, err error) func(context.Context, *onboard.Journal) error {
+		return func(context.Context, *onboard.Journal) error { order = append(order, name); return err }
+	}
+	l := b.looking(onboard.HealthVerification, validate.Check{Look: func(context.Context) (validate.Finding, error) {
+		order = append(order, "check")
+		return validate.Finding{Status: validate.Passed}, nil
+	}})
+	l.first, l.last = step("first", nil), step("last", nil)
+	must(t, b.Run(t.Context(), onboard.Options{}))
+	if want := []string{"first", "check", "last"}; !slices.Equal(order, want) {
+		t.Errorf("got %v, want %v", order, want)
+	}
+	order, b = nil, newBench(t)
+	b.Runners[onboard.HealthVerification] = l
+	l.seen, l.first = b.seen, step("first", errBroken)
+	contains(t, b.Run(t.Context(), onboard.Options{}), errBroken.Error())
+	if want := []string{"first"}; !slices.Equal(order, want) {
+		t.Errorf("after a failure: got %v, want %v", order, want)
+	}
+}
+
+func TestVerifyLooksOnceAndKeepsNothing(t *testing.T) {
+	b := newBench(t)
+	l := b.looking(onboard.NetworkValidation, finding(validate.AreaNetwork, "a", validate.Failed, "no route", ""))
+	l.await = true
+	before := files(t, b.dir)
+	contains(t, l.Verify(t.Context()), "network: a: no route")
+	if after := files(t, b.dir); after != before {
+		t.Errorf("Verify wrote:\n%s", after)
+	}
+}
+
+// remains are test objects of owners.
+type remains struct{ owners []string }
+
+func (r *remains) Leftovers(context.Context) (all []validate.Leftover, err error) {
+	for _, o := range r.owners {
+		all = append(all, validate.Leftover{Namespace: "k8slab-validate-" + o, Owner: o})
+	}
+	return all, nil
+}
+
+func (r *remains) RemoveLeftovers(_ context.Context, owner string) error {
+	r.owners = slices.DeleteFunc(r.owners, func(o string) bool { return o == owner })
+	return nil
+}
+
+func TestLeftoversAreRemoved(t *testing.T) {
+	r := &remains{owners: []string{"labctl", Owner("w3")}}
+	c := (&looking{id: onboard.NetworkValidation, node: "w3"}).change()
+	contains(t, leftovers{r}.Verify(t.Context(), c), "k8slab-validate-onboard-w3")
+	must(t, leftovers{r}.Undo(t.Context(), c))
+	must(t, leftovers{r}.Verify(t.Context(), c))
+	if !slices.Equal(r.owners, []string{"labctl"}) {
+		t.Errorf("left are those of %v, want another's alone", r.owners)
+	}
+}
+
+func TestOwnerIsALabel(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	if got := Owner(long); len(got) > 63 || got == Owner(long+"a") {
+		t.Errorf("the owner of a long name is %s", got)
+	}
+}
+
+// cluster.yaml has a time-out for each phase, by its name.
+func TestTimeoutsAreOfPhases(t *testing.T) {
+	all := config.Timeouts{}.ByPhase()
+	for _, p := range onboard.Phases() {
+		if _, ok := all[string(p.ID)]; !ok {
+			t.Errorf("cluster.yaml has no onboard.timeouts.%s", p.ID)
+		}
+		delete(all, string(p.ID))
+	}
+	if len(all) > 0 {
+		t.Errorf("cluster.yaml has time-outs of no phase: %v", all)
+	}
+}
+
+func TestEvidence(t *testing.T) {
+	b := newBench(t)
+	b.looking(onboard.SecurityValidation, finding(validate.AreaSecurity, "a", validate.Failed, "x", ""))
+	taken := 0
+	take := func(context.Context) (validate.Snapshot, error) {
+		taken++
+		return validate.Snapshot{Nodes: map[string]bool{"cp1": true}}, nil
+	}
+	_ = b.Run(t.Context(), onboard.Options{})
+	for range 2 {
+		must(t, b.seen.keepBefore(t.Context(), take))
+	}
+	path := filepath.Join(b.dir, "w3", evidenceFile)
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 || taken != 1 {
+		t.Errorf("%v, %v; taken %d times, want a private file and one snapshot", info, err, taken)
+	}
+	r, err := b.seen.Read()
+	if err != nil || r.Before == nil || !r.Before.Nodes["cp1"] || len(r.Findings) != 1 {
+		t.Errorf("read %+v, %v", r, err)
+	}
+	// Of another onboarding it is nothing.
+	other := &Evidence{path: path, began: func() (time.Time, error) { return r.Began.Add(time.Second), nil }}
+	if r, err := other.Read(); err != nil || r.Before != nil || len(r.Findings) != 0 {
+		t.Errorf("of another onboarding: %+v, %v", r, err)
+	}
+	// Damage is said, and the next writer begins anew.
+	must(t, os.WriteFile(path, []byte("{"), 0o600))
+	if _, err := b.seen.Read(); err == nil {
+		t.Error("damage was not said")
+	}
+	must(t, b.seen.keep(onboard.NetworkValidation, nil))
+	if _, err := b.seen.Read(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSnapshotFailure(t *testing.T) {
+	b := newBench(t)
+	_ = b.Run(t.Context(), onboard.Options{})
+	err := b.seen.keepBefore(t.Context(), func(context.Context) (validate.Snapshot, error) { return validate.Snapshot{}, errBroken })
+	if !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+	if r, err := b.seen.Read(); err != nil || r.Before != nil {
+		t.Errorf("kept %+v, %v", r, err)
+	}
+}
