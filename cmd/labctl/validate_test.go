@@ -28,8 +28,8 @@ that takes two lines
   nothing there
 
 failed: network: pods reach pods of other Nodes
-  from w1 to w2 (10.244.2.7:8080): i/o timeout; from w1 to w2
-  (10.244.2.7:8080): i/o timeout; from w1 to w2 (10.244.2.7:8080): i/o timeout;
+  from w1 to w2 (10.244.2.7:8080): i/o timeout; from w1 to w2 (10.244.2.7:8080):
+  i/o timeout; from w1 to w2 (10.244.2.7:8080): i/o timeout;
   next: see that the pod network's own traffic passes between the Nodes (VXLAN
         is UDP 8472 or 4789)
 `

@@ -15,14 +15,14 @@ import (
 
 func TestOpen(t *testing.T) {
 	var asked []string
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked = append(asked, r.Header.Get("Authorization"))
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = fmt.Fprint(w, `{"kind":"Status","apiVersion":"v1","status":"Success"}`)
 	}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: one, clusters: [{name: c, cluster: {server: %q}}],
+	text := fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: one, clusters: [{name: c, cluster: {server: %q, insecure-skip-tls-verify: true}}],
 users: [{name: a, user: {token: first}}, {name: b, user: {token: second}}],
 contexts: [{name: one, context: {cluster: c, user: a}}, {name: two, context: {cluster: c, user: b}}]}`, server.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {

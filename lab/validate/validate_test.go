@@ -118,15 +118,21 @@ func (w *world) addVolume(a clienttesting.Action) (bool, runtime.Object, error) 
 }
 
 func (w *world) empty(a clienttesting.Action) (bool, runtime.Object, error) {
-	ctx, namespace := context.Background(), a.(clienttesting.DeleteAction).GetName()
-	pods, _ := w.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
-	for _, p := range pods.Items {
-		_ = w.CoreV1().Pods(namespace).Delete(ctx, p.Name, metav1.DeleteOptions{})
+	namespace := a.(clienttesting.DeleteAction).GetName()
+	pods, volumes := corev1.SchemeGroupVersion.WithResource("pods"), corev1.SchemeGroupVersion.WithResource("persistentvolumes")
+	list, err := w.Tracker().List(pods, corev1.SchemeGroupVersion.WithKind("Pod"), namespace) // the client would wait for this reactor
+	if err != nil {
+		return true, nil, err
 	}
-	volumes, _ := w.CoreV1().PersistentVolumes().List(ctx, metav1.ListOptions{})
-	for _, v := range volumes.Items {
+	for _, p := range list.(*corev1.PodList).Items {
+		_ = w.Tracker().Delete(pods, namespace, p.Name)
+	}
+	if list, err = w.Tracker().List(volumes, corev1.SchemeGroupVersion.WithKind("PersistentVolume"), ""); err != nil {
+		return true, nil, err
+	}
+	for _, v := range list.(*corev1.PersistentVolumeList).Items {
 		if !w.kept && v.Spec.ClaimRef.Namespace == namespace && v.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete {
-			_ = w.CoreV1().PersistentVolumes().Delete(ctx, v.Name, metav1.DeleteOptions{})
+			_ = w.Tracker().Delete(volumes, "", v.Name)
 		}
 	}
 	return false, nil, nil
