@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -74,7 +75,7 @@ func (c *Cluster) claimWorks(ctx context.Context, node string) (Finding, error) 
 		return nil
 	})
 	if err != nil {
-		return Finding{}, err
+		return Finding{}, errors.Join(err, removed)
 	}
 	var t tally
 	for _, n := range slices.Sorted(maps.Keys(bad)) {

@@ -90,7 +90,8 @@ func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) er
 
 // remove deletes a test namespace and waits until it and its volumes are gone.
 func (c *Cluster) remove(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, removeBudget, fmt.Errorf("the %s budget ran out", removeBudget))
+	budget := c.patient(removeBudget)
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("the %s budget ran out", budget))
 	defer cancel()
 	volumes, err := c.releaseVolumes(ctx, name)
 	if err != nil {

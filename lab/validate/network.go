@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -33,7 +34,10 @@ func (c *Cluster) NetworkChecks(node string) []Check {
 		network("kube-proxy is ready on "+where(node), func(ctx context.Context) (Finding, error) { return c.kubeProxyReady(ctx, node) }),
 		network("test pods start on "+where(node), func(ctx context.Context) (Finding, error) {
 			t, err := shared(ctx)
-			return t.started(), err
+			if err != nil {
+				return Finding{}, errors.Join(err, t.removed)
+			}
+			return t.started(), nil
 		}),
 	}
 	for _, k := range ways {

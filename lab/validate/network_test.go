@@ -8,10 +8,12 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 func TestPodNetworkAgent(t *testing.T) {
@@ -223,12 +225,24 @@ func TestTrialsThatCannotBe(t *testing.T) {
 func TestInterruptedTrialLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, c := newWorld(t, node("w1"), node("w2"))
+		w.PrependReactor("delete", "namespaces", func(a clienttesting.Action) (bool, runtime.Object, error) {
+			go func() { // as a namespace controller does
+				time.Sleep(2 * time.Second)
+				_, _, _ = w.empty(a)
+				_ = w.Tracker().Delete(a.GetResource(), "", a.(clienttesting.DeleteAction).GetName())
+			}()
+			return true, nil, nil
+		})
 		ctx, cancel := context.WithCancelCause(t.Context())
 		w.birth = func(p *corev1.Pod) {
 			cancel(errors.New("interrupted"))
 		}
 		judgeFinding(t, Run(ctx, triedOn(c, ""))[0], Failed, "interrupted")
 		w.clean(t)
+		w, c = newWorld(t, node("w1"))
+		w.proxy = func(string) (string, error) { return "", errors.New("no answer") }
+		w.PrependReactor("delete", "namespaces", func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, errors.New("denied") })
+		judgeFinding(t, Run(ctx, triedOn(c, ""))[0], Failed, "interrupted", "delete test namespace: denied; remove it with: kubectl delete namespace k8slab-validate-")
 	})
 }
 
