@@ -129,8 +129,10 @@ func (s *healthServer) writeMetrics(w http.ResponseWriter, v verdict) {
 			learners++
 		}
 	}
-	m.Gauge("k8slab_etcd_members", "Started etcd voters, and learners, on nodes of cluster.yaml.", float64(voters), "kind", "voter")
-	m.Gauge("k8slab_etcd_members", "", float64(learners), "kind", "learner")
+	if len(v.nodes) > 0 {
+		m.Gauge("k8slab_etcd_members", "Started etcd voters, and learners, on nodes of cluster.yaml.", float64(voters), "kind", "voter")
+		m.Gauge("k8slab_etcd_members", "", float64(learners), "kind", "learner")
+	}
 	for _, o := range s.onboardings() {
 		m.Gauge("k8slab_onboarding_state_readable", "Whether the state of the node's onboarding can be read: 1 or 0.", metrics.Bool(o.err == nil), "node", o.node)
 		if o.state != nil {

@@ -133,7 +133,9 @@ func TestServedMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := serving(func() (lab.Status, error) { return healthy, nil })
 		st := &onboard.State{Timestamp: time.Unix(9, 0), PhaseStatus: map[onboard.PhaseID]onboard.Status{onboard.PreValidation: onboard.Failed}}
-		s.onboardings = func() []onboarding { return []onboarding{{node: "w1", state: st}, {node: "w2", err: errors.New("refused")}} }
+		s.onboardings = func() []onboarding {
+			return []onboarding{{node: "w1", state: st}, {node: "w2", err: errors.New("refused")}}
+		}
 		w := get(s, "/metrics")
 		text := w.Body.String()
 		parser := expfmt.NewTextParser(model.LegacyValidation)

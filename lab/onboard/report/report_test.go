@@ -63,7 +63,7 @@ func completed() Input {
 	st.Changes[1].Status = onboard.Made
 	st.PhaseTimes[onboard.StorageIntegration] = onboard.Times{Started: at(60), Ended: at(99), Attempts: 2, Seconds: 31}
 	st.Errors = []onboard.Failure{{Time: at(70), Phase: onboard.StorageIntegration, Error: "write on a claimed volume: no answer"}}
-	in := Input{State: st, Log: "/home/ada/.local/state/k8slab/.logs/small/run.jsonl", Findings: map[onboard.PhaseID][]validate.Finding{
+	in := Input{State: st, Log: "/home/user/.local/state/k8slab/.logs/small/run.jsonl", Findings: map[onboard.PhaseID][]validate.Finding{
 		onboard.PreValidation: {
 			{Area: validate.AreaCluster, Check: "every Node is Ready", Status: validate.Passed, Detail: "1 of 1"},
 			{Area: validate.AreaStorage, Check: "Longhorn is healthy", Status: validate.NotApplicable, Detail: "there is no Longhorn"},
