@@ -155,7 +155,8 @@ func (c *forming) seedGit(ctx context.Context, a addon.Addon, sops bool) error {
 	if sops {
 		seed.secret = func() ([]byte, error) { return l.encryptedSecret(ctx) }
 	}
-	return wait.For(ctx, "the Git repository to take its first files", seedBudget*time.Duration(l.Patience()), l.pace(), func(ctx context.Context) error {
+	budget = seedBudget * time.Duration(l.Patience())
+	return wait.For(ctx, "the Git repository to take what it lacks", budget, l.pace(), func(ctx context.Context) error {
 		err := l.push(ctx, to, seed)
 		if err != nil && !errors.Is(err, gitrepo.ErrUnreachable) {
 			return wait.Hopeless(err)

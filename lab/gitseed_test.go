@@ -84,8 +84,10 @@ func TestSeedLater(t *testing.T) {
 		path    string // of what is looked at
 		want    string
 	}{
-		{"an active entry", func(r tree) { r[gitNodes] = kustomizationHead + "- w3.yaml # mine\n" }, nil, "", gitNodes, kustomizationHead + "- w3.yaml # mine\n"},
-		{"an entry in quotes", func(r tree) { r[gitNodes] = kustomizationHead + "#- \"w3.yaml\"\n" }, nil, "", gitNodes, kustomizationHead + "#- \"w3.yaml\"\n"},
+		{"an active entry", func(r tree) { r[gitNodes] = kustomizationHead + "- w3.yaml # mine\n" }, nil, "", gitNodes,
+			kustomizationHead + "- w3.yaml # mine\n"},
+		{"an entry in quotes", func(r tree) { r[gitNodes] = kustomizationHead + "#- \"w3.yaml\"\n" }, nil, "", gitNodes,
+			kustomizationHead + "#- \"w3.yaml\"\n"},
 		{"an edited file", func(r tree) { r["nodes/w3.yaml"] = "mine" }, nil, "", "nodes/w3.yaml", "mine"},
 		{"a removed file", func(r tree) { delete(r, "nodes/lab.yaml") }, nil, "", "nodes/lab.yaml", ""},
 		{"no list of nodes", func(r tree) { delete(r, gitNodes) }, nil, "", gitNodes, ""},

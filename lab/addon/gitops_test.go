@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func manifestOf(t *testing.T, a Addon, v Values) string {
+func manifestWith(t *testing.T, a Addon, v Values) string {
 	t.Helper()
 	manifest, err := a.Manifest(v)
 	if err != nil {
@@ -16,7 +16,7 @@ func manifestOf(t *testing.T, a Addon, v Values) string {
 
 // Flux refuses a Kustomization whose key for decryption is not there.
 func TestFluxDecryptsOnlyWithSops(t *testing.T) {
-	with, without := manifestOf(t, flux(), Values{Sops: true}), manifestOf(t, flux(), Values{})
+	with, without := manifestWith(t, flux(), Values{Sops: true}), manifestWith(t, flux(), Values{})
 	if !strings.HasSuffix(with, "  wait: true\n  decryption:\n    provider: sops\n    secretRef: {name: sops-age}\n") {
 		t.Errorf("with SOPS it ends with %q", with[len(with)-100:])
 	}
@@ -27,13 +27,13 @@ func TestFluxDecryptsOnlyWithSops(t *testing.T) {
 
 // The repository is in a directory of one node.
 func TestGitStaysOnItsNode(t *testing.T) {
-	if got := manifestOf(t, git(), Values{GitNode: "cp1"}); !strings.Contains(got, "nodeSelector:\n        kubernetes.io/hostname: cp1 ") {
+	if got := manifestWith(t, git(), Values{GitNode: "cp1"}); !strings.Contains(got, "nodeSelector:\n        kubernetes.io/hostname: cp1 ") {
 		t.Error(got)
 	}
 }
 
 func TestSopsHasNoObjects(t *testing.T) {
-	if got := manifestOf(t, sops(), Values{}); got != "" {
+	if got := manifestWith(t, sops(), Values{}); got != "" {
 		t.Error(got)
 	}
 }

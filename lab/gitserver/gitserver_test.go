@@ -86,7 +86,8 @@ func TestPush(t *testing.T) {
 		"no password":         as(url, "git", ""),
 		"another user":        as(url, "root", pushPassword),
 	} {
-		if out, err := c.try("push", to, "HEAD:main"); err == nil || !strings.Contains(out, "Authentication failed") && !strings.Contains(out, "could not read") {
+		out, err := c.try("push", to, "HEAD:main")
+		if err == nil || !strings.Contains(out, "Authentication failed") && !strings.Contains(out, "could not read") {
 			t.Errorf("%s: %v\n%s", name, err, out)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 func TestEnsureSecret(t *testing.T) {
 	const one, all = "/api/v1/namespaces/gitops/secrets/git-push", "/api/v1/namespaces/gitops/secrets"
 	live := func(data fields) fields {
-		return fields{"kind": "Secret", "apiVersion": "v1", "metadata": fields{"name": "git-push", "namespace": "gitops", "resourceVersion": "7"}, "data": data}
+		return fields{"kind": "Secret", "apiVersion": "v1", "data": data,
+			"metadata": fields{"name": "git-push", "namespace": "gitops", "resourceVersion": "7"}}
 	}
 	want := map[string][]byte{"password": []byte("secret")} // c2VjcmV0 in base64
 	tests := []struct {
@@ -53,7 +54,8 @@ func TestEnsureSecret(t *testing.T) {
 
 func TestEnsureSecretError(t *testing.T) {
 	f := newFakeAPI(t)
-	f.on("GET /api/v1/namespaces/gitops/secrets/git-push", 403, fields{"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "not for you", "code": 403})
+	f.on("GET /api/v1/namespaces/gitops/secrets/git-push", 403, fields{
+		"kind": "Status", "status": "Failure", "reason": "Forbidden", "message": "not for you", "code": 403})
 	c, rec := f.client()
 	err := c.EnsureSecret(t.Context(), "gitops", "git-push", map[string][]byte{"password": []byte("hidden")})
 	if err == nil || !strings.HasPrefix(err.Error(), "write secret gitops/git-push: ") || strings.Contains(err.Error(), "hidden") {
