@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 	"time"
 
 	"k8slab/lab/event"
@@ -15,7 +16,7 @@ type levelLog struct{ w io.WriteCloser }
 
 // newLevelLog makes a log that only the user can read. Its directory is there.
 func newLevelLog(path string) (event.Sink, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("run log: %w", err)
 	}

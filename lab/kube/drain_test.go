@@ -8,6 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,7 @@ func podOn(name, controller string, volumes ...corev1.Volume) *corev1.Pod {
 	}
 	if controller != "" {
 		yes := true
-		p.OwnerReferences = []metav1.OwnerReference{{Kind: controller, Name: name, Controller: &yes}}
+		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: controller, Name: name, Controller: &yes}}
 	}
 	return p
 }
@@ -87,7 +88,8 @@ func podsLeft(t *testing.T, set *fake.Clientset) string {
 func TestDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		scratch := corev1.Volume{Name: "x", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}
-		set := fake.NewClientset(drainedNode(corev1.ConditionTrue), podOn("web", "ReplicaSet", scratch), podOn("agent", "DaemonSet"))
+		agent := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "agent"}}
+		set := fake.NewClientset(drainedNode(corev1.ConditionTrue), podOn("web", "ReplicaSet", scratch), agent, podOn("agent", "DaemonSet"))
 		evicting(set, freely, false)
 		said, err := drained(t, set)
 		if err != nil {

@@ -138,8 +138,12 @@ func (a *arrival) wasMember(ctx context.Context) (bool, error) {
 const howToJoin = "run on its machine, as root, what `kubeadm token create --print-join-command` prints on a control plane"
 
 func (a *arrival) awaitReady(ctx context.Context) error {
-	err := wait.For(ctx, "the Node "+a.node+" to be Ready", arrivalBudget, readyPace, a.ready)
-	if err != nil && a.lab == nil && errors.Is(err, errNoNode) {
+	var last error
+	err := wait.For(ctx, "the Node "+a.node+" to be Ready", arrivalBudget, readyPace, func(ctx context.Context) error {
+		last = a.ready(ctx)
+		return last
+	})
+	if err != nil && a.lab == nil && errors.Is(last, errNoNode) {
 		err = fmt.Errorf("%w; next: %s", err, howToJoin)
 	}
 	return err
