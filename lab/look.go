@@ -9,6 +9,7 @@ import (
 
 	"k8slab/lab/etcd"
 	"k8slab/lab/join"
+	"k8slab/lab/machine"
 )
 
 // Traces lists what the cluster still has of a node: its Node, its etcd member, a join that is at work on its machine. It looks once.
@@ -29,10 +30,11 @@ func (l *Lab) Traces(ctx context.Context, name string) (found []string, err erro
 		if slices.ContainsFunc(members, func(m etcd.Member) bool { return ownsPeer(n, m) }) {
 			found = append(found, "its etcd member")
 		}
-		if l.factsOf(ctx, name).Running() {
+		state, err := l.machines.State(ctx, name)
+		if err == nil && state == machine.Running && l.factsOf(ctx, name).Running() {
 			found = append(found, "a kubeadm that is at work on its machine")
 		}
-		return nil
+		return err
 	})
 	return found, err
 }

@@ -9,11 +9,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"k8slab/lab/machine"
+	"k8slab/lab/metrics"
 	"k8slab/lab/onboard"
 	"k8slab/lab/onboard/report"
 )
@@ -82,6 +84,9 @@ func (a *app) ended(ctx context.Context, s *site, o onboardOptions, err error) e
 	if o.report {
 		err = errors.Join(err, a.onboardReport(s))
 	}
+	if warning := s.writeMetrics(context.WithoutCancel(ctx)); warning != nil {
+		_, _ = fmt.Fprintln(a.stderr, "warning: the onboarding's metrics are not on the node:", warning)
+	}
 	if a.verbose {
 		for _, c := range s.changes() {
 			_, _ = fmt.Fprintln(a.stderr, "changed:", c)
@@ -99,6 +104,29 @@ func (a *app) ended(ctx context.Context, s *site, o onboardOptions, err error) e
 		how = fmt.Sprintf("go on with labctl onboard %s --rollback", s.Target.Node)
 	}
 	return resumableError{err, how}
+}
+
+// metricsBudget bounds the way of a small file onto the node.
+const metricsBudget = 10 * time.Second
+
+// writeMetrics puts the onboarding's metrics onto the lab's node, if that is there.
+func (s *site) writeMetrics(ctx context.Context) error {
+	if s.lab == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, metricsBudget)
+	defer cancel()
+	view, err := s.Store.Status()
+	if err != nil || view.State == nil {
+		return err
+	}
+	state, admitted, err := s.lab.Machine(ctx, s.Target.Node)
+	if err != nil || state != machine.Running || !admitted {
+		return err
+	}
+	all := &metrics.Set{}
+	report.AddMetrics(all, view.State)
+	return s.lab.WriteOnboardingMetrics(ctx, s.Target.Node, all)
 }
 
 func (a *app) onboardStatus(s *site, o onboardOptions) error {

@@ -3,8 +3,10 @@ package kube
 import (
 	"context"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -28,7 +30,7 @@ const evidenceTime = 5 * time.Second
 // respected, pods that nothing would make again stop it. A node that is not
 // Ready can confirm no pod's end, so there an accepted eviction is enough. No
 // such Node is fine. When its time runs out the error has the pods that are
-// left, and the budgets that keep them.
+// left, and the budgets that keep them. say may be called by several at once.
 func (c *Client) Drain(ctx context.Context, node string, say func(format string, args ...any)) error {
 	k, err := c.set.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -41,7 +43,7 @@ func (c *Client) Drain(ctx context.Context, node string, say func(format string,
 	defer cancel()
 	h := &drain.Helper{
 		Ctx: limited, Client: c.set, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
-		EvictErrorRetryDelay: time.Second, Out: &lines{say: func(string) {}}, ErrOut: &lines{say: func(l string) { say("%s", l) }},
+		EvictErrorRetryDelay: time.Second, Out: io.Discard, ErrOut: &lines{say: say},
 		OnPodDeletionOrEvictionFinished: func(p *corev1.Pod, _ bool, err error) {
 			if err == nil {
 				say("%s has left %s", named(p), node)
@@ -113,12 +115,18 @@ func (c *Client) keeper(ctx context.Context, p *corev1.Pod) string {
 
 func named(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
 
-// lines hands on what is written as lines.
-type lines struct{ say func(line string) }
+// lines hands on each line that is written, once: an eviction that is refused
+// is tried every second.
+type lines struct {
+	say  func(format string, args ...any)
+	told sync.Map
+}
 
 func (l *lines) Write(b []byte) (int, error) {
 	for line := range strings.Lines(string(b)) {
-		l.say(strings.TrimSpace(line))
+		if _, told := l.told.LoadOrStore(line, nil); !told {
+			l.say("%s", strings.TrimSpace(line))
+		}
 	}
 	return len(b), nil
 }

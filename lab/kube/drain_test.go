@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -67,7 +68,12 @@ func freely(string) error { return nil }
 
 func drained(t *testing.T, set *fake.Clientset) (said []string, err error) {
 	t.Helper()
-	err = Of(set).Drain(t.Context(), "w3", func(format string, args ...any) { said = append(said, fmt.Sprintf(format, args...)) })
+	var mu sync.Mutex
+	err = Of(set).Drain(t.Context(), "w3", func(format string, args ...any) {
+		mu.Lock()
+		defer mu.Unlock()
+		said = append(said, fmt.Sprintf(format, args...))
+	})
 	return said, err
 }
 
@@ -124,7 +130,10 @@ func TestDrainNamesTheBudgetThatBlocks(t *testing.T) {
 			}
 			return nil
 		}, false)
-		_, err := drained(t, set)
+		said, err := drained(t, set)
+		if len(said) != 2 {
+			t.Errorf("said %q, want one refusal and one departure", said)
+		}
 		timeout, ok := err.(*wait.TimeoutError)
 		if !ok || timeout.Budget != DrainBudget {
 			t.Fatalf("got %v, want that the budget of %s ran out", err, DrainBudget)

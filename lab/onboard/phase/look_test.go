@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/join"
+	"k8slab/lab/machine"
 	"k8slab/lab/onboard"
 	"k8slab/lab/validate"
 )
@@ -170,6 +172,57 @@ func TestOwnerIsALabel(t *testing.T) {
 	long := strings.Repeat("a", 63)
 	if got := Owner(long); len(got) > 63 || got == Owner(long+"a") {
 		t.Errorf("the owner of a long name is %s", got)
+	}
+}
+
+// Room for one more node is no question once it is in.
+func TestCapacityIsForANodeToCome(t *testing.T) {
+	full := finding(validate.AreaCluster, "room", validate.Failed, "none is left", "")
+	for want, w := range map[validate.Status]*world{validate.Failed: {}, validate.NotApplicable: {node: readyNode("w3")}} {
+		if f, err := beforeJoining(full, w, "w3").Look(t.Context()); err != nil || f.Status != want {
+			t.Errorf("got %+v, %v, want %s", f, err, want)
+		}
+	}
+}
+
+func TestPreflightFinding(t *testing.T) {
+	warn := join.Check{ID: "swap", Result: join.Warn, Evidence: "it is on", Hint: "swapoff -a"}
+	blocked := join.Check{ID: "time", Result: join.Blocked, Evidence: "an hour late", Hint: "set it"}
+	fixable := join.Check{ID: "modules", Result: join.Fixable, Evidence: "overlay is missing"}
+	for _, tt := range []struct {
+		checks []join.Check
+		status validate.Status
+		detail string
+	}{
+		{[]join.Check{{ID: "x"}}, validate.Passed, "1 checks"},
+		{[]join.Check{warn, {ID: "x"}}, validate.Warned, "swap: it is on"},
+		{[]join.Check{warn, fixable}, validate.Failed, "modules: overlay is missing"},
+		{[]join.Check{warn, blocked}, validate.Failed, "time: an hour late"},
+	} {
+		if f := preflightFinding(tt.checks); f.Status != tt.status || !strings.Contains(f.Detail, tt.detail) {
+			t.Errorf("got %+v, want %s with %q", f, tt.status, tt.detail)
+		}
+	}
+}
+
+func TestMachineCheck(t *testing.T) {
+	for name, tt := range map[string]struct {
+		lab    Lab
+		status validate.Status
+		detail string
+	}{
+		"elsewhere": {nil, validate.NotApplicable, "not the lab's"},
+		"absent":    {&world{state: machine.Absent}, validate.NotApplicable, "is made later"},
+		"off":       {&world{state: machine.Off, admitted: true}, validate.NotApplicable, "is started later"},
+		"strange":   {&world{state: machine.Running}, validate.Failed, "no onboarding made it"},
+		"member":    {&world{state: machine.Running, admitted: true}, validate.NotApplicable, "joined already"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := machineCheck(tt.lab, "w3").Look(t.Context())
+			if err != nil || f.Status != tt.status || !strings.Contains(f.Detail, tt.detail) {
+				t.Errorf("got %+v, %v, want %s with %q", f, err, tt.status, tt.detail)
+			}
+		})
 	}
 }
 

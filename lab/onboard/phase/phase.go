@@ -119,8 +119,23 @@ func preChecks(c Config) []validate.Check {
 	v := c.Cluster
 	checks := append(v.ClusterChecks(), v.GitOpsChecks()...)
 	checks = append(checks, v.StorageChecks("")...)
-	checks = append(checks, v.CapacityChecks(c.CPUs, c.Memory)...)
+	for _, room := range v.CapacityChecks(c.CPUs, c.Memory) {
+		checks = append(checks, beforeJoining(room, kube.Of(v.Kube), c.Target.Node))
+	}
 	return append(checks, machineCheck(c.Lab, c.Target.Node), repositoryCheck(c))
+}
+
+// beforeJoining is a check that is about a node which is still to come: a resumed onboarding may find it there.
+func beforeJoining(check validate.Check, members nodes, node string) validate.Check {
+	look := check.Look
+	check.Look = func(ctx context.Context) (validate.Finding, error) {
+		n, err := members.Node(ctx, node)
+		if err == nil && n != nil {
+			return validate.Finding{Status: validate.NotApplicable, Detail: node + " is in the cluster already"}, nil
+		}
+		return look(ctx)
+	}
+	return check
 }
 
 // postChecks are the cluster's own validations, and in the lab the proof that `up` gives.
@@ -174,7 +189,7 @@ func preflightFinding(checks []join.Check) validate.Finding {
 	for _, c := range checks {
 		text := fmt.Sprintf("%s: %s", c.ID, c.Evidence)
 		switch {
-		case c.Result == join.Blocked || c.Result == join.Fixable && f.Status != validate.Failed:
+		case c.Result == join.Blocked || c.Result == join.Fixable:
 			return validate.Finding{Status: validate.Failed, Detail: text, Next: c.Hint}
 		case c.Result == join.Warn && f.Status == validate.Passed:
 			f = validate.Finding{Status: validate.Warned, Detail: text, Next: c.Hint}
