@@ -5,6 +5,7 @@ package validate
 
 import (
 	"context"
+	"net"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -64,6 +65,10 @@ type Cluster struct {
 	Patience int
 	// Etcd says what is wrong with etcd's members, such as alarms. With nil, what the API server and etcd's pods say is all that is known.
 	Etcd func(ctx context.Context) (problems []string, err error)
+	// Impersonate makes a client that acts as another user; with nil, what needs one is not tested.
+	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
+	// Dial reaches the addresses of nodes, such as a kubelet's; with nil, what needs it is not tested.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
 // Run makes all checks at once. The findings are in the checks' order.

@@ -1,0 +1,161 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const fluxNamespace = "flux-system"
+
+// noFlux is the detail where there is no Flux.
+const noFlux = "the cluster has no Flux: its kinds GitRepository and Kustomization are not served"
+
+// GitOpsChecks are the checks of Flux: its kinds, its controllers, and what they reconcile.
+func (c *Cluster) GitOpsChecks() []Check {
+	return []Check{
+		{AreaGitOps, "Flux is installed", c.fluxInstalled},
+		{AreaGitOps, "Flux's controllers are ready", c.fluxControllers},
+		{AreaGitOps, "every GitRepository is fetched", c.fluxSources},
+		{AreaGitOps, "every Kustomization is applied", c.fluxApplied},
+	}
+}
+
+func (c *Cluster) fluxInstalled(ctx context.Context) (Finding, error) {
+	sources, hasSources, err := c.listFlux(ctx, gitRepositories)
+	if err != nil {
+		return Finding{}, err
+	}
+	applied, hasApplied, err := c.listFlux(ctx, kustomizations)
+	if err != nil {
+		return Finding{}, err
+	}
+	const next = "install Flux's definitions again: `flux install`, in the lab `labctl addons install flux`"
+	switch {
+	case !hasSources && !hasApplied:
+		return absent(noFlux), nil
+	case !hasSources:
+		return fail(next, "%s is not served, %s is", gitRepositories.GroupResource(), kustomizations.GroupResource()), nil
+	case !hasApplied:
+		return fail(next, "%s is not served, %s is", kustomizations.GroupResource(), gitRepositories.GroupResource()), nil
+	}
+	return pass("%d GitRepositories, %d Kustomizations", len(sources), len(applied)), nil
+}
+
+// hasFlux reports whether any of Flux's kinds is served.
+func (c *Cluster) hasFlux(ctx context.Context) (bool, error) {
+	_, sources, err := c.listFlux(ctx, gitRepositories)
+	if err != nil || sources {
+		return sources, err
+	}
+	_, applied, err := c.listFlux(ctx, kustomizations)
+	return applied, err
+}
+
+func (c *Cluster) fluxControllers(ctx context.Context) (Finding, error) {
+	if has, err := c.hasFlux(ctx); err != nil || !has {
+		return absent(noFlux), err
+	}
+	list, err := c.Kube.AppsV1().Deployments(fluxNamespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Finding{}, fmt.Errorf("list deployments in %s: %w", fluxNamespace, err)
+	}
+	var t tally
+	missing := []string{"source-controller", "kustomize-controller"}
+	for _, d := range list.Items {
+		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
+		want := int32(1) // the API's default
+		if d.Spec.Replicas != nil {
+			want = *d.Spec.Replicas
+		}
+		switch {
+		case d.Status.ObservedGeneration < d.Generation:
+			t.faults = append(t.faults, fmt.Sprintf("%s: generation %d is not observed yet", d.Name, d.Generation))
+		case want == 0:
+			t.faults = append(t.faults, d.Name+" is scaled to 0")
+		case d.Status.ReadyReplicas < want:
+			t.faults = append(t.faults, fmt.Sprintf("%s: %d of %d pods ready", d.Name, d.Status.ReadyReplicas, want))
+		default:
+			t.good = append(t.good, d.Name+" is ready")
+		}
+	}
+	for _, name := range missing {
+		t.faults = append(t.faults, "there is no deployment "+name)
+	}
+	return t.finding("read `kubectl -n " + fluxNamespace + " describe deployments` and the controllers' logs"), nil
+}
+
+func (c *Cluster) fluxSources(ctx context.Context) (Finding, error) {
+	sources, served, err := c.listFlux(ctx, gitRepositories)
+	if err != nil || !served {
+		return absent(noFlux), err
+	}
+	var t tally
+	for _, o := range sources {
+		if !t.unsettled(o) {
+			// An old artifact is no fault: its time is when the revision changed, and Flux records no other.
+			age := time.Since(o.Status.Artifact.LastUpdateTime.Time).Truncate(time.Second)
+			t.good = append(t.good, fmt.Sprintf("%s has been at %s for %s", o, o.revision(), age))
+		}
+	}
+	if len(sources) == 0 {
+		return absent("Flux has no GitRepository"), nil
+	}
+	return t.finding("see `flux get sources git -A`; ask again with `flux reconcile source git NAME -n NAMESPACE`"), nil
+}
+
+func (c *Cluster) fluxApplied(ctx context.Context) (Finding, error) {
+	applied, served, err := c.listFlux(ctx, kustomizations)
+	if err != nil || !served {
+		return absent(noFlux), err
+	}
+	sources, _, err := c.listFlux(ctx, gitRepositories)
+	if err != nil {
+		return Finding{}, err
+	}
+	var t tally
+	for _, o := range applied {
+		if t.unsettled(o) {
+			continue
+		}
+		if newest := sourceRevision(o, sources); newest != "" && newest != o.revision() {
+			t.faults = append(t.faults, fmt.Sprintf("%s is at %s, its source at %s", o, o.revision(), newest))
+			continue
+		}
+		t.good = append(t.good, fmt.Sprintf("%s is at %s", o, o.revision()))
+	}
+	if len(applied) == 0 {
+		return absent("Flux has no Kustomization"), nil
+	}
+	return t.finding("see `flux get kustomizations -A`; ask again with `flux reconcile kustomization NAME -n NAMESPACE`"), nil
+}
+
+// unsettled counts an object that is suspended, which is somebody's wish and so a warning, or not ready.
+func (t *tally) unsettled(o fluxObject) bool {
+	if o.Spec.Suspend {
+		t.warnings = append(t.warnings, o.String()+" is suspended: Flux leaves it as it is until `flux resume`")
+		return true
+	}
+	if err := o.unready(); err != nil {
+		t.faults = append(t.faults, fmt.Sprintf("%s: %v", o, err))
+		return true
+	}
+	return false
+}
+
+// sourceRevision is the revision of the GitRepository that a Kustomization applies, "" when it applies another kind of source.
+func sourceRevision(o fluxObject, sources []fluxObject) string {
+	ref := o.Spec.SourceRef
+	if ref.Namespace == "" {
+		ref.Namespace = o.Metadata.Namespace
+	}
+	for _, s := range sources {
+		if s.Kind == ref.Kind && s.Metadata.Namespace == ref.Namespace && s.Metadata.Name == ref.Name {
+			return s.revision()
+		}
+	}
+	return ""
+}

@@ -1,0 +1,165 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// SecurityChecks are the checks that a Node, or each with "", may do what a node must and no more, and of what is open in the cluster. Those
+// of network policies and of pods warn at most: what they report may be meant so.
+func (c *Cluster) SecurityChecks(node string) []Check {
+	return []Check{
+		check(AreaSecurity, "the Node authorizer keeps other nodes' secrets from "+where(node), c.onNodes(node, c.secretsKept)),
+		check(AreaSecurity, "NodeRestriction keeps "+where(node)+" from changing other nodes", c.onNodes(node, c.restricted)),
+		check(AreaSecurity, where(node)+" has the rights of a node only", c.onNodes(node, c.nodeRights)),
+		check(AreaSecurity, "the kubelet of "+where(node)+" is set to refuse anonymous requests", c.onNodes(node, c.kubeletClosed)),
+		check(AreaSecurity, "the kubelet of "+where(node)+" refuses a request without credentials", c.onNodes(node, c.kubeletRefuses)),
+		check(AreaSecurity, "secrets that SOPS encrypted are decrypted", c.decrypted),
+		check(AreaSecurity, "network policies are in force", c.policies),
+		check(AreaSecurity, "no pod of an application is privileged", c.privileged),
+		check(AreaSecurity, "no bootstrap token is left", c.tokens),
+	}
+}
+
+// policyEngines are parts of the names of DaemonSets that enforce network policies.
+var policyEngines = []string{"calico", "canal", "cilium", "antrea", "kube-router", "weave", "ovn", "kube-network-policies"}
+
+// policies reports network policies, and whether the pod network is known to enforce them. Flannel alone does not.
+func (c *Cluster) policies(ctx context.Context) (Finding, error) {
+	list, err := c.Kube.NetworkingV1().NetworkPolicies("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Finding{}, fmt.Errorf("list networkpolicies: %w", err)
+	}
+	if len(list.Items) == 0 {
+		return absent("the cluster has no NetworkPolicy: every pod may reach every other"), nil
+	}
+	count := map[string]int{}
+	for _, p := range list.Items {
+		count[p.Namespace]++
+	}
+	counts := counted(count)
+	engine, err := c.policyEngine(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	switch engine {
+	case "":
+		return warn("see the documentation of the pod network", "network policies: %s; it is not known whether the pod network enforces them", counts), nil
+	case "flannel":
+		return warn("add an engine such as kube-network-policies or Calico's, or do not rely on the policies",
+			"network policies: %s; flannel does not enforce them", counts), nil
+	}
+	return pass("network policies: %s; %s enforces them", counts, engine), nil
+}
+
+// policyEngine names what enforces network policies: "flannel" is known not to, "" is nothing known.
+func (c *Cluster) policyEngine(ctx context.Context) (string, error) {
+	nodes, err := c.nodes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if slices.ContainsFunc(nodes, func(n corev1.Node) bool { return strings.Contains(n.Status.NodeInfo.KubeletVersion, "+k3s") }) {
+		return "k3s", nil // has kube-router's engine built in
+	}
+	sets, err := c.Kube.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list daemonsets: %w", err)
+	}
+	known := ""
+	for _, d := range sets.Items {
+		for _, engine := range policyEngines {
+			if strings.Contains(d.Name, engine) {
+				return engine, nil
+			}
+		}
+		if strings.Contains(d.Name, "flannel") {
+			known = "flannel"
+		}
+	}
+	return known, nil
+}
+
+// systemNamespaces hold the parts of a cluster that have to be privileged, beside those whose name begins with "kube-".
+var systemNamespaces = []string{
+	"calico-system", "tigera-operator", "cilium", "cilium-system", "longhorn-system", "metallb-system", "rook-ceph", "openebs", "local-path-storage",
+}
+
+// privileged reports the privileged pods outside of system namespaces, and how many pods declare that they do not run as root.
+func (c *Cluster) privileged(ctx context.Context) (Finding, error) {
+	pods, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return Finding{}, fmt.Errorf("list pods: %w", err)
+	}
+	var t tally
+	total, unprivileged := 0, 0
+	for _, p := range pods.Items {
+		if strings.HasPrefix(p.Namespace, "kube-") || slices.Contains(systemNamespaces, p.Namespace) {
+			continue
+		}
+		total++
+		if s := p.Spec.SecurityContext; s != nil && s.RunAsNonRoot != nil && *s.RunAsNonRoot {
+			unprivileged++
+		}
+		if i := slices.IndexFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), isPrivileged); i >= 0 {
+			t.warnings = append(t.warnings, fmt.Sprintf("pod %s/%s is privileged", p.Namespace, p.Name))
+		}
+	}
+	t.good = append(t.good, fmt.Sprintf("%d pods outside of system namespaces, none privileged; %d declare that they do not run as root", total, unprivileged))
+	return t.finding("a privileged pod is root on its node: see whether it needs that; the label pod-security.kubernetes.io/enforce=baseline on a namespace refuses such pods"), nil
+}
+
+func isPrivileged(c corev1.Container) bool {
+	s := c.SecurityContext
+	return s != nil && s.Privileged != nil && *s.Privileged
+}
+
+const (
+	tokenSecrets = corev1.SecretType("bootstrap.kubernetes.io/token")
+	// tokenMark begins the description of the tokens that a join of the lab makes, and deletes at its end.
+	tokenMark = "labctl: "
+)
+
+// tokens wants no bootstrap token that a join has left, and warns of those that never expire. The secret halves are not looked at.
+func (c *Cluster) tokens(ctx context.Context) (Finding, error) {
+	secrets, err := c.Kube.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(tokenSecrets)})
+	if err != nil {
+		return Finding{}, fmt.Errorf("list bootstrap tokens: %w", err)
+	}
+	var t tally
+	alive := 0
+	for _, s := range secrets.Items {
+		if s.Type != tokenSecrets {
+			continue
+		}
+		id, expiration, description := string(s.Data["token-id"]), string(s.Data["expiration"]), string(s.Data["description"])
+		expires, err := time.Parse(time.RFC3339, expiration)
+		if err == nil && !expires.After(time.Now()) {
+			continue // of no use any more: kube-controller-manager deletes it soon
+		}
+		alive++
+		switch {
+		case strings.HasPrefix(description, tokenMark):
+			t.faults = append(t.faults, fmt.Sprintf("token %s is left (%q, expires %q)", id, description, expiration))
+		case expiration == "":
+			t.warnings = append(t.warnings, fmt.Sprintf("token %s never expires (%q)", id, description))
+		}
+	}
+	t.good = append(t.good, fmt.Sprintf("%d valid tokens, none left by a join, all expire", alive))
+	return t.finding("when no node is joining: `kubeadm token delete ID`"), nil
+}
+
+// counted lists counts by name.
+func counted[K ~string](counts map[K]int) string {
+	var texts []string
+	for name, n := range counts {
+		texts = append(texts, fmt.Sprintf("%d %s", n, name))
+	}
+	slices.Sort(texts)
+	return strings.Join(texts, ", ")
+}
