@@ -100,41 +100,42 @@ func (o fluxObject) unready() error {
 	case c == nil:
 		return errors.New("no Ready condition reported")
 	case c.Status != metav1.ConditionTrue:
-		return fmt.Errorf("Ready is %s: %s: %s", c.Status, c.Reason, c.Message)
+		return fmt.Errorf("condition Ready is %s: %s: %s", c.Status, c.Reason, c.Message)
 	case o.Status.ObservedGeneration < o.Metadata.Generation:
 		return fmt.Errorf("generation %d is not reconciled yet (at %d)", o.Metadata.Generation, o.Status.ObservedGeneration)
 	case o.revision() == "":
-		return errors.New("Ready, without a revision")
+		return errors.New("it is Ready without a revision")
 	}
 	return nil
 }
 
-// at says why the object is not reconciled at exactly the revision, and whether that is final: no waiting cures it. requested is the request
-// that must have been handled, "" for none.
-func (o fluxObject) at(revision, requested string) (final bool, err error) {
+// at says why the object is not reconciled at exactly the revision, and whether that is final: no waiting cures it. With requested, the
+// request that is on the object must have been handled.
+func (o fluxObject) at(revision string, requested bool) (final bool, err error) {
+	handled := requested && o.handled()
 	if o.Spec.Suspend {
 		return true, errors.New("it is suspended: `flux resume` lets it go on")
 	}
 	if err := o.unready(); err != nil {
-		return o.answers(requested) && o.hopeless(revision), err
+		return handled && o.hopeless(revision), err
 	}
 	if o.revision() != revision {
 		err := fmt.Errorf("at %s, wanted %s", o.revision(), revision)
-		if o.Kind == "GitRepository" && o.answers(requested) {
+		if o.Kind == "GitRepository" && handled {
 			// Its fetch came after the request, which came after the push. A Kustomization may have read an older artifact from its cache.
 			return true, fmt.Errorf("%w: %w", ErrOtherRevision, err)
 		}
 		return false, err
 	}
-	if requested != "" && !o.answers(requested) {
+	if requested && !handled {
 		return false, errors.New("the request to reconcile is not handled yet")
 	}
 	return false, nil
 }
 
-// answers reports whether the status is that of the request or later.
-func (o fluxObject) answers(requested string) bool {
-	return requested != "" && o.Status.LastHandledReconcileAt == requested
+// handled reports whether the last request to reconcile has been handled, whoever made it.
+func (o fluxObject) handled() bool {
+	return o.Status.LastHandledReconcileAt == o.Metadata.Annotations[requestedAt]
 }
 
 // hopeless reports whether the object, which is not ready, will not become so at the revision.
@@ -177,7 +178,7 @@ func (c *Cluster) Reconciled(ctx context.Context, ref Ref, revision string) erro
 	for _, p := range c.parts(ref) {
 		u, err := p.resource.Get(ctx, p.name, metav1.GetOptions{})
 		if err == nil {
-			_, err = judgeFlux(u, revision, "")
+			_, err = judgeFlux(u, revision, false)
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", p.what, err))
@@ -212,7 +213,7 @@ func (c *Cluster) parts(ref Ref) []part {
 	}
 }
 
-func judgeFlux(u *unstructured.Unstructured, revision, requested string) (final bool, err error) {
+func judgeFlux(u *unstructured.Unstructured, revision string, requested bool) (final bool, err error) {
 	o, err := toFlux(u)
 	if err != nil {
 		return true, err
@@ -231,7 +232,7 @@ func (p part) reconcile(ctx context.Context, revision string, say func(string)) 
 	}
 	var last error
 	see := func(u *unstructured.Unstructured) (enough bool, err error) {
-		final, err := judgeFlux(u, revision, stamp)
+		final, err := judgeFlux(u, revision, true)
 		if err != nil && say != nil && (last == nil || err.Error() != last.Error()) {
 			say(p.what + ": " + err.Error())
 		}
