@@ -71,8 +71,12 @@ func TestFluxControllers(t *testing.T) {
 }
 
 func TestFluxObjects(t *testing.T) {
-	source := func(states ...state) *unstructured.Unstructured { return fluxDocument("GitRepository", "fleet", states...) }
-	applied := func(states ...state) *unstructured.Unstructured { return fluxDocument("Kustomization", "nodes", states...) }
+	source := func(states ...state) *unstructured.Unstructured {
+		return fluxDocument("GitRepository", "fleet", states...)
+	}
+	applied := func(states ...state) *unstructured.Unstructured {
+		return fluxDocument("Kustomization", "nodes", states...)
+	}
 	bad := condition("Ready", "False", "GitOperationFailed", "authentication required")
 	tests := []struct {
 		name    string
