@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 )
 
 // The identity of a kubelet (kubernetes.io, "Using Node Authorization").
@@ -32,6 +33,15 @@ var nodeRoles = []string{
 	"system:certificates.k8s.io:certificatesigningrequests:selfnodeclient",
 	"system:certificates.k8s.io:certificatesigningrequests:selfnodeserver",
 	"kubeadm:kubelet-config", "kubeadm:nodes-kubeadm-config",
+}
+
+// Impersonator makes clients for Cluster.Impersonate with the credentials of a configuration, whose user must be allowed to impersonate.
+func Impersonator(config *rest.Config) func(user string, groups []string) (kubernetes.Interface, error) {
+	return func(user string, groups []string) (kubernetes.Interface, error) {
+		acting := rest.CopyConfig(config)
+		acting.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+		return kubernetes.NewForConfig(acting)
+	}
 }
 
 // actAs makes a client that acts as the node's kubelet. It is tried on what a kubelet may do: a client that may do nothing at all would

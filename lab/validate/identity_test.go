@@ -1,6 +1,8 @@
 package validate
 
 import (
+	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	clienttesting "k8s.io/client-go/testing"
 )
 
@@ -185,5 +188,20 @@ func TestNodeRights(t *testing.T) {
 			c := &Cluster{Kube: fake.NewClientset(member("w1", ""), member("w2", ""), tt.object), Dynamic: dynamicWorld(t, nil)}
 			checkFinding(t, look(t, c.SecurityChecks(tt.node), "rights of a node"), tt.status, tt.words)
 		})
+	}
+}
+
+func TestImpersonator(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer admin" || r.Header.Get("Impersonate-User") != "system:node:w1" || r.Header.Get("Impersonate-Group") != "system:nodes" {
+			t.Errorf("asked with %v", r.Header)
+		}
+		w.WriteHeader(http.StatusForbidden)
+	}))
+	defer server.Close()
+	config := &rest.Config{Host: server.URL, BearerToken: "admin"}
+	c := &Cluster{Impersonate: Impersonator(config)}
+	if _, err := c.actAs(t.Context(), "w1"); !apierrors.IsForbidden(err) || config.Impersonate.UserName != "" {
+		t.Errorf("%v, and the configuration is that of %q", err, config.Impersonate.UserName)
 	}
 }
