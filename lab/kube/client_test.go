@@ -77,7 +77,10 @@ func TestDialFailureIsReportedAtOnce(t *testing.T) {
 // endless retries.
 func TestBoundedTime(t *testing.T) {
 	tests := map[string]http.HandlerFunc{
-		"silence": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"silence": func(_ http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			panic(http.ErrAbortHandler) // to return would be an answer, which the client may read while it closes
+		},
 		"retry after": func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", "1")
 			w.WriteHeader(http.StatusTooManyRequests)
