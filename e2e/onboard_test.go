@@ -35,7 +35,7 @@ func (l *lab) withNewcomer(second int, onboard string) {
 	Expect(os.WriteFile(l.config, []byte(all), 0o600)).To(Succeed())
 }
 
-var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordered, func() {
+var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordered, ContinueOnFailure, func() {
 	const second = 59
 	var l *lab
 	var before string
@@ -90,9 +90,11 @@ var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordere
 	It("goes on after a kill at every phase, and so does the rollback at every step", func(ctx SpecContext) {
 		commits := l.commits(ctx)
 		args := []string{"onboard", "w3", "-o", "json"}
-		for _, phase := range onboardingPhases {
+		for i, phase := range onboardingPhases {
 			Expect(l.killedAt(ctx, phase, args...)).To(BeTrue(), "it came to %s", phase)
-			args = []string{"onboard", "w3", "--resume", "-o", "json"}
+			if i > 0 { // when the first phase begins nothing is written yet
+				args = []string{"onboard", "w3", "--resume", "-o", "json"}
+			}
 		}
 		l.must(ctx, args...)
 		done := l.onboarding(ctx)
