@@ -97,6 +97,10 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("look for volumes of namespace %s: %w; remove it with: kubectl delete namespace %s", name, err, name)
 	}
+	// The namespace controller comes back to what is not gone at once, such as a claim that a pod still uses, only after 8 s.
+	if err := c.empty(ctx, name); err != nil {
+		return fmt.Errorf("wait until the pods and claims of test namespace %s are gone: %w; remove it with: kubectl delete namespace %s", name, err, name)
+	}
 	namespaces := c.Kube.CoreV1().Namespaces()
 	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete test namespace: %w; remove it with: kubectl delete namespace %s", err, name)
@@ -118,6 +122,45 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 		}
 	}
 	return nil
+}
+
+// empty deletes the namespace's pods and then its claims, which are kept as long as a pod uses them.
+func (c *Cluster) empty(ctx context.Context, namespace string) error {
+	pods, claims := c.Kube.CoreV1().Pods(namespace), c.Kube.CoreV1().PersistentVolumeClaims(namespace)
+	err := emptied(ctx, pods.Watch, pods.Delete, func(ctx context.Context) (names []string, err error) {
+		list, err := pods.List(ctx, metav1.ListOptions{})
+		for _, p := range list.Items {
+			names = append(names, p.Name)
+		}
+		return names, err
+	})
+	if err != nil {
+		return err
+	}
+	return emptied(ctx, claims.Watch, claims.Delete, func(ctx context.Context) (names []string, err error) {
+		list, err := claims.List(ctx, metav1.ListOptions{})
+		for _, p := range list.Items {
+			names = append(names, p.Name)
+		}
+		return names, err
+	})
+}
+
+// emptied deletes what is listed and waits until nothing is.
+func emptied(ctx context.Context, begin watchFunc, remove func(context.Context, string, metav1.DeleteOptions) error, list func(context.Context) ([]string, error)) error {
+	names, err := list(ctx)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := remove(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			return err
+		}
+	}
+	return until(ctx, begin, metav1.ListOptions{}, func(ctx context.Context) (bool, error) {
+		names, err := list(ctx)
+		return err == nil && len(names) == 0, err
+	})
 }
 
 // remains says what keeps a namespace.
