@@ -142,21 +142,18 @@ func (d deactivated) Undo(ctx context.Context, c onboard.Change) error {
 	if err := d.repo.Undoer().Undo(ctx, c); err != nil {
 		return err
 	}
-	flux, err := d.hasFlux(ctx)
-	if err != nil || !flux {
-		return err
-	}
-	revision, err := d.newest(ctx)
-	if err != nil {
-		return err
-	}
-	return d.apply(ctx, revision, func(string) {}, d.newest)
+	return d.inFlux(ctx, func(revision string) error { return d.apply(ctx, revision, func(string) {}, d.newest) })
 }
 
 func (d deactivated) Verify(ctx context.Context, c onboard.Change) error {
 	if err := d.repo.Undoer().Verify(ctx, c); err != nil {
 		return err
 	}
+	return d.inFlux(ctx, func(revision string) error { return d.flux.Reconciled(ctx, d.ref, revision) })
+}
+
+// inFlux does something about the branch's newest revision where the cluster has Flux.
+func (d deactivated) inFlux(ctx context.Context, do func(revision string) error) error {
 	flux, err := d.hasFlux(ctx)
 	if err != nil || !flux {
 		return err
@@ -165,7 +162,7 @@ func (d deactivated) Verify(ctx context.Context, c onboard.Change) error {
 	if err != nil {
 		return err
 	}
-	return d.flux.Reconciled(ctx, d.ref, revision)
+	return do(revision)
 }
 
 // newest is the revision of the branch.
