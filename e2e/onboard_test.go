@@ -136,7 +136,7 @@ var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordere
 	It("says who refuses the commit", func(ctx SpecContext) {
 		password := filepath.Join(GinkgoT().TempDir(), "password")
 		Expect(os.WriteFile(password, []byte("wrong"), 0o600)).To(Succeed())
-		l.withNewcomer(second, "onboard: {git: {url: \"http://git.gitops.svc.cluster.local/lab.git\", password_file: "+password+"}}\n")
+		l.withNewcomer(second, "onboard: {git: {password_file: "+password+"}}\n")
 		refused := l.run(ctx, "onboard", "w3", "--skip-validation")
 		Expect(refused.code).To(Equal(1))
 		Expect(refused.stderr).To(And(ContainSubstring("gitops_activation"), ContainSubstring("refuses the credentials")))
