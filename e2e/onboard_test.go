@@ -175,6 +175,28 @@ var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordere
 	}, SpecTimeout(8*time.Minute))
 })
 
+var _ = Describe("the metrics of joins", Label("onboard", "Slow"), Serial, func() {
+	It("have an alert fire for an attempt that failed", func(ctx SpecContext) {
+		l := useLab("e2e-alert", 59, 1, 1)
+		text, err := os.ReadFile(l.config)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(os.WriteFile(l.config, append(text, "addons: [prometheus]\n"...), 0o600)).To(Succeed())
+		l.must(ctx, "up")
+		alerts := func() string {
+			return l.kubectl(ctx, "get", "--raw", "/api/v1/namespaces/monitoring/services/prometheus:http/proxy/api/v1/alerts")
+		}
+		Expect(alerts()).NotTo(ContainSubstring("NodeJoinFailed"))
+
+		l.must(ctx, "reset", "w1")
+		l.ssh(ctx, "w1", "systemd-run", "--quiet", "--collect", "--unit", "holder", "labnode", "validate", "--serve", "127.0.0.1:10250")
+		Expect(l.run(ctx, "join", "w1").code).To(Equal(1), "kubelet's port is taken")
+		l.ssh(ctx, "w1", "systemctl", "stop", "holder")
+		l.must(ctx, "join", "w1")
+		Eventually(alerts).WithContext(ctx).WithTimeout(2 * time.Minute).WithPolling(2 * time.Second).Should(
+			MatchRegexp(`"alertname":"NodeJoinFailed"[^}]*"node":"w1"[^}]*}.*"state":"firing"`))
+	}, SpecTimeout(15*time.Minute))
+})
+
 // onboarding is what `onboard --status -o json` says.
 type onboarding struct {
 	Condition       string `json:"condition"`
