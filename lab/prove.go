@@ -11,8 +11,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"k8slab/config"
 	"k8slab/lab/event"
@@ -71,19 +72,24 @@ func (l *Lab) await(ctx context.Context, v *view, step *event.Step) error {
 	})
 }
 
-// healthy checks every condition once, at the same time, and returns all that do not hold.
+// healthy checks every condition once, at the same time, and returns all that do not hold. Emulated machines are asked one thing after
+// another: all at once, each answer would come too late.
 func (l *Lab) healthy(ctx context.Context, v *view) []error {
 	conditions := l.conditions(v)
 	errs := make([]error, len(conditions))
-	var wg sync.WaitGroup
+	var g errgroup.Group
+	if l.emulated() {
+		g.SetLimit(1)
+	}
 	for i, c := range conditions {
-		wg.Go(func() {
+		g.Go(func() error {
 			if err := c.check(ctx); err != nil {
 				errs[i] = fmt.Errorf("%s: %w", c.name, err)
 			}
+			return nil
 		})
 	}
-	wg.Wait()
+	_ = g.Wait()
 	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 }
 

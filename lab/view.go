@@ -55,7 +55,7 @@ func (l *Lab) openView(ctx context.Context, from config.Node, controlPlanes []co
 	}
 	v.etcd, err = etcd.New(etcd.Config{
 		Endpoints: endpoints, CA: []byte(contents[1]), Cert: []byte(contents[2]), Key: []byte(contents[3]),
-		Dial: l.dialCluster, Mutated: l.mutated,
+		Dial: l.dialCluster, Mutated: l.mutated, Patience: l.Patience(),
 	})
 	return v, err
 }

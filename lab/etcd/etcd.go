@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// callTimeout bounds one question to one member, connecting included.
+// callTimeout bounds one question to one member, connecting included, unless Config.Patience makes it longer.
 const callTimeout = 3 * time.Second
 
 // DialFunc opens a connection to a member's address.
@@ -27,6 +27,7 @@ type Config struct {
 	CA, Cert, Key []byte   // PEM
 	Dial          DialFunc
 	Mutated       func(what string) // told of every change before it is asked for; may be nil
+	Patience      int               // how many times callTimeout a call may take, for members on emulated processors; 0 is once
 }
 
 // Member is one entry of the cluster's member list.
@@ -104,7 +105,9 @@ func New(cfg Config) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make etcd client: %w", err)
 	}
-	return newClient(r, cfg.Endpoints, cfg.Mutated), nil
+	c := newClient(r, cfg.Endpoints, cfg.Mutated)
+	c.timeout *= time.Duration(max(cfg.Patience, 1))
+	return c, nil
 }
 
 func newClient(r remote, endpoints []string, mutated func(string)) *Client {

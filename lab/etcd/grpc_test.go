@@ -160,6 +160,24 @@ func TestOverTheWire(t *testing.T) {
 	}
 }
 
+// An emulated member takes seconds for the handshake alone.
+func TestPatience(t *testing.T) {
+	pki := newPKI(t)
+	_, dial := startEtcd(t, pki)
+	for patience, want := range map[int]time.Duration{0: callTimeout, 5: 5 * callTimeout} {
+		c, err := New(Config{Endpoints: []string{"https://192.0.2.1:2379"}, CA: pki.ca, Cert: pki.cert, Key: pki.key, Dial: dial, Patience: patience})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		ctx, cancel := c.bound(t.Context())
+		defer cancel()
+		if deadline, _ := ctx.Deadline(); time.Until(deadline).Round(time.Second) != want {
+			t.Errorf("patience %d: a call has %s, want %s", patience, time.Until(deadline), want)
+		}
+	}
+}
+
 func TestSnapshotOverTheWire(t *testing.T) {
 	pki := newPKI(t)
 	server, dial := startEtcd(t, pki)
