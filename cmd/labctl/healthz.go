@@ -3,10 +3,9 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
-	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -149,25 +148,25 @@ func onboardings(c *config.Cluster) (all []onboarding) {
 		if !n.Onboard {
 			continue
 		}
-		st, err := lastOnboarding(c.Name, n)
+		st, err := lastOnboarding(c, n)
 		all = append(all, onboarding{node: n.Name, state: st, err: err})
 	}
 	return all
 }
 
-func lastOnboarding(name string, n config.Node) (*onboard.State, error) {
-	root, err := lab.StateDir()
+func lastOnboarding(c *config.Cluster, n config.Node) (*onboard.State, error) {
+	l, err := lab.New(c, lab.Options{})
 	if err != nil {
 		return nil, err
 	}
-	id, err := os.ReadFile(filepath.Join(root, name, "id"))
-	if os.IsNotExist(err) {
-		return nil, nil // no lab: nothing was onboarded
+	target, err := labTarget(l, c, n)
+	if errors.Is(err, lab.ErrNotUp) { // nothing was onboarded
+		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	store, err := onboard.OpenStore(filepath.Join(root, name, "onboard"), onboard.Target{Node: n.Name, Role: string(n.Role), Cluster: name, ClusterID: string(id)})
+	store, err := onboard.OpenStore(l.OnboardingDir(), target)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 	if s.lab, err = lab.New(c, lab.Options{Events: s.Events, Labnode: labnode}); err != nil {
 		return c.Onboarding, err
 	}
-	id, err := s.lab.ID()
+	s.Target, err = labTarget(s.lab, c, n)
 	if err == nil {
 		s.MachineID, err = s.lab.MachineID(node)
 	}
@@ -135,9 +135,14 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 		s.Cluster, err = labCluster(s.lab, image, s.mutated)
 	}
 	size := c.Resource(n.Role)
-	s.Target = onboard.Target{Node: node, Role: string(n.Role), Cluster: c.Name, ClusterID: id}
 	s.Lab, s.Dir, s.CPUs, s.Memory = s.lab, s.lab.OnboardingDir(), size.CPUs, size.Memory
 	return c.Onboarding, err
+}
+
+// labTarget is whom an onboarding in the lab takes where.
+func labTarget(l *lab.Lab, c *config.Cluster, n config.Node) (onboard.Target, error) {
+	id, err := l.ID()
+	return onboard.Target{Node: n.Name, Role: string(n.Role), Cluster: c.Name, ClusterID: id}, err
 }
 
 // openElsewhere is for a machine that joins another cluster. A file that -c names has the settings.

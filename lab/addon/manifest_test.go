@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -197,9 +198,16 @@ func TestPrometheusRules(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(config.Data["rules.yml"]), &rules); err != nil {
 			t.Fatal(err)
 		}
+		documented, err := os.ReadFile("../../docs/metrics.md")
+		if err != nil {
+			t.Fatal(err)
+		}
 		var alerts []string
 		for _, r := range rules.Groups[0].Rules {
 			alerts = append(alerts, r.Alert)
+			if r.Alert == "NodeJoinFailed" && !strings.Contains(string(documented), "\n  expr: "+r.Expr+"\n") {
+				t.Errorf("docs/metrics.md has not the rule of %s: %s", r.Alert, r.Expr)
+			}
 			if !strings.HasPrefix(r.Annotations["summary"], "{{ $labels.node }}: ") {
 				t.Errorf("%s: summary %q does not begin with its node", r.Alert, r.Annotations["summary"])
 			}

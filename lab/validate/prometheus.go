@@ -111,22 +111,22 @@ func (c *Cluster) answer(ctx context.Context, s webService, path string, params 
 	return nil
 }
 
-func (c *Cluster) targets(ctx context.Context, s webService) ([]target, error) {
+// targets are those that the cluster's Prometheus has, if there is one.
+func (c *Cluster) targets(ctx context.Context) (s webService, all []target, has bool, err error) {
+	if s, has, err = c.prometheus(ctx); err != nil || !has {
+		return s, nil, has, err
+	}
 	var data struct {
 		ActiveTargets []target `json:"activeTargets"`
 	}
-	err := c.answer(ctx, s, "api/v1/targets", map[string]string{"state": "active"}, &data)
-	return data.ActiveTargets, err
+	err = c.answer(ctx, s, "api/v1/targets", map[string]string{"state": "active"}, &data)
+	return s, data.ActiveTargets, true, err
 }
 
 func (c *Cluster) scraped(ctx context.Context, nodes []corev1.Node) (Finding, error) {
-	service, has, err := c.prometheus(ctx)
+	service, all, has, err := c.targets(ctx)
 	if err != nil || !has {
 		return absent(noPrometheus), err
-	}
-	all, err := c.targets(ctx, service)
-	if err != nil {
-		return Finding{}, err
 	}
 	var t tally
 	for _, n := range nodes {
@@ -161,13 +161,9 @@ func (t *tally) judgeTargets(n *corev1.Node, targets []target) {
 }
 
 func (c *Cluster) seriesArrive(ctx context.Context, nodes []corev1.Node) (Finding, error) {
-	service, has, err := c.prometheus(ctx)
+	service, all, has, err := c.targets(ctx)
 	if err != nil || !has {
 		return absent(noPrometheus), err
-	}
-	all, err := c.targets(ctx, service)
-	if err != nil {
-		return Finding{}, err
 	}
 	var t tally
 	for _, n := range nodes {
