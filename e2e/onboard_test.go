@@ -133,6 +133,15 @@ var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordere
 		l.expectWorld(ctx, before)
 	}, SpecTimeout(5*time.Minute))
 
+	It("repairs what the pre-validation finds, if it may", func(ctx SpecContext) {
+		l.must(ctx, "fault", "inject", "stale-learner")
+		Expect(l.killedAt(ctx, "gitops_activation", "onboard", "w3", "--auto-fix", "-o", "json")).To(BeTrue())
+		Expect(l.must(ctx, "etcd", "members")).NotTo(ContainSubstring("learner"))
+		l.must(ctx, "fault", "restore")
+		l.must(ctx, "onboard", "w3", "--rollback", "--yes")
+		l.expectWorld(ctx, before)
+	}, SpecTimeout(5*time.Minute))
+
 	It("says who refuses the commit", func(ctx SpecContext) {
 		password := filepath.Join(GinkgoT().TempDir(), "password")
 		Expect(os.WriteFile(password, []byte("wrong"), 0o600)).To(Succeed())

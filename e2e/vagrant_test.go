@@ -52,7 +52,8 @@ var _ = Describe("machines that vagrant made", Label("vms", "vagrant", "Slow"), 
 		l.must(ctx, "up")
 		l.expectHealthy(ctx)
 		Expect(v.must(ctx, "status", "cp1")).To(ContainSubstring("running"))
-		v.must(ctx, "destroy", "-f")
+		Expect(v.run(ctx, "destroy", "-f").stderr).To(ContainSubstring("already taken"), "all of them are not vagrant's")
+		v.must(ctx, "destroy", "-f", "cp1")
 		Expect(strings.Fields(l.virsh(ctx, "list", "--name"))).To(ConsistOf(l.name + "-w1"))
 		Expect(l.virsh(ctx, "net-list", "--name")).To(ContainSubstring(l.name))
 

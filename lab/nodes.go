@@ -83,13 +83,17 @@ func (l *Lab) Rejoin(ctx context.Context, name string) error {
 	return l.onNode(ctx, "labctl rejoin", name, func(c *forming, n config.Node) error { return c.joinOne(ctx, n) })
 }
 
-// Reset takes the node out of the cluster: its etcd member, what kubeadm did on the machine, and its Node, in this order.
+// Reset takes the node out of the cluster: its etcd member, what kubeadm did on the machine, its Node, and the pods that ran there, in
+// this order.
 func (l *Lab) Reset(ctx context.Context, name string) error {
 	return l.onNode(ctx, "labctl reset", name, func(c *forming, n config.Node) error {
 		j := &joining{forming: c, node: n, step: l.events.Start(name, "reset", resetBudget)}
 		o, err := j.clear(ctx)
 		if err == nil && o.Symptom != "" {
 			err = fmt.Errorf("%s: %s: %s\nnext: %s", name, o.Symptom, o.Evidence, o.Hint)
+		}
+		if err == nil {
+			err = c.view.kube.ForgetPods(ctx, name)
 		}
 		return j.step.End(err)
 	})

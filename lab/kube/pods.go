@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -60,6 +61,26 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string) error {
 		return fmt.Errorf("delete pod %s in namespace %s: %w", name, namespace, err)
 	}
 	return nil
+}
+
+// ForgetPods removes the records of all pods on a node on which none runs any more. Services send to them until that is done, by the pod
+// garbage collector after up to a minute.
+func (c *Client) ForgetPods(ctx context.Context, node string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	list, err := c.set.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list the pods on %s: %w", node, err)
+	}
+	now := int64(0)
+	var errs []error
+	for _, p := range list.Items {
+		err := c.set.CoreV1().Pods(p.Namespace).Delete(ctx, p.Name, metav1.DeleteOptions{GracePeriodSeconds: &now, Preconditions: metav1.NewUIDPreconditions(string(p.UID))})
+		if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+			errs = append(errs, fmt.Errorf("delete pod %s/%s, which was on %s: %w", p.Namespace, p.Name, node, err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func toPod(p *corev1.Pod) Pod {

@@ -1,10 +1,16 @@
 package kube
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 func TestDeployment(t *testing.T) {
@@ -112,6 +118,38 @@ func TestDeletePod(t *testing.T) {
 	}
 	if len(rec.what) != 3 {
 		t.Errorf("reported changes %q", rec.what)
+	}
+}
+
+func TestForgetPods(t *testing.T) {
+	f := newFakeAPI(t)
+	pod := func(name string) fields {
+		return fields{"metadata": fields{"namespace": "n", "name": name, "uid": "u-" + name}}
+	}
+	f.handle("GET /api/v1/pods", func(w http.ResponseWriter, r *http.Request) {
+		if got := r.URL.Query().Get("fieldSelector"); got != "spec.nodeName=w1" {
+			t.Errorf("listed the pods of %q", got)
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(fields{"kind": "PodList", "apiVersion": "v1", "items": []fields{pod("here"), pod("gone"), pod("new"), pod("kept")}})
+	})
+	for name, code := range map[string]int{"here": 200, "gone": 404, "new": 409, "kept": 403} {
+		f.on("DELETE /api/v1/namespaces/n/pods/"+name, code, fields{"kind": "Status", "apiVersion": "v1", "status": "Failure",
+			"reason": map[int]string{404: "NotFound", 409: "Conflict", 403: "Forbidden"}[code], "code": code})
+	}
+	c, _ := f.client()
+	err := c.ForgetPods(t.Context(), "w1")
+	if err == nil || !strings.Contains(err.Error(), "delete pod n/kept, which was on w1") || strings.Contains(err.Error(), "n/gone") || strings.Contains(err.Error(), "n/new") {
+		t.Errorf("got %v, want the one refusal", err)
+	}
+	body := bytes.TrimPrefix(f.body("DELETE /api/v1/namespaces/n/pods/here"), []byte("k8s\x00"))
+	var sent runtime.Unknown
+	var o metav1.DeleteOptions
+	if err := errors.Join(sent.Unmarshal(body), o.Unmarshal(sent.Raw)); err != nil {
+		t.Fatal(err)
+	}
+	if o.GracePeriodSeconds == nil || *o.GracePeriodSeconds != 0 || o.Preconditions == nil || string(*o.Preconditions.UID) != "u-here" {
+		t.Errorf("asked for %v, want that pod's end at once", o)
 	}
 }
 

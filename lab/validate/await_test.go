@@ -13,12 +13,12 @@ func TestAwait(t *testing.T) {
 	// after makes a check that fails until it was looked at so many times, and then only waits for its context.
 	after := func(times int, then func(context.Context) Finding) Check {
 		looks := 0
-		return Check{AreaMonitoring, "it is found", func(ctx context.Context) (Finding, error) {
+		return check(AreaMonitoring, "it is found", func(ctx context.Context) (Finding, error) {
 			if looks++; looks <= times {
 				return fail("wait", "seen %d times", looks), nil
 			}
 			return then(ctx), nil
-		}}
+		})
 	}
 	found := func(context.Context) Finding { return pass("found") }
 	cut := func(ctx context.Context) Finding {

@@ -147,11 +147,7 @@ func (c *Cluster) makeClaim(ctx context.Context, namespace, node string) error {
 // claimPod is placed by the scheduler, because a volume that waits for its first user is made where the scheduler places that.
 func (c *Cluster) claimPod(name, node, verb, text string) *corev1.Pod {
 	p := c.testPod(name, "", verb, claimFile)
-	p.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}},
-	}}
+	p.Spec.Affinity = onlyOn(node)
 	container := &p.Spec.Containers[0]
 	container.Env = []corev1.EnvVar{{Name: textVariable, Value: text}}
 	container.VolumeMounts = []corev1.VolumeMount{{Name: "volume", MountPath: "/volume"}}

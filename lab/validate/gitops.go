@@ -17,10 +17,10 @@ const noFlux = "the cluster has no Flux: its kinds GitRepository and Kustomizati
 // GitOpsChecks are the checks of Flux: its kinds, its controllers, and what they reconcile.
 func (c *Cluster) GitOpsChecks() []Check {
 	return []Check{
-		{AreaGitOps, "Flux is installed", c.fluxInstalled},
-		{AreaGitOps, "Flux's controllers are ready", c.fluxControllers},
-		{AreaGitOps, "every GitRepository is fetched", c.fluxSources},
-		{AreaGitOps, "every Kustomization is applied", c.fluxApplied},
+		check(AreaGitOps, "Flux is installed", c.fluxInstalled),
+		check(AreaGitOps, "Flux's controllers are ready", c.fluxControllers),
+		check(AreaGitOps, "every GitRepository is fetched", c.fluxSources),
+		check(AreaGitOps, "every Kustomization is applied", c.fluxApplied),
 	}
 }
 

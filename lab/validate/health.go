@@ -30,7 +30,7 @@ func (c *Cluster) HealthChecks(node string, before *Snapshot) []Check {
 	return []Check{
 		check(AreaCluster, "every Node is Ready, and none has gone", h.members),
 		check(AreaCluster, "the workload has reached "+where(node), c.onNodes(node, c.spread)),
-		check(AreaCluster, "a new pod starts on "+whereStarts(node), h.starts),
+		try(AreaCluster, "a new pod starts on "+whereStarts(node), h.starts),
 		check(AreaCluster, "no more pods fail or wait than before", h.pods),
 		check(AreaCluster, "the API answers as fast as before", h.latency),
 		check(AreaStorage, "volumes are redundant", h.redundant),

@@ -21,18 +21,15 @@ var knownNetworks = []string{
 // NetworkChecks look at the pod network: between the named Node and each other one, or with "" between all. Test pods try it, one on each Node
 // that is Ready. Those of the checks that need them share them when they run at the same time.
 func (c *Cluster) NetworkChecks(node string) []Check {
-	network := func(name string, look func(ctx context.Context) (Finding, error)) Check {
-		return check(AreaNetwork, name, look)
-	}
 	var once singleflight.Group
 	shared := func(ctx context.Context) (trial, error) {
 		t, err, _ := once.Do("", func() (any, error) { return c.try(ctx, node) })
 		return t.(trial), err
 	}
 	all := []Check{
-		network("the pod network's agent is ready on "+where(node), func(ctx context.Context) (Finding, error) { return c.agentReady(ctx, node) }),
-		network("kube-proxy is ready on "+where(node), func(ctx context.Context) (Finding, error) { return c.kubeProxyReady(ctx, node) }),
-		network("test pods start on "+where(node), func(ctx context.Context) (Finding, error) {
+		check(AreaNetwork, "the pod network's agent is ready on "+where(node), func(ctx context.Context) (Finding, error) { return c.agentReady(ctx, node) }),
+		check(AreaNetwork, "kube-proxy is ready on "+where(node), func(ctx context.Context) (Finding, error) { return c.kubeProxyReady(ctx, node) }),
+		try(AreaNetwork, "test pods start on "+where(node), func(ctx context.Context) (Finding, error) {
 			t, err := shared(ctx)
 			if err != nil {
 				return Finding{}, errors.Join(err, t.removed)
@@ -41,7 +38,7 @@ func (c *Cluster) NetworkChecks(node string) []Check {
 		}),
 	}
 	for _, k := range ways {
-		all = append(all, network(k.holds, func(ctx context.Context) (Finding, error) {
+		all = append(all, try(AreaNetwork, k.holds, func(ctx context.Context) (Finding, error) {
 			t, err := shared(ctx)
 			if err != nil { // it is the finding about the pods' start
 				t.failed = true

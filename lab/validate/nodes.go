@@ -17,6 +17,11 @@ func check(area Area, name string, look func(ctx context.Context) (Finding, erro
 	return Check{Area: area, Name: name, Look: look}
 }
 
+// try makes a method that makes test objects a Check.
+func try(area Area, name string, look func(ctx context.Context) (Finding, error)) Check {
+	return Check{Area: area, Name: name, Look: look, Tries: true}
+}
+
 // nodes lists the Nodes that run Linux, by name.
 func (c *Cluster) nodes(ctx context.Context) ([]corev1.Node, error) {
 	list, err := c.Kube.CoreV1().Nodes().List(ctx, metav1.ListOptions{})

@@ -59,6 +59,15 @@ func (c *Cluster) testPod(name, node string, args ...string) *corev1.Pod {
 	}
 }
 
+// onlyOn leaves the scheduler one Node to choose.
+func onlyOn(node string) *corev1.Affinity {
+	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
+		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
+			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
+		}}},
+	}}
+}
+
 // startPods makes the pods at once and waits until each holds, has failed for good, or the budget has run out. It returns those that hold, by
 // name, and for each other one why it does not.
 func (c *Cluster) startPods(ctx context.Context, namespace string, budget time.Duration, pods []*corev1.Pod, holds func(*corev1.Pod) bool,

@@ -208,9 +208,5 @@ func (c *Cluster) startPod(ctx context.Context, node string) (took time.Duration
 // placeOn has the scheduler place a pod on the node, also where it is a control plane that takes none of the applications' pods.
 func placeOn(pod *corev1.Pod, node string) {
 	pod.Spec.Tolerations = []corev1.Toleration{{Key: controlPlaneLabel, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
-	pod.Spec.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{
-		RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{
-			MatchFields: []corev1.NodeSelectorRequirement{{Key: metav1.ObjectNameField, Operator: corev1.NodeSelectorOpIn, Values: []string{node}}},
-		}}},
-	}}
+	pod.Spec.Affinity = onlyOn(node)
 }

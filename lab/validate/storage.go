@@ -15,14 +15,14 @@ import (
 // StorageChecks look whether the storage systems that the cluster has have taken the named Node in, or with "" all, with its capacity; and
 // whether a claim of the default class is bound, written there and read back.
 func (c *Cluster) StorageChecks(node string) []Check {
-	storage := func(name string, look func(ctx context.Context, node string) (Finding, error)) Check {
-		return check(AreaStorage, name, func(ctx context.Context) (Finding, error) { return look(ctx, node) })
+	on := func(look func(ctx context.Context, node string) (Finding, error)) func(context.Context) (Finding, error) {
+		return func(ctx context.Context) (Finding, error) { return look(ctx, node) }
 	}
 	return []Check{
-		storage("CSI drivers are registered on "+where(node), c.csiRegistered),
-		storage("Longhorn has the disks of "+where(node), c.longhornReady),
-		storage("local-path-provisioner serves "+where(node), c.localPathReady),
-		storage("a claim is written and read on "+where(node), c.claimWorks),
+		check(AreaStorage, "CSI drivers are registered on "+where(node), on(c.csiRegistered)),
+		check(AreaStorage, "Longhorn has the disks of "+where(node), on(c.longhornReady)),
+		check(AreaStorage, "local-path-provisioner serves "+where(node), on(c.localPathReady)),
+		try(AreaStorage, "a claim is written and read on "+where(node), on(c.claimWorks)),
 	}
 }
 

@@ -51,6 +51,8 @@ type Check struct {
 	Area Area
 	Name string // what holds if it passes, such as "every Node is Ready"
 	Look func(ctx context.Context) (Finding, error)
+	// Tries tells a check that makes test objects. They are gone when Look returns, but for those of a process that was killed.
+	Tries bool
 }
 
 // Cluster is the cluster that is looked at, with an administrator's rights.

@@ -84,8 +84,11 @@ func (a *arrival) Plan(ctx context.Context) ([]string, error) {
 }
 
 func (a *arrival) Run(ctx context.Context, j *onboard.Journal) error {
-	if err := a.seen.keepBefore(ctx, a.snapshot); err != nil {
-		j.Warn("%v: there will be nothing to compare with", err)
+	if r, err := a.seen.Read(); err != nil || r.Before == nil { // there was no pre-validation
+		err := trying(ctx, j, a.node, func(ctx context.Context) error { return a.seen.keepBefore(ctx, a.snapshot) })
+		if err != nil {
+			j.Warn("%v: there will be nothing to compare with", err)
+		}
 	}
 	var err error
 	if a.lab == nil {

@@ -28,7 +28,7 @@ func TestArrivalInTheLab(t *testing.T) {
 	b, w := newBench(t), &world{state: machine.Absent}
 	b.arrival(w, true)
 	must(t, b.Run(t.Context(), onboard.Options{}))
-	if w.done() != "make:w3 join:w3" || b.changes(t) != "machine:made join:made" {
+	if w.done() != "make:w3 join:w3" || b.changes(t) != "test-objects:made machine:made join:made" {
 		t.Errorf("did %q, the journal has %q", w.done(), b.changes(t))
 	}
 	if !b.events.has("w3 is Ready: worker, kubelet v1.36.3, 10.30.0.23") {
@@ -128,8 +128,8 @@ func TestArrivalElsewhere(t *testing.T) {
 		created time.Duration // from the beginning
 		changes string
 	}{
-		"after":  {time.Second, "join:made"},
-		"before": {-time.Hour, ""},
+		"after":  {time.Second, "test-objects:made join:made"},
+		"before": {-time.Hour, "test-objects:made"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b, w := newBench(t), &world{node: readyNode("w3")}
@@ -140,7 +140,7 @@ func TestArrivalElsewhere(t *testing.T) {
 				t.Errorf("the journal has %q, want %q", got, tt.changes)
 			}
 			must(t, b.Rollback(t.Context()))
-			if stays := w.node != nil; stays != (tt.changes == "") {
+			if stays := w.node != nil; stays != (tt.created < 0) {
 				t.Errorf("after the rollback: the Node stays: %v; did %q", stays, w.done())
 			}
 		})

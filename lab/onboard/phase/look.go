@@ -3,6 +3,7 @@ package phase
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8slab/lab/onboard"
@@ -14,22 +15,30 @@ type looking struct {
 	id     onboard.PhaseID
 	node   string
 	checks func() []validate.Check
-	tests  bool // some checks make test objects
 	await  bool // what fails may hold soon; else the checks are made once
+	later  bool // what its checks try, a later phase of the same run tries too
 	seen   *Evidence
-	first  func(context.Context, *onboard.Journal) error // what goes before the checks; nil for nothing
-	last   func(context.Context, *onboard.Journal) error // what follows checks that passed
+	first  func(context.Context) error // what goes before the checks; nil for nothing
+	last   func(context.Context) error // what follows checks that passed
 }
 
 // testKind is the change that test objects are. They are gone when it is made, but for those of a killed process.
 const testKind = "test-objects"
 
-func (l *looking) change() onboard.Change {
+// trying is work with test objects for a node. They are in the journal, because a process that is killed leaves them.
+func trying(ctx context.Context, j *onboard.Journal, node string, work func(context.Context) error) error {
+	never := func(context.Context) (bool, error) { return false, nil }
+	return j.Do(ctx, testObjectsOf(node), never, work)
+}
+
+func testObjectsOf(node string) onboard.Change {
 	return onboard.Change{
-		Kind: testKind, Params: map[string]string{"owner": Owner(l.node)},
-		What: "try it with test objects, and remove them", Undo: "remove the test objects that " + string(l.id) + " has left, if any",
+		Kind: testKind, Params: map[string]string{"owner": Owner(node)},
+		What: "try it with test objects, and remove them", Undo: "remove the test objects that the phase has left, if any",
 	}
 }
+
+func tries(c validate.Check) bool { return c.Tries }
 
 // Plan lists the checks.
 func (l *looking) Plan(context.Context) ([]string, error) {
@@ -42,26 +51,16 @@ func (l *looking) Plan(context.Context) ([]string, error) {
 
 // Run makes the checks until none fails.
 func (l *looking) Run(ctx context.Context, j *onboard.Journal) error {
-	if l.first != nil {
-		if err := l.first(ctx, j); err != nil {
-			return err
-		}
-	}
 	var judged error
 	work := func(ctx context.Context) error {
-		judged = l.look(ctx, j)
+		judged = l.steps(ctx, j)
 		return nil // the objects are gone, whatever was found
 	}
-	err := error(nil)
-	if l.tests {
-		err = j.Do(ctx, l.change(), func(context.Context) (bool, error) { return false, nil }, work)
-	} else {
-		err = work(ctx)
+	if !slices.ContainsFunc(l.checks(), tries) {
+		return either(work(ctx), judged)
 	}
-	if judged != nil || err != nil || l.last == nil {
-		return either(judged, err)
-	}
-	return l.last(ctx, j)
+	err := trying(ctx, j, l.node, work)
+	return either(judged, err)
 }
 
 // either is the first of two errors that there is.
@@ -70,6 +69,18 @@ func either(first, second error) error {
 		return first
 	}
 	return second
+}
+
+func (l *looking) steps(ctx context.Context, j *onboard.Journal) error {
+	if l.first != nil {
+		if err := l.first(ctx); err != nil {
+			return err
+		}
+	}
+	if err := l.look(ctx, j); err != nil || l.last == nil {
+		return err
+	}
+	return l.last(ctx)
 }
 
 func (l *looking) look(ctx context.Context, j *onboard.Journal) error {
@@ -87,8 +98,14 @@ func (l *looking) look(ctx context.Context, j *onboard.Journal) error {
 	return either(failed(findings), err)
 }
 
-// Verify makes the checks once.
-func (l *looking) Verify(ctx context.Context) error { return failed(validate.Run(ctx, l.checks())) }
+// Verify makes the checks once, without those that a later phase repeats or verifies.
+func (l *looking) Verify(ctx context.Context) error {
+	checks := l.checks()
+	if l.later {
+		checks = slices.DeleteFunc(checks, tries)
+	}
+	return failed(validate.Run(ctx, checks))
+}
 
 // tell shows what did not fail: failures are the phase's error.
 func tell(j *onboard.Journal, findings []validate.Finding) {

@@ -94,11 +94,10 @@ func TestLookingRunsOutOfTime(t *testing.T) {
 func TestTestObjectsAreJournalled(t *testing.T) {
 	b := newBench(t)
 	seen := ""
-	l := b.looking(onboard.NetworkValidation, validate.Check{Area: validate.AreaNetwork, Name: "a", Look: func(context.Context) (validate.Finding, error) {
+	b.looking(onboard.NetworkValidation, validate.Check{Area: validate.AreaNetwork, Name: "a", Tries: true, Look: func(context.Context) (validate.Finding, error) {
 		seen = b.changes(t)
 		return validate.Finding{Status: validate.Failed}, nil
 	}})
-	l.tests = true
 	if err := b.Run(t.Context(), onboard.Options{}); err == nil {
 		t.Error("the failure was lost")
 	}
@@ -110,8 +109,8 @@ func TestTestObjectsAreJournalled(t *testing.T) {
 func TestOrderOfAPhase(t *testing.T) {
 	b := newBench(t)
 	var order []string
-	step := func(name string, err error) func(context.Context, *onboard.Journal) error {
-		return func(context.Context, *onboard.Journal) error { order = append(order, name); return err }
+	step := func(name string, err error) func(context.Context) error {
+		return func(context.Context) error { order = append(order, name); return err }
 	}
 	l := b.looking(onboard.HealthVerification, validate.Check{Look: func(context.Context) (validate.Finding, error) {
 		order = append(order, "check")
@@ -142,6 +141,24 @@ func TestVerifyLooksOnceAndKeepsNothing(t *testing.T) {
 	}
 }
 
+// What a later phase of the same run tries is not tried by each resumption too.
+func TestVerifyLeavesTrialsToALaterPhase(t *testing.T) {
+	for later, want := range map[bool][]string{true: {"look"}, false: {"look", "try"}} {
+		var made []string
+		check := func(name string, tries bool) validate.Check {
+			return validate.Check{Name: name, Tries: tries, Look: func(context.Context) (validate.Finding, error) {
+				made = append(made, name)
+				return validate.Finding{Status: validate.Passed}, nil
+			}}
+		}
+		l := &looking{later: later, checks: func() []validate.Check { return []validate.Check{check("look", false), check("try", true)} }}
+		must(t, l.Verify(t.Context()))
+		if slices.Sort(made); !slices.Equal(made, want) {
+			t.Errorf("later %v: made %v, want %v", later, made, want)
+		}
+	}
+}
+
 // remains are test objects of owners.
 type remains struct{ owners []string }
 
@@ -159,7 +176,7 @@ func (r *remains) RemoveLeftovers(_ context.Context, owner string) error {
 
 func TestLeftoversAreRemoved(t *testing.T) {
 	r := &remains{owners: []string{"labctl", Owner("w3")}}
-	c := (&looking{id: onboard.NetworkValidation, node: "w3"}).change()
+	c := testObjectsOf("w3")
 	contains(t, leftovers{r}.Verify(t.Context(), c), "k8slab-validate-onboard-w3")
 	must(t, leftovers{r}.Undo(t.Context(), c))
 	must(t, leftovers{r}.Verify(t.Context(), c))

@@ -84,24 +84,27 @@ func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.U
 		record, _ := seen.Read() // without it there is nothing to compare with, which the checks say
 		return record.Before
 	}
-	look := func(id onboard.PhaseID, tests, await bool, checks func() []validate.Check) *looking {
-		return &looking{id: id, node: node, checks: checks, tests: tests, await: await, seen: seen}
+	look := func(id onboard.PhaseID, await bool, checks func() []validate.Check) *looking {
+		return &looking{id: id, node: node, checks: checks, await: await, seen: seen}
 	}
-	pre := look(onboard.PreValidation, true, false, func() []validate.Check { return preChecks(c) })
-	pre.first = func(ctx context.Context, _ *onboard.Journal) error {
+	pre := look(onboard.PreValidation, false, func() []validate.Check { return preChecks(c) })
+	pre.first = func(ctx context.Context) error {
 		return errors.Join(v.RemoveLeftovers(ctx, v.Owner), seen.keepBefore(ctx, v.TakeSnapshot))
 	}
-	health := look(onboard.HealthVerification, true, true, func() []validate.Check { return v.HealthChecks(node, before()) })
-	health.last = func(ctx context.Context, _ *onboard.Journal) error { return seen.keepAfter(ctx, v.TakeSnapshot) }
+	storage := look(onboard.StorageIntegration, true, func() []validate.Check { return v.StorageChecks(node) })
+	network := look(onboard.NetworkValidation, true, func() []validate.Check { return v.NetworkChecks(node) })
+	pre.later, storage.later, network.later = true, true, true // by the post-validation
+	health := look(onboard.HealthVerification, true, func() []validate.Check { return v.HealthChecks(node, before()) })
+	health.last = func(ctx context.Context) error { return seen.keepAfter(ctx, v.TakeSnapshot) }
 	runners := map[onboard.PhaseID]onboard.Runner{
 		onboard.PreValidation:         pre,
 		onboard.GitOpsActivation:      newActivation(c),
 		onboard.NodeJoinMonitoring:    newArrival(c, members),
-		onboard.StorageIntegration:    look(onboard.StorageIntegration, true, true, func() []validate.Check { return v.StorageChecks(node) }),
-		onboard.NetworkValidation:     look(onboard.NetworkValidation, true, true, func() []validate.Check { return v.NetworkChecks(node) }),
-		onboard.MonitoringIntegration: look(onboard.MonitoringIntegration, false, true, func() []validate.Check { return v.MonitoringChecks(node) }),
-		onboard.SecurityValidation:    look(onboard.SecurityValidation, true, false, func() []validate.Check { return v.SecurityChecks(node) }),
-		onboard.PostValidation:        look(onboard.PostValidation, true, true, func() []validate.Check { return postChecks(c) }),
+		onboard.StorageIntegration:    storage,
+		onboard.NetworkValidation:     network,
+		onboard.MonitoringIntegration: look(onboard.MonitoringIntegration, true, func() []validate.Check { return v.MonitoringChecks(node) }),
+		onboard.SecurityValidation:    look(onboard.SecurityValidation, false, func() []validate.Check { return v.SecurityChecks(node) }),
+		onboard.PostValidation:        look(onboard.PostValidation, true, func() []validate.Check { return postChecks(c) }),
 		onboard.HealthVerification:    health,
 	}
 	undoers := map[string]onboard.Undoer{testKind: leftovers{v}, joinKind: newLeaving(c, members)}
