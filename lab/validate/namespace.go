@@ -56,7 +56,11 @@ func (c *Cluster) RemoveLeftovers(ctx context.Context, owner string) error {
 	var wg sync.WaitGroup
 	for i, l := range left {
 		if l.Owner == owner {
-			wg.Go(func() { errs[i] = c.remove(ctx, l.Namespace) })
+			wg.Go(func() {
+				if errs[i] = c.remove(ctx, l.Namespace); errs[i] == nil {
+					errs[i] = c.awaitGone(ctx, l.Namespace)
+				}
+			})
 		}
 	}
 	wg.Wait()
@@ -64,6 +68,8 @@ func (c *Cluster) RemoveLeftovers(ctx context.Context, owner string) error {
 }
 
 // inNamespace calls use with a new namespace, and removes it with all that is in it, also when ctx has ended. removed is what went wrong then.
+// When it returns, the pods, claims and volumes are gone, and the empty namespace is about to go: its controller looks through every kind of
+// object that the cluster knows, which takes it some seconds.
 func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) error) (used, removed error) {
 	owner := c.Owner
 	if owner == "" {
@@ -88,7 +94,7 @@ func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) er
 	return use(name), nil
 }
 
-// remove deletes a test namespace and waits until it and its volumes are gone.
+// remove deletes a test namespace, and waits until the pods, claims and volumes in it are gone.
 func (c *Cluster) remove(ctx context.Context, name string) error {
 	budget := c.patient(removeBudget)
 	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("the %s budget ran out", budget))
@@ -105,8 +111,22 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	if err := namespaces.Delete(ctx, name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("delete test namespace: %w; remove it with: kubectl delete namespace %s", err, name)
 	}
+	for _, volume := range volumes {
+		if err := c.volumeGone(ctx, volume); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// awaitGone waits until a namespace that was deleted is gone.
+func (c *Cluster) awaitGone(ctx context.Context, name string) error {
+	budget := c.patient(removeBudget)
+	ctx, cancel := context.WithTimeoutCause(ctx, budget, fmt.Errorf("the %s budget ran out", budget))
+	defer cancel()
+	namespaces := c.Kube.CoreV1().Namespaces()
 	last := ""
-	err = until(ctx, namespaces.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: name}), func(ctx context.Context) (bool, error) {
+	err := until(ctx, namespaces.Watch, metav1.SingleObject(metav1.ObjectMeta{Name: name}), func(ctx context.Context) (bool, error) {
 		ns, err := namespaces.Get(ctx, name, metav1.GetOptions{})
 		if err == nil {
 			last = remains(ns)
@@ -115,11 +135,6 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	})
 	if err != nil {
 		return fmt.Errorf("wait until test namespace %s is gone: %w%s", name, err, last)
-	}
-	for _, volume := range volumes {
-		if err := c.volumeGone(ctx, volume); err != nil {
-			return err
-		}
 	}
 	return nil
 }

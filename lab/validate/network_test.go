@@ -12,6 +12,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clienttesting "k8s.io/client-go/testing"
 )
@@ -238,6 +239,10 @@ func TestInterruptedTrialLeavesNothing(t *testing.T) {
 			cancel(errors.New("interrupted"))
 		}
 		judgeFinding(t, Run(ctx, triedOn(c, ""))[0], Failed, "interrupted")
+		if pods, err := w.CoreV1().Pods("").List(t.Context(), metav1.ListOptions{}); err != nil || len(pods.Items) > 0 {
+			t.Errorf("left %v, %v", pods.Items, err)
+		}
+		time.Sleep(3 * time.Second)
 		w.clean(t)
 		w, c = newWorld(t, node("w1"))
 		w.proxy = func(string) (string, error) { return "", errors.New("no answer") }
