@@ -150,18 +150,25 @@ vrrp_instance api {
 }
 `))
 
+// keepalived counts with every control plane of cluster.yaml, one that is still to be onboarded too: who is not a peer of all takes the
+// address from them.
 func (l *Lab) keepalived(n config.Node) (string, error) {
 	data := struct {
 		Name, IP, VirtualIP string
 		Priority, Bits      int
 		Peers               []string
 	}{Name: n.Name, IP: n.IP.String(), VirtualIP: l.cluster.Network.VirtualIP.String(), Bits: l.cluster.Network.CIDR.Bits()}
-	for i, cp := range l.cluster.ControlPlanes() {
+	rank := 0
+	for _, cp := range l.cluster.Nodes {
+		if cp.Role != config.ControlPlane {
+			continue
+		}
 		if cp.Name == n.Name {
-			data.Priority = 150 - i
+			data.Priority = 150 - rank
 		} else {
 			data.Peers = append(data.Peers, cp.IP.String())
 		}
+		rank++
 	}
 	var out bytes.Buffer
 	err := keepalivedConf.Execute(&out, data)

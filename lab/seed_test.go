@@ -32,6 +32,22 @@ func TestKeepalived(t *testing.T) {
 	}
 }
 
+// Two that do not know each other would both have the virtual IP.
+func TestKeepalivedCountsWithWhoIsToBeOnboarded(t *testing.T) {
+	l := newLab(t, three)
+	for i := range l.cluster.Nodes {
+		if n := &l.cluster.Nodes[i]; n.Name == "cp3" {
+			n.Onboard = true
+		}
+	}
+	for name, peer := range map[string]string{"cp1": "10.30.0.13", "cp3": "10.30.0.11"} {
+		text, err := l.keepalived(nodeOf(t, l, name))
+		if err != nil || !strings.Contains(text, "        "+peer+"\n") {
+			t.Errorf("%s does not know %s: %v\n%s", name, peer, err, text)
+		}
+	}
+}
+
 func TestSeedFiles(t *testing.T) {
 	l := newLab(t, three)
 	common := []string{

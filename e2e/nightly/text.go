@@ -13,7 +13,7 @@ var classes = []scenarios.Class{scenarios.Passed, scenarios.Failed, scenarios.Se
 // text is the report for a terminal: the counts, and what is not as before.
 func (r Report) text() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "nightly %s: %s in %s\n", r.Run.Part, r.counts(), minutes(r.Run.Seconds))
+	fmt.Fprintf(&b, "nightly %s: %s in %s\n", r.Run.Part, r.summary(), minutes(r.Run.Seconds))
 	for _, t := range r.Run.Trouble {
 		fmt.Fprintf(&b, "  the suite: %s\n", t)
 	}
@@ -33,6 +33,29 @@ func (r Report) text() string {
 	}
 	fmt.Fprintf(&b, "report: %s\n", r.Page)
 	return b.String()
+}
+
+// summary counts the faults, and the other specs.
+func (r Report) summary() string {
+	var parts []string
+	faults, others, passed := 0, 0, 0
+	for _, s := range r.Run.Specs {
+		switch {
+		case s.Scenario:
+			faults++
+		case s.failing():
+			others++
+		default:
+			others, passed = others+1, passed+1
+		}
+	}
+	if faults > 0 || others == 0 {
+		parts = append(parts, "faults: "+r.counts())
+	}
+	if others > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %d other specs passed", passed, others))
+	}
+	return strings.Join(parts, "; ")
 }
 
 func (r Report) counts() string {

@@ -222,6 +222,22 @@ func TestTrialsThatCannotBe(t *testing.T) {
 	}
 }
 
+// A wait that the caller's limit cuts short says what it waited for.
+func TestTrialOutOfTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, c := newWorld(t, node("w1"), node("w2"))
+		w.birth = func(p *corev1.Pod) {
+			p.Status = corev1.PodStatus{Phase: corev1.PodPending, ContainerStatuses: []corev1.ContainerStatus{{
+				Name: "probe", State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ContainerCreating", Message: "no bridge"}},
+			}}}
+		}
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 10*time.Second, errors.New("the time is over"))
+		defer cancel()
+		judgeFinding(t, Run(ctx, triedOn(c, "w1"))[0], Failed, "the time is over; last seen: pod w1: container probe: ContainerCreating: no bridge")
+		w.clean(t)
+	})
+}
+
 // Test pods go also when the caller no longer waits.
 func TestInterruptedTrialLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

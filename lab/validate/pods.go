@@ -93,7 +93,7 @@ func (c *Cluster) startPods(ctx context.Context, namespace string, budget time.D
 	})
 	switch {
 	case ctx.Err() != nil:
-		return nil, nil, context.Cause(ctx)
+		return nil, nil, fmt.Errorf("%w%s", context.Cause(ctx), c.unready(ctx, pods, seen, holds))
 	case err != nil && limited.Err() == nil:
 		return nil, nil, fmt.Errorf("wait for test pods in namespace %s: %w", namespace, err)
 	}
@@ -111,6 +111,18 @@ func (c *Cluster) startPods(ctx context.Context, namespace string, budget time.D
 		}
 	}
 	return good, bad, nil
+}
+
+// unready says what the first of the pods that do not hold waits for, as the end of a sentence about a wait that was cut short.
+func (c *Cluster) unready(ctx context.Context, pods []*corev1.Pod, seen map[string]*corev1.Pod, holds func(*corev1.Pod) bool) string {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.patient(askTimeout))
+	defer cancel()
+	for _, p := range pods {
+		if now := seen[p.Name]; now != nil && !holds(now) {
+			return fmt.Sprintf("; last seen: pod %s: %s", p.Name, c.why(ctx, now))
+		}
+	}
+	return ""
 }
 
 // lost reports whether waiting for the pod is in vain.
