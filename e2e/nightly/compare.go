@@ -156,21 +156,21 @@ func flaky(past []Past) bool {
 	return spells > 1
 }
 
-// streak adds up the circles since the last one that did not pass.
+// streak adds up the circles of the runs since the last one in which anything failed. A run without any adds nothing.
 func streak(night Run, earlier []Run) (s Streak) {
 	for _, run := range slices.Backward(append(slices.Clone(earlier), night)) {
+		if len(run.Trouble) > 0 || slices.ContainsFunc(run.Specs, Spec.failing) {
+			break
+		}
 		circles := 0
 		for _, spec := range run.Specs {
-			switch {
-			case !spec.Scenario || spec.Class == scenarios.NotApplicable:
-			case spec.Class == scenarios.Passed:
+			if spec.Scenario && spec.Class == scenarios.Passed {
 				circles++
-			default:
-				s.AtLeast = scenarios.AtLeast(s.Circles, s.Circles)
-				return s
 			}
 		}
-		s.Runs, s.Circles = s.Runs+1, s.Circles+circles
+		if circles > 0 {
+			s.Runs, s.Circles = s.Runs+1, s.Circles+circles
+		}
 	}
 	s.AtLeast = scenarios.AtLeast(s.Circles, s.Circles)
 	return s
