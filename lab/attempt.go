@@ -90,7 +90,12 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 	if err == nil {
 		o, err = l.runJoin(ctx, j.node, text, number, &j.heard, j.joinBudget(), j.step)
 	}
-	return j.said(o), errors.Join(err, j.forgetToken(ctx, token))
+	left := j.forgetToken(ctx, token)
+	if err == nil && o.Joined && left != nil {
+		j.step.Progress("warning: %v; it ends by itself within 30 minutes", left)
+		left = nil
+	}
+	return j.said(o), errors.Join(err, left)
 }
 
 // forgetTime bounds the deletion of a token. The virtual IP may just move to the control plane that has joined.
@@ -98,7 +103,8 @@ const forgetTime = 15 * time.Second
 
 // forgetToken deletes an attempt's token, also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
 func (j *joining) forgetToken(ctx context.Context, token string) error {
-	return wait.For(context.WithoutCancel(ctx), "the API server to delete the join's token", forgetTime, j.lab.pace(), func(ctx context.Context) error {
+	budget := forgetTime * time.Duration(j.lab.Patience())
+	return wait.For(context.WithoutCancel(ctx), "the join's token to be deleted", budget, j.lab.pace(), func(ctx context.Context) error {
 		return j.view.kube.DeleteBootstrapToken(ctx, token)
 	})
 }
