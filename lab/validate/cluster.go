@@ -2,15 +2,19 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8slab/lab/wait"
 )
 
 // staticPods are the components that kubeadm runs as static pods of a control plane. Their pods are named COMPONENT-NODE.
@@ -129,13 +133,46 @@ func (c *Cluster) controlPlane(ctx context.Context) (cp controlPlane, err error)
 	return cp, nil
 }
 
-func (c *Cluster) staticPodsReady(ctx context.Context) (Finding, error) {
-	cp, err := c.controlPlane(ctx)
-	if err != nil {
-		return Finding{}, err
+const (
+	// reportBudget is how long a kubelet may take to report that a static pod which is young is ready.
+	reportBudget = 30 * time.Second
+	young        = 2 * time.Minute
+)
+
+// staticPodsReady gives pods that are young time to be reported.
+func (c *Cluster) staticPodsReady(ctx context.Context) (f Finding, err error) {
+	waited := wait.For(ctx, "static pods to be ready", c.patient(reportBudget), settlePace, func(ctx context.Context) error {
+		cp, looked := c.controlPlane(ctx)
+		if err = looked; err != nil {
+			return nil // the finding's error
+		}
+		f = c.judgeStatic(ctx, cp)
+		if f.Status == Failed && cp.starting() {
+			return errors.New(f.Detail)
+		}
+		return nil
+	})
+	if err == nil && waited != nil && ctx.Err() != nil {
+		err = waited
 	}
+	return f, err
+}
+
+// starting tells whether one of the pods is young and not ready.
+func (cp controlPlane) starting() bool {
+	for _, pods := range cp.pods {
+		for _, p := range pods {
+			if !podReady(p) && time.Since(p.CreationTimestamp.Time) < young {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (c *Cluster) judgeStatic(ctx context.Context, cp controlPlane) Finding {
 	if len(cp.pods) == 0 {
-		return absent("no control plane runs its components as kubeadm's static pods"), nil
+		return absent("no control plane runs its components as kubeadm's static pods")
 	}
 	var t tally
 	for _, component := range staticPods {
@@ -152,7 +189,7 @@ func (c *Cluster) staticPodsReady(ctx context.Context) (Finding, error) {
 		}
 	}
 	t.good = []string{"all are ready on " + strings.Join(cp.nodes, ", ")}
-	return t.finding("read the component's log on its control plane: crictl ps -a, crictl logs; and its manifest in /etc/kubernetes/manifests"), nil
+	return t.finding("read the component's log on its control plane: crictl ps -a, crictl logs; and its manifest in /etc/kubernetes/manifests")
 }
 
 const etcdNext = "bring the members back before any Node joins; in a lab: labctl etcd members, labctl diagnose"

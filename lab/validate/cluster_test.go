@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -34,6 +36,32 @@ func deployment(namespace, name string, labels map[string]string, ready int32) *
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec:   appsv1.DeploymentSpec{Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: labels}},
 		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+}
+
+// Static pods that have just started are ready before their kubelet says so.
+func TestYoungStaticPods(t *testing.T) {
+	for age, want := range map[time.Duration]Status{time.Minute: Passed, time.Hour: Failed} {
+		synctest.Test(t, func(t *testing.T) {
+			created := metav1.NewTime(time.Now().Add(-age))
+			pods := static("cp1", func(_ string, p *corev1.Pod) { p.CreationTimestamp, p.Status.Conditions = created, readyIf(false) })
+			w, c := newWorld(t, append(pods, node("cp1", func(n *corev1.Node) { n.Labels[controlPlaneLabel] = "" }))...)
+			go func() {
+				time.Sleep(5 * time.Second)
+				for _, o := range pods {
+					p := o.(*corev1.Pod).DeepCopy()
+					p.Status.Conditions = readyIf(true)
+					if err := w.Tracker().Update(corev1.SchemeGroupVersion.WithResource("pods"), p, p.Namespace); err != nil {
+						t.Error(err)
+					}
+				}
+			}()
+			if f := look(t, c.ClusterChecks(), "static pods"); f.Status != want {
+				t.Errorf("%s old: %+v, want %s", age, f, want)
+			}
+			synctest.Wait()
+			time.Sleep(10 * time.Second)
+		})
+	}
 }
 
 func TestClusterChecks(t *testing.T) {
