@@ -92,7 +92,7 @@ var _ = Describe("a cluster that is not as the lab makes them", Label("onboard",
 		Expect(r.code).To(BeZero(), "%s", r)
 		Expect((<-joins).code).To(BeZero())
 
-		Expect(l.must(ctx, append(there, "--rollback", "--yes")...)).To(ContainSubstring("rolled_back"))
+		Expect(l.must(ctx, append(there, "--rollback", "--yes")...)).To(ContainSubstring("onboarding of w1: rolled back"))
 		Expect(l.kubectl(ctx, "get", "nodes", "-o", "name")).NotTo(ContainSubstring("w1"))
 		l.must(ctx, "rejoin", "w1")
 		l.expectHealthy(ctx)

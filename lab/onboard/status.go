@@ -85,13 +85,13 @@ func condition(st *State, working bool) Condition {
 
 // advice is what a user can do about a condition.
 var advice = map[Condition]string{
-	Never:       "start it: without --status",
+	Never:       "start it: labctl onboard NODE",
 	Working:     "wait, or look again",
 	Broken:      "mend it and go on with --resume, or undo it with --rollback",
 	Interrupted: "go on with --resume, or undo it with --rollback",
 	HalfBack:    "finish it: --rollback",
 	Onboarded:   "verify and mend it with --resume, or take the node out with --rollback",
-	TakenBack:   "onboard the node anew: without --status",
+	TakenBack:   "take it in anew: labctl onboard NODE",
 }
 
 // WriteText writes the view for a terminal of 60 columns; only errors and what a user must do may be longer.

@@ -20,7 +20,7 @@ func TestText(t *testing.T) {
 		view View
 		want string
 	}{
-		{"never", View{Condition: Never}, "onboarding: not_started\nnext: start it: without --status\n"},
+		{"never", View{Condition: Never}, "onboarding: not_started\nnext: start it: labctl onboard NODE\n"},
 		{"at work", View{Condition: Working, Holder: "labctl onboard (process 7)", State: sample()}, `onboarding of w2: working
 worker, cluster small
 began 2024-01-15 10:30:00, last written 2024-01-15 10:34:12

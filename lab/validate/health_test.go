@@ -104,6 +104,18 @@ func TestTakeSnapshotOfLittle(t *testing.T) {
 	checkText(t, err, "measure the API's latency: connection lost")
 }
 
+// Nobody waits for a pod that no Node takes.
+func TestTakeSnapshotOfControlPlanes(t *testing.T) {
+	cp := member("cp1", "")
+	cp.Spec.Taints = []corev1.Taint{{Key: controlPlaneLabel, Effect: corev1.TaintEffectNoSchedule}}
+	c, set := startingCluster(t, startsReady, cp)
+	s, err := c.TakeSnapshot(t.Context())
+	if err != nil || !strings.Contains(s.PodStartError, "no Node") {
+		t.Errorf("%+v, %v", s, err)
+	}
+	nothingLeft(t, set)
+}
+
 func TestPercentiles(t *testing.T) {
 	var took []time.Duration
 	for i := range 20 {

@@ -83,6 +83,10 @@ func (c *Cluster) TakeSnapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Longhorn, err = c.robustness(ctx); err != nil || c.Image == "" {
 		return s, err
 	}
+	if !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return nodeReady(&n) && takesPods(&n) }) {
+		s.PodStartError = "no Node that is Ready takes ordinary pods"
+		return s, nil
+	}
 	took, problem, err := c.startPod(ctx, "")
 	s.PodStartMS, s.PodStartError = milliseconds(took), problem
 	return s, err
