@@ -14,6 +14,7 @@ type Cluster struct {
 	// It prefixes the names of domains and bridges.
 	Name       string     `yaml:"name"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
+	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`
 	Network    Network    `yaml:"network"`
 	Resources  Resources  `yaml:"resources"`
@@ -42,6 +43,14 @@ type Kubernetes struct {
 
 // SourceModules compiles Kubernetes from Go modules.
 const SourceModules = "modules"
+
+// Image says what virtual machines boot from.
+type Image struct {
+	// Base is the absolute path of a stock cloud image, which the lab makes
+	// nodes of; default empty: the lab's own image. docs/vms.md says which
+	// images can be used.
+	Base string `yaml:"base"`
+}
 
 // Libvirt says which libvirt runs the machines.
 type Libvirt struct {

@@ -60,7 +60,8 @@ func TestLoadEveryKey(t *testing.T) {
 	want := &Cluster{
 		Name:       "onboard",
 		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
-		Libvirt:    Libvirt{URI: "lxc:///system"},
+		Image:      Image{Base: "/srv/images/debian.qcow2"},
+		Libvirt:    Libvirt{URI: "qemu:///system"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),
 			VirtualIP:     netip.MustParseAddr("10.32.3.254"),

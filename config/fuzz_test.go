@@ -24,6 +24,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "---\n---\n", "a: &a [*a, *a]", "<<: {a: b}", "? [a]\n: b", "nodes: [~, !x y]", "\x00", "name: \"a\\nb\"\n" + plane, strings.Repeat("[", 2000),
 		"kubernetes: {source: 'https://u:p@h/x?q#f'}\n" + plane, "kubernetes: {source: /a/../b}\n" + plane,
+		"image: {base: /a/./b}\n" + plane,
 	} {
 		f.Add([]byte(s))
 	}
@@ -63,6 +64,9 @@ func checkSafe(t *testing.T, c *Cluster) {
 		t.Errorf("accepted the URI %q", uri)
 	}
 	checkSourceSafe(t, c.Kubernetes.Source)
+	if base := c.Image.Base; base != "" && (!strings.HasPrefix(base, "/") || strings.ContainsFunc(base, unicode.IsControl)) {
+		t.Errorf("accepted the image %q", base)
+	}
 	if len(c.ControlPlanes()) == 0 {
 		t.Error("accepted a cluster without a control plane")
 	}

@@ -17,6 +17,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkLabel("name", c.Name, 20)
 	d.checkVersion(c.Kubernetes.Version)
 	d.checkSource(c.Kubernetes.Source)
+	d.checkBase(c.Image.Base)
 	d.checkURI(c.Libvirt.URI)
 	d.checkNetwork(c)
 	d.checkResources(c.Resources)
@@ -61,13 +62,7 @@ func (d *document) checkSource(source string) {
 // shows a path but nothing else: what was meant as a URL may hold a password.
 func sourceProblem(source string) string {
 	if strings.HasPrefix(source, "/") {
-		switch clean := path.Clean(source); {
-		case strings.ContainsFunc(source, unicode.IsControl):
-			return fmt.Sprintf("%s has control characters", quote(source))
-		case clean != source:
-			return fmt.Sprintf("%s is not in its plain form, which is %s", quote(source), quote(clean))
-		}
-		return ""
+		return plainPathProblem(source)
 	}
 	u, err := url.Parse(source)
 	switch {
@@ -83,6 +78,32 @@ func sourceProblem(source string) string {
 		return "the URL has no host"
 	}
 	return ""
+}
+
+// plainPathProblem says why an absolute path is refused, or "" when it is accepted.
+func plainPathProblem(file string) string {
+	switch clean := path.Clean(file); {
+	case strings.ContainsFunc(file, unicode.IsControl):
+		return fmt.Sprintf("%s has control characters", quote(file))
+	case clean != file:
+		return fmt.Sprintf("%s is not in its plain form, which is %s", quote(file), quote(clean))
+	}
+	return ""
+}
+
+func (d *document) checkBase(base string) {
+	const field = "image.base"
+	why := ""
+	switch {
+	case base == "": // the lab's own image
+	case strings.HasPrefix(base, "/"):
+		why = plainPathProblem(base)
+	default:
+		why = "is no absolute path"
+	}
+	if why != "" && d.trusted(field) {
+		d.report(field, "%s; use the absolute path of a qcow2 image such as /srv/images/debian-12-generic-amd64.qcow2", why)
+	}
 }
 
 func (d *document) checkURI(uri string) {

@@ -151,6 +151,36 @@ func TestSource(t *testing.T) {
 	}
 }
 
+func TestBase(t *testing.T) {
+	tests := []struct{ name, want string }{
+		{"", ""},
+		{"/srv/images/debian-12-generic-amd64.qcow2", ""},
+		{"/srv/a b, c: d.qcow2", ""},
+		{"debian.qcow2", "is no absolute path"},
+		{"./debian.qcow2", "is no absolute path"},
+		{"~/debian.qcow2", "is no absolute path"},
+		{"https://user:secret@mirror.example/debian.qcow2", "is no absolute path"},
+		{"/srv/images/../debian.qcow2", `"/srv/images/../debian.qcow2" is not in its plain form, which is "/srv/debian.qcow2"`},
+		{"/srv/images//debian.qcow2", `"/srv/images//debian.qcow2" is not in its plain form, which is "/srv/images/debian.qcow2"`},
+		{"/srv/debian.qcow2\n", `"/srv/debian.qcow2\n" has control characters`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want := ""
+			if tt.want != "" {
+				want = "f:2: image.base: " + tt.want + "; use the absolute path of a qcow2 image such as /srv/images/debian-12-generic-amd64.qcow2"
+			}
+			got := ""
+			if _, _, err := Parse("f", []byte(plane+"image: {base: "+strconv.Quote(tt.name)+"}")); err != nil {
+				got = err.Error()
+			}
+			if got != want || strings.Contains(got, "secret") {
+				t.Errorf("got\n%s\nwant\n%s", got, want)
+			}
+		})
+	}
+}
+
 func TestURI(t *testing.T) {
 	const remote = "remote libvirt is out of scope in this version, disks and networks are made on this host"
 	const unknown = "is no libvirt URI this version knows"
