@@ -17,6 +17,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
+	"k8slab/lab/image"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
 )
@@ -41,6 +42,9 @@ type Lab struct {
 	machines *machine.Lab
 	nodes    map[string]*node.Node
 	opening  sync.Mutex
+
+	bundling sync.Mutex
+	bundled  image.Bundle
 
 	mu      sync.Mutex
 	changes []string

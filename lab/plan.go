@@ -45,6 +45,9 @@ func NewPlan(c *config.Cluster) []Step {
 	machineOf := func(stage Stage, n config.Node, after string) {
 		r := c.Resource(n.Role)
 		steps = append(steps, Step{stage, n.Name, fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), after})
+		if c.Image.Base != "" {
+			steps = append(steps, Step{stage, n.Name, "provision " + c.Image.Base + " over SSH with what the node image has", "its machine"})
+		}
 	}
 	for _, n := range c.Members() {
 		if !slices.Contains(staggered, n) {

@@ -59,12 +59,8 @@ type seedFile struct {
 
 func hostKeyName(node string) string { return filepath.Join("ssh", "host_"+node) }
 
-// writeSeed writes the node's own files into its seed directory and returns it. The network is fixedAddress or leasedAddress.
-func (l *Lab) writeSeed(n config.Node, network string) (string, error) {
-	files, err := l.seedFiles(n, network)
-	if err != nil {
-		return "", err
-	}
+// writeSeed writes files of the node's own into its seed directory and returns it.
+func (l *Lab) writeSeed(n config.Node, files map[string]seedFile) (string, error) {
 	dir := l.state.path("seeds", n.Name)
 	if err := os.RemoveAll(dir); err != nil {
 		return "", err

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/golden"
 
 	"golang.org/x/crypto/ssh"
@@ -107,10 +108,18 @@ func TestSeedFiles(t *testing.T) {
 	}
 }
 
+func writeOwnSeed(l *Lab, n config.Node) (string, error) {
+	files, err := l.seedFiles(n, l.fixedAddress(n))
+	if err != nil {
+		return "", err
+	}
+	return l.writeSeed(n, files)
+}
+
 func TestWriteSeed(t *testing.T) {
 	l := newLab(t, three)
 	n := nodeOf(t, l, "cp1")
-	dir, err := l.writeSeed(n, l.fixedAddress(n))
+	dir, err := writeOwnSeed(l, n)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +130,7 @@ func TestWriteSeed(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "etc/hostname"), []byte("wrong"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if again, err := l.writeSeed(n, l.fixedAddress(n)); err != nil || again != dir {
+	if again, err := writeOwnSeed(l, n); err != nil || again != dir {
 		t.Fatalf("again: %s, %v", again, err)
 	}
 	want := map[string]fs.FileMode{
@@ -161,12 +170,12 @@ func TestWriteSeed(t *testing.T) {
 func TestWriteSeedRemovesWhatIsOver(t *testing.T) {
 	l := newLab(t, three)
 	n := nodeOf(t, l, "cp1")
-	dir, err := l.writeSeed(n, l.fixedAddress(n))
+	dir, err := writeOwnSeed(l, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	n.Role = nodeOf(t, l, "w1").Role
-	if _, err := l.writeSeed(n, l.fixedAddress(n)); err != nil {
+	if _, err := writeOwnSeed(l, n); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "etc/keepalived/keepalived.conf")); err == nil {

@@ -177,14 +177,14 @@ func locked(name string) (bool, error) {
 	return !ok, nil
 }
 
-// ImagesInUse lists the image directories that labs of this user boot from.
+// ImagesInUse lists the image directories that labs of this user are made from.
 func ImagesInUse() ([]string, error) {
 	root, err := StateDir()
 	if err != nil {
 		return nil, err
 	}
 	var dirs []string
-	for _, name := range []string{"image", "disk"} {
+	for _, name := range []string{"image", "disk", "bundle"} {
 		files, err := filepath.Glob(filepath.Join(root, "[^.]*", name))
 		if err != nil {
 			return nil, err

@@ -27,6 +27,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 		return err
 	}
 	defer release()
+	if err := l.checkBase(); err != nil {
+		return err
+	}
 	if err := l.connectHost(ctx); err != nil {
 		return err
 	}
@@ -115,6 +118,10 @@ func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
 		img, err := l.buildImage(ctx)
 		return machine.Boot{Root: img.Root()}, err
 	}
+	if base := l.cluster.Image.Base; base != "" {
+		_, err := l.bundle(ctx)
+		return machine.Boot{Base: base}, err
+	}
 	_, disk, err := l.buildDisk(ctx)
 	return bootFrom(disk), err
 }
@@ -184,17 +191,17 @@ func (l *Lab) network(ctx context.Context) error {
 	}))
 }
 
-// boot gets the machines running and answering over SSH, all at once.
+// boot gets the machines running and answering over SSH, all at once, and with all programs that a node needs.
 func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
 	return together(nodes, func(n config.Node) error {
-		step := l.events.Start(n.Name, "machine", machineBudget)
+		step := l.events.Start(n.Name, "machine", l.bootBudget())
 		state, err := l.machines.State(ctx, n.Name)
 		if err != nil {
 			return step.End(err)
 		}
 		spec := l.specOf(n, boot)
 		if state != machine.Running {
-			if spec.Seed, err = l.writeSeed(n, l.fixedAddress(n)); err != nil {
+			if spec.Seed, err = l.seedOf(n); err != nil {
 				return step.End(err)
 			}
 		}
@@ -202,11 +209,23 @@ func (l *Lab) boot(ctx context.Context, nodes []config.Node, boot machine.Boot) 
 			return step.End(err)
 		}
 		step.Progress("waiting for SSH")
-		if err := l.awaitSSH(ctx, n); err != nil || state != machine.Paused {
-			return step.End(err)
+		err = l.silentStock(n, l.awaitSSH(ctx, n))
+		if err == nil && state == machine.Paused {
+			err = l.setClock(ctx, n)
 		}
-		return step.End(l.setClock(ctx, n))
+		if err := step.End(err); err != nil {
+			return err
+		}
+		return l.provision(ctx, n)
 	})
+}
+
+// bootBudget bounds boot to SSH.
+func (l *Lab) bootBudget() time.Duration {
+	if l.cluster.Image.Base != "" {
+		return stockBudget
+	}
+	return machineBudget
 }
 
 func (l *Lab) specOf(n config.Node, boot machine.Boot) machine.Spec {
@@ -214,8 +233,23 @@ func (l *Lab) specOf(n config.Node, boot machine.Boot) machine.Spec {
 	return machine.Spec{Node: n.Name, MachineID: machineID(l.id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
 }
 
+// seedOf is the directory of the node's own files, or of what cloud-init makes them of, for a machine that is about to start.
+func (l *Lab) seedOf(n config.Node) (string, error) {
+	var files map[string]seedFile
+	var err error
+	if l.cluster.Image.Base != "" {
+		files, err = l.cloudFiles(n)
+	} else {
+		files, err = l.seedFiles(n, l.fixedAddress(n))
+	}
+	if err != nil {
+		return "", err
+	}
+	return l.writeSeed(n, files)
+}
+
 func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
-	return wait.For(ctx, n.Name+" to answer over SSH", machineBudget, 100*time.Millisecond, func(ctx context.Context) error {
+	return wait.For(ctx, n.Name+" to answer over SSH", l.bootBudget(), 100*time.Millisecond, func(ctx context.Context) error {
 		_, err := l.nodes[n.Name].Read(ctx, "true")
 		var connect *node.ConnectError
 		if errors.As(err, &connect) && connect.Permanent {

@@ -51,7 +51,7 @@ func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	return box, errors.Join(l.state.write("uri", []byte(l.uri)), l.state.write("box", text))
 }
 
-// needVMs refuses a lab of containers, of which vagrant knows nothing.
+// needVMs refuses a lab of containers, of which vagrant knows nothing, and one of a stock image.
 func (l *Lab) needVMs() error {
 	uri, err := l.resolveURI()
 	if err != nil {
@@ -59,6 +59,9 @@ func (l *Lab) needVMs() error {
 	}
 	if uri == host.Containers {
 		return errors.New("the lab's machines are containers on this computer, and vagrant makes virtual machines; set libvirt.uri: qemu:///system in cluster.yaml")
+	}
+	if l.cluster.Image.Base != "" {
+		return errors.New("cluster.yaml has image.base, and vagrant's box is made of the lab's own image; remove image.base, or make the machines with labctl up")
 	}
 	return nil
 }
@@ -125,7 +128,11 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 }
 
 func (l *Lab) makeLeasedSeed(ctx context.Context, n config.Node) error {
-	dir, err := l.writeSeed(n, leasedAddress)
+	files, err := l.seedFiles(n, leasedAddress)
+	if err != nil {
+		return err
+	}
+	dir, err := l.writeSeed(n, files)
 	if err != nil {
 		return err
 	}

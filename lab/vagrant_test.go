@@ -3,7 +3,6 @@ package lab
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +18,11 @@ func TestVagrant(t *testing.T) {
 		t.Errorf("of containers: %v", err)
 	}
 	l.cluster.Libvirt.URI = host.VirtualMachines
+	l.cluster.Image.Base = "/srv/images/debian.qcow2"
+	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "remove image.base") {
+		t.Errorf("of a stock image: %v", err)
+	}
+	l.cluster.Image.Base = ""
 	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "make box") {
 		t.Errorf("without a box: %v", err)
 	}
@@ -56,12 +60,9 @@ func TestVagrant(t *testing.T) {
 // What vagrant made is recognised by its description alone, so its address must come from the network's leases.
 func TestLeasedSeed(t *testing.T) {
 	l := newLab(t, small)
-	dir, err := l.writeSeed(l.cluster.Members()[0], leasedAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(filepath.Join(dir, "etc/systemd/network/10-lab.network"))
-	if err != nil || strings.Contains(string(text), "Address=") || !strings.Contains(string(text), "DHCP=ipv4") {
+	files, err := l.seedFiles(l.cluster.Members()[0], leasedAddress)
+	text := files["etc/systemd/network/10-lab.network"].text
+	if err != nil || strings.Contains(text, "Address=") || !strings.Contains(text, "DHCP=ipv4") {
 		t.Errorf("%s, %v", text, err)
 	}
 }

@@ -25,6 +25,12 @@ var debianPackages = []string{
 	"mount", "util-linux", "e2fsprogs", "runc", "catatonit", "keepalived",
 }
 
+// stockPackages are those of them that a stock cloud image has already, or that only the lab's own image needs.
+var stockPackages = []string{
+	"systemd", "systemd-sysv", "systemd-timesyncd", "libpam-systemd", "dbus", "udev", "kmod", "linux-image-cloud-amd64", "initramfs-tools",
+	"openssh-server", "sudo", "netbase", "procps", "less", "tar", "gzip", "mount", "util-linux", "e2fsprogs", "catatonit",
+}
+
 // netToolsPackages are what kube-proxy and flannel call in their container images.
 var netToolsPackages = []string{"iptables", "nftables"}
 
@@ -46,8 +52,9 @@ func debianInputs(packages []string) []string {
 	return append([]string{"debian 1", suite}, packages...)
 }
 
-// bootstrap fills dir with a Debian tree that has the packages: configured, or (variant "extract") only unpacked.
-func bootstrap(ctx context.Context, dir, variant string, packages []string, step *event.Step) error {
+// bootstrap fills dir with a Debian tree that has the packages: configured, or (variant "extract") only unpacked. More is options of
+// mmdebstrap.
+func bootstrap(ctx context.Context, dir, variant string, packages []string, step *event.Step, more ...string) error {
 	sources, err := debianSources(ctx)
 	if err != nil {
 		return err
@@ -55,8 +62,8 @@ func bootstrap(ctx context.Context, dir, variant string, packages []string, step
 	argv := []string{
 		"mmdebstrap", "--mode=root", "--variant=" + variant, "--include=" + strings.Join(packages, ","),
 		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		suite, dir,
 	}
+	argv = append(append(argv, more...), suite, dir)
 	var stdin io.Reader
 	if len(sources) > 0 {
 		argv = append(argv, "-")

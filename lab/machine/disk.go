@@ -32,7 +32,7 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 			{"qemu-img", "create", "-q", "-f", "qcow2", "-b", spec.Boot.Base, "-F", "qcow2", part, size},
 			{"chmod", "0600", part},
 		}
-		if err := l.makeSeed(ctx, spec.Node, spec.Seed); err != nil {
+		if err := l.makeBootSeed(ctx, spec); err != nil {
 			return err
 		}
 	}
@@ -40,6 +40,22 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 		if _, err := command.Run(ctx, argv...); err != nil {
 			return err
 		}
+	}
+	return os.Rename(part, path)
+}
+
+// makeBootSeed makes the second disk of a virtual machine.
+func (l *Lab) makeBootSeed(ctx context.Context, spec Spec) error {
+	if !spec.Boot.stock() {
+		return l.makeSeed(ctx, spec.Node, spec.Seed)
+	}
+	path := l.noCloudPath(spec.Node)
+	part := path + ".part"
+	if err := os.RemoveAll(part); err != nil {
+		return err
+	}
+	if err := writeNoCloud(part, spec.Seed); err != nil {
+		return err
 	}
 	return os.Rename(part, path)
 }

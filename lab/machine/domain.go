@@ -84,11 +84,13 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	if !l.cfg.KVM {
 		dom.CPU = emulatedCPU()
 	}
-	dom.OS = &libvirtxml.DomainOS{
-		Type:    &libvirtxml.DomainOSType{Arch: "x86_64", Machine: machineType, Type: "hvm"},
-		Kernel:  spec.Boot.Kernel,
-		Initrd:  spec.Boot.Initrd,
-		Cmdline: l.cmdline(spec),
+	dom.OS = &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Arch: "x86_64", Machine: machineType, Type: "hvm"}}
+	seedPath := l.seedPath(spec.Node)
+	if spec.Boot.stock() {
+		dom.OS.BootDevices = []libvirtxml.DomainBootDevice{{Dev: "hd"}}
+		seedPath = l.noCloudPath(spec.Node)
+	} else {
+		dom.OS.Kernel, dom.OS.Initrd, dom.OS.Cmdline = spec.Boot.Kernel, spec.Boot.Initrd, l.cmdline(spec)
 	}
 	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
 	disk := func(path, format, dev string) libvirtxml.DomainDisk {
@@ -104,7 +106,7 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	root := disk(l.diskPath(spec.Node), "qcow2", "vda")
 	root.Driver.Cache, root.Driver.Discard, root.Driver.IOThread = "writeback", "unmap", new(uint(1))
 	dom.IOThreads = 1
-	seed := disk(l.seedPath(spec.Node), "raw", "vdb")
+	seed := disk(seedPath, "raw", "vdb")
 	seed.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	dom.Devices.Disks = []libvirtxml.DomainDisk{root, seed}
 	dom.Devices.Interfaces[0].Model = &libvirtxml.DomainInterfaceModel{Type: "virtio"}
@@ -165,3 +167,5 @@ func (l *Lab) diskPath(node string) string {
 }
 
 func (l *Lab) seedPath(node string) string { return filepath.Join(l.dir(node), "seed.tar") }
+
+func (l *Lab) noCloudPath(node string) string { return filepath.Join(l.dir(node), "seed.iso") }

@@ -70,23 +70,6 @@ func (l *Lab) Close() {
 	l.nets.close()
 }
 
-// Spec is one machine.
-type Spec struct {
-	Node      string
-	MachineID string // systemd's
-	CPUs      int
-	Memory    int    // MiB
-	Disk      int    // GiB
-	Seed      string // directory of the node's own files
-	Boot      Boot
-}
-
-// Boot is what a machine starts from: Root for a container, the rest for a virtual machine.
-type Boot struct {
-	Root                          string
-	Base, Kernel, Initrd, Cmdline string
-}
-
 // Machine is one domain of the lab.
 type Machine struct {
 	Node  string

@@ -67,6 +67,17 @@ func TestDomainXML(t *testing.T) {
 	}
 }
 
+// The firmware boots a stock image's own disk, with the boot loader and the kernel command line that are on it.
+func TestStockDomainXML(t *testing.T) {
+	spec := hostileSpec()
+	spec.Boot = Boot{Base: "/images/" + hostile + ".qcow2"}
+	text, err := Open(Config{URI: "qemu:///system", KVM: true, Lab: "lab", ID: labID, Dir: "/state/" + hostile}).domainXML(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, "stock.xml", text)
+}
+
 func TestNetworkXML(t *testing.T) {
 	l := Open(Config{URI: "lxc:///system", Lab: "lab", ID: labID})
 	text, err := l.networkXML(Network{

@@ -1,0 +1,122 @@
+package image
+
+import (
+	"context"
+	_ "embed" // of the install script
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"k8slab/lab/command"
+	"k8slab/lab/event"
+)
+
+// Bundle makes a node of a machine with a stock image: all that the node image has beside Debian, and the Debian packages that it needs.
+type Bundle struct {
+	Archive string // tar, to be unpacked over the root of the machine
+	Hash    string
+}
+
+// BundleInstall is what then has to be run there, as root, with the node's machine-id, its name server and the bundle's hash. When it is
+// done, BundleMark holds the hash.
+const (
+	BundleInstall = "/" + bundleDir + "/install"
+	BundleMark    = "/var/lib/k8slab/provisioned"
+)
+
+// bundleDir is where the archive has what the install script alone needs.
+const bundleDir = "var/lib/k8slab/bundle"
+
+//go:embed bundle/install
+var installScript []byte
+
+// notInBundle are own files that make a machine of a bare Debian tree. A stock image is one: it has its own way to the network, its own
+// file systems, and cloud-init.
+var notInBundle = []string{
+	"etc/fstab", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/k8slab/seed",
+	"usr/lib/systemd/system/keepalived.service.d/10-address.conf", // asks systemd-networkd, which the image may not use
+	"usr/lib/systemd/system/k8slab-cgroups.service", "usr/lib/k8slab/show-devices", "usr/lib/k8slab/init", "usr/lib/k8slab/init-cgroups",
+}
+
+var (
+	bundleEnabled = []string{"containerd", "kubelet"}
+	// The image waits for its network as it likes. It may have swap, which kubelet refuses.
+	bundleMasked = append(slices.DeleteFunc(slices.Clone(disabledUnits), func(unit string) bool {
+		return unit == "systemd-networkd-wait-online.service"
+	}), "swap.target")
+)
+
+// BuildBundle returns the image's bundle, after making it if the cache does not have it.
+func (i Image) BuildBundle(ctx context.Context, events *event.Stream) (Bundle, error) {
+	c := cache{dir: filepath.Dir(i.Dir), events: events}
+	debs, err := c.debs(ctx)
+	if err != nil {
+		return Bundle{}, err
+	}
+	paths, err := bundlePaths()
+	if err != nil {
+		return Bundle{}, err
+	}
+	inputs := slices.Concat([]string{"bundle 1", filepath.Base(i.Dir), filepath.Base(debs), string(installScript)}, paths, bundleEnabled, bundleMasked)
+	dir, err := c.get(ctx, "bundle", inputs, func(dir string, step *event.Step) error {
+		step.Progress("packing the programs and container images")
+		return makeBundle(ctx, i.Root(), debs, paths, dir)
+	})
+	return Bundle{Archive: filepath.Join(dir, bundleArchive), Hash: strings.TrimPrefix(filepath.Base(dir), "bundle-")}, err
+}
+
+const bundleArchive = "bundle.tar"
+
+// bundlePaths are what the image has beside Debian, as paths in its root.
+func bundlePaths() ([]string, error) {
+	paths := []string{"usr/bin/labnode", cniPlugins + "/flannel", path.Dir(strings.TrimPrefix(sharedStore, "/")), "var/lib/containerd"}
+	for place, components := range nodePrograms {
+		for _, programs := range components {
+			for _, p := range programs {
+				paths = append(paths, path.Join(place, p))
+			}
+		}
+	}
+	err := fs.WalkDir(ownFiles, ownRoot, func(file string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(file, ownRoot+"/")
+		if err == nil && !d.IsDir() && !slices.Contains(notInBundle, rel) {
+			paths = append(paths, rel)
+		}
+		return err
+	})
+	slices.Sort(paths)
+	return paths, err
+}
+
+// makeBundle writes the archive into dir. Container images may have files with attributes, so those go along.
+func makeBundle(ctx context.Context, root, debs string, paths []string, dir string) error {
+	stage := filepath.Join(dir, "stage")
+	own := filepath.Join(stage, bundleDir)
+	if err := os.MkdirAll(own, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(own, "install"), installScript, 0o755); err != nil {
+		return err
+	}
+	lists := map[string][]string{"packages": bundlePackages(), "enabled": bundleEnabled, "masked": bundleMasked}
+	for _, name := range slices.Sorted(maps.Keys(lists)) {
+		if err := os.WriteFile(filepath.Join(own, name), []byte(strings.Join(lists[name], "\n")+"\n"), 0o644); err != nil {
+			return err
+		}
+	}
+	if _, err := command.Run(ctx, "cp", "--archive", "--link", debs, filepath.Join(own, "debs")); err != nil {
+		return err
+	}
+	argv := []string{
+		"tar", "--create", "--file", filepath.Join(dir, bundleArchive), "--numeric-owner", "--xattrs", "--xattrs-include=*",
+		"-C", stage, bundleDir, "-C", root,
+	}
+	if _, err := command.Run(ctx, append(argv, paths...)...); err != nil {
+		return err
+	}
+	return os.RemoveAll(stage)
+}
