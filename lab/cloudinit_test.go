@@ -38,7 +38,9 @@ func TestCloudFiles(t *testing.T) {
 	}
 	// The keys are other ones in each run.
 	text := texts["user-data"]
-	for name, word := range map[string]string{"etc/ssh/ssh_host_ed25519_key": "HOST KEY", "etc/ssh/ssh_host_ed25519_key.pub": "PUBLIC", "root/.ssh/authorized_keys": "AUTHORIZED"} {
+	for name, word := range map[string]string{
+		"etc/ssh/ssh_host_ed25519_key": "HOST KEY", "etc/ssh/ssh_host_ed25519_key.pub": "PUBLIC", "root/.ssh/authorized_keys": "AUTHORIZED",
+	} {
 		for _, line := range strings.Split(strings.TrimSpace(own[name].text), "\n") {
 			text = strings.ReplaceAll(text, line, word)
 		}
@@ -62,7 +64,8 @@ func TestCloudConfigIsWhatTheSeedHas(t *testing.T) {
 		if err := yaml.Unmarshal([]byte(text), &c); err != nil || !strings.HasPrefix(text, "#cloud-config\n") {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		if c.HostKeys["ed25519_private"] != own["etc/ssh/ssh_host_ed25519_key"].text || c.HostKeys["ed25519_public"] != own["etc/ssh/ssh_host_ed25519_key.pub"].text {
+		private, public := own["etc/ssh/ssh_host_ed25519_key"].text, own["etc/ssh/ssh_host_ed25519_key.pub"].text
+		if c.HostKeys["ed25519_private"] != private || c.HostKeys["ed25519_public"] != public {
 			t.Errorf("%s: host keys %q", node, c.HostKeys)
 		}
 		if want := strings.TrimSpace(own["root/.ssh/authorized_keys"].text); !slices.Equal(c.AuthorizedKeys, []string{want}) {

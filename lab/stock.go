@@ -34,7 +34,8 @@ func (l *Lab) checkBase() error {
 		return err
 	}
 	if uri == host.Containers {
-		return errors.New("cluster.yaml has image.base, which is for virtual machines, and the lab's machines are containers on this computer; set libvirt.uri: qemu:///system, or remove image.base")
+		return errors.New("cluster.yaml has image.base, which virtual machines boot, and the lab's machines are containers on this computer; " +
+			"set libvirt.uri: qemu:///system, or remove image.base")
 	}
 	size, err := image.BaseSize(base)
 	if err != nil {
@@ -97,7 +98,8 @@ func (l *Lab) silentStock(n config.Node, err error) error {
 	if err == nil || l.cluster.Image.Base == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nnext: its console, %s, shows whether it booted, and what cloud-init made of its disk cidata", err, l.machines.ConsolePath(n.Name))
+	return fmt.Errorf("%w\nnext: its console, %s, shows whether it booted, and what cloud-init made of its disk cidata",
+		err, l.machines.ConsolePath(n.Name))
 }
 
 // runner is a machine on which commands run.
@@ -140,7 +142,9 @@ func (p *provisioning) run(ctx context.Context, arguments ...string) error {
 }
 
 // alone has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
-func alone(argv ...string) []string { return append([]string{"flock", "/run/lock/k8slab-provision"}, argv...) }
+func alone(argv ...string) []string {
+	return append([]string{"flock", "/run/lock/k8slab-provision"}, argv...)
+}
 
 // unpack sends the bundle through SSH into tar: a copy there would take its 1.2 GB twice.
 func (p *provisioning) unpack(ctx context.Context) error {

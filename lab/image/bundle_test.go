@@ -45,6 +45,11 @@ func TestBundlePaths(t *testing.T) {
 			t.Errorf("no %s", file)
 		}
 	}
+	for _, file := range []string{"etc/fstab", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/systemd/system/keepalived.service.d/10-address.conf"} {
+		if slices.Contains(paths, file) {
+			t.Errorf("%s would break a stock image", file)
+		}
+	}
 	for _, unit := range bundleEnabled {
 		if !slices.Contains(paths, "usr/lib/systemd/system/"+unit+".service") {
 			t.Errorf("%s is to be enabled, and is not there", unit)
@@ -143,7 +148,7 @@ func TestInstallScript(t *testing.T) {
 	want := []string{
 		"systemctl --quiet mask swap.target a@b.service", "systemctl stop apt-daily* systemd-timesyncd*", "dpkg --configure --pending",
 		"apt-get " + options + "update", "apt-get " + options + "--yes --no-install-recommends --no-upgrade --no-remove install runc curl",
-		"swapoff --all", "modprobe --all overlay vxlan", "sysctl --quiet --load /etc/sysctl.d/90-kubernetes.conf",
+		"swapoff --all", "modprobe --all overlay vxlan", "sysctl --quiet --load=/etc/sysctl.d/90-kubernetes.conf",
 		"systemctl daemon-reload", "systemctl restart systemd-journald.service", "journalctl --flush", "systemctl reload ssh.service",
 		"systemctl --quiet enable containerd kubelet", "systemctl restart containerd kubelet", "sync", "sync -f /var/lib/k8slab/provisioned",
 	}
