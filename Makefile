@@ -11,7 +11,7 @@ LABELS ?= ci
 E2E_TIMEOUT ?= 35m
 RESULTS := e2e/results
 
-# What nightly runs, each part in at most an hour: containers, vms, onboard, or all. HISTORY is the file of its earlier runs, by default in the state
+# What nightly runs, each part in at most an hour: containers, vms, onboard, hosts, or all. HISTORY is the file of its earlier runs, by default in the state
 # directory.
 PART ?= all
 HISTORY ?=
@@ -22,7 +22,7 @@ GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build up down status diagnose box plan deps test e2e joins nightly part-containers part-vms part-onboard lint
+.PHONY: help build up down status diagnose box plan deps test e2e joins nightly part-containers part-vms part-onboard part-hosts lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,19 +65,20 @@ e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real mach
 		--fail-on-empty --fail-on-pending --no-color --poll-progress-after 3m --poll-progress-interval 1m \
 		--output-dir $(RESULTS) --json-report e2e.json --junit-report e2e.xml ./e2e
 
-nightly: build ## make every fault on fresh labs, report, compare with earlier runs (PART=containers, vms, onboard or all)
-	@case '$(PART)' in all|containers|vms|onboard) ;; *) echo 'PART=$(PART): use containers, vms, onboard or all' >&2; exit 2;; esac; \
+nightly: build ## make every fault on fresh labs, report, compare with earlier runs (PART=containers, vms, onboard, hosts or all)
+	@case '$(PART)' in all|containers|vms|onboard|hosts) ;; *) echo 'PART=$(PART): use containers, vms, onboard, hosts or all' >&2; exit 2;; esac; \
 	status=0; \
-	for part in $(if $(filter all,$(PART)),containers vms onboard,'$(PART)'); do $(MAKE) --no-print-directory part-$$part || status=1; done; \
+	for part in $(if $(filter all,$(PART)),containers vms onboard hosts,'$(PART)'); do $(MAKE) --no-print-directory part-$$part || status=1; done; \
 	exit $$status
 
 part-containers: LABELS = nightly && !vms
 part-containers: export E2E_URI = lxc:///system
 part-vms: LABELS = vms
 part-onboard: LABELS = onboard
+part-hosts: LABELS = hosts
 part-onboard: export E2E_URI = lxc:///system
 # The report, not the suite's status, says what the night was: it knows the earlier ones.
-part-containers part-vms part-onboard:
+part-containers part-vms part-onboard part-hosts:
 	$(MAKE) e2e LABELS='$(LABELS)' E2E_TIMEOUT=58m || true
 	cp $(RESULTS)/e2e.xml $(RESULTS)/nightly-$(@:part-%=%).xml
 	go run ./e2e/nightly -part $(@:part-%=%) -results $(RESULTS) -commit '$(COMMIT)' \

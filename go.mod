@@ -7,8 +7,8 @@ require (
 	github.com/ProtonMail/go-crypto v1.1.6
 	github.com/containernetworking/cni v1.3.1
 	github.com/digitalocean/go-libvirt v0.0.0-20260217163227-273eaa321819
-	github.com/go-git/go-git/v5 v5.19.3
 	github.com/diskfs/go-diskfs v1.9.4
+	github.com/go-git/go-git/v5 v5.19.3
 	github.com/gofrs/flock v0.13.1
 	github.com/google/go-containerregistry v0.22.1
 	github.com/onsi/ginkgo/v2 v2.34.0

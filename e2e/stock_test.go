@@ -15,12 +15,12 @@ import (
 )
 
 // An emulated machine takes minutes for cloud-init alone, and the bundle is 1.2 GB for each.
-var _ = Describe("a lab of a stock cloud image", Label("vms", "stock", "Slow"), Serial, func() {
+var _ = Describe("a lab of a stock cloud image", Label("hosts", "Slow"), Serial, func() {
 	It("is provisioned over SSH and comes up proven healthy, and a machine of it can be lost and started again", func(ctx SpecContext) {
 		base := stockImage(ctx)
 		before := takeTraces()
 		sum := checksum(base)
-		l := useLab("e2e-stock", 59, 1, 1)
+		l := useLab("e2e-stock", 61, 1, 1)
 		l.configure(virtual + fmt.Sprintf("image: {base: %q}\n", base))
 		machines := l.run(ctx, "up", "--until", "machines")
 		Expect(machines.code).To(BeZero(), "up: %s", machines)

@@ -7,11 +7,10 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"syscall"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -43,22 +42,32 @@ boot
 // stockImage is a Debian cloud image of the suite's own, kept in the cache.
 func stockImage(ctx context.Context) string {
 	GinkgoHelper()
-	cache, err := os.UserCacheDir()
-	Expect(err).NotTo(HaveOccurred())
-	inputs := fmt.Sprint("stock 1", stockPackages, stockFiles)
-	dir := filepath.Join(cache, "k8slab", fmt.Sprintf("e2e-stock-%x", sha256.Sum256([]byte(inputs)))[:26])
+	dir := filepath.Join(cacheDir(), "e2e-stock-"+hashed(stockPackages, stockFiles))
 	image := filepath.Join(dir, "stock.qcow2")
 	if _, err := os.Stat(image); err == nil {
 		return image
 	}
 	// The mirrors are those that the node image came from.
 	node := strings.TrimSpace(newLab("e2e-image", 49, 1, 0).must(ctx, "image", "build"))
-	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".partial-")
+	part, err := os.MkdirTemp(cacheDir(), filepath.Base(dir)+".partial-")
 	Expect(err).NotTo(HaveOccurred())
 	defer func() { _ = os.RemoveAll(part) }()
 	Expect(makeStockImage(ctx, part, filepath.Join(node, "root/etc/apt/sources.list"))).To(Succeed())
 	Expect(os.Rename(part, dir)).To(Succeed())
 	return image
+}
+
+// hashed names what is made of the inputs.
+func hashed(inputs ...any) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(inputs...))))[:16]
+}
+
+// debianTree makes a tree of Debian with the packages, without their texts for people.
+func debianTree(ctx context.Context, tree string, packages []string, sources string) error {
+	_, err := command.Run(ctx, "mmdebstrap", "--mode=root", "--variant=minbase", "--include="+strings.Join(packages, ","),
+		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+		"bookworm", tree, sources)
+	return err
 }
 
 // makeStockImage makes stock.qcow2 in dir: a partition table, GRUB before the first partition, and Debian in that.
@@ -75,7 +84,7 @@ func makeStockImage(ctx context.Context, dir, sources string) error {
 	if err != nil {
 		return err
 	}
-	used, err := treeSize(tree)
+	used, err := treeSize(ctx, tree)
 	if err != nil {
 		return err
 	}
@@ -103,10 +112,7 @@ func makeStockImage(ctx context.Context, dir, sources string) error {
 }
 
 func makeStockTree(ctx context.Context, tree, sources string) error {
-	_, err := command.Run(ctx, "mmdebstrap", "--mode=root", "--variant=minbase", "--include="+strings.Join(stockPackages, ","),
-		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"bookworm", tree, sources)
-	if err != nil {
+	if err := debianTree(ctx, tree, stockPackages, sources); err != nil {
 		return err
 	}
 	for name, text := range stockFiles {
@@ -148,17 +154,11 @@ func bootTrack(boot, core []byte, size int64) ([]byte, error) {
 }
 
 // treeSize is the disk space of a tree, in bytes.
-func treeSize(dir string) (int64, error) {
-	var total int64
-	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		info, err := d.Info()
-		if err == nil {
-			total += info.Sys().(*syscall.Stat_t).Blocks * 512
-		}
-		return err
-	})
-	return total, err
+func treeSize(ctx context.Context, dir string) (int64, error) {
+	out, err := command.Run(ctx, "du", "--summarize", "--block-size=1", dir)
+	if err != nil {
+		return 0, err
+	}
+	size, _, _ := strings.Cut(out, "\t")
+	return strconv.ParseInt(size, 10, 64)
 }

@@ -136,8 +136,10 @@ func (l *Lab) attach(h *host.Host) (err error) {
 	return nil
 }
 
-// emulated tells whether the machines' processors are computed, about ten times slower than this computer's.
-func (l *Lab) emulated() bool { return l.uri == host.VirtualMachines && !host.Probe().KVM.OK }
+// emulated tells whether the machines' processors are computed, about ten times slower than real ones.
+func (l *Lab) emulated() bool {
+	return host.Emulated() || l.uri == host.VirtualMachines && !host.Probe().KVM.OK
+}
 
 // Patience is how many times longer than on this computer's own processors everything may take in the lab. Of an emulated 1 + 1, a machine's
 // own part of a diagnosis took 5.5 s when nothing else was asked of it; a container's takes less than 1.
@@ -162,9 +164,9 @@ func (l *Lab) pace() time.Duration {
 	return 200 * time.Millisecond
 }
 
-// partition is the cgroup partition of containers of an own daemon; a computer's own daemon keeps its default.
+// partition is the cgroup partition of containers: what is left in it, down removes.
 func (l *Lab) partition() string {
-	if l.host.Own && l.uri == host.Containers {
+	if l.uri == host.Containers {
 		return partitionName(l.cluster.Name, l.id)
 	}
 	return ""

@@ -24,7 +24,7 @@ import (
 )
 
 // parts are what a nightly can run.
-var parts = []string{"containers", "vms", "onboard"}
+var parts = []string{"containers", "vms", "onboard", "hosts"}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 

@@ -1,10 +1,15 @@
 package host
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+
+	"k8slab/lab/command"
 )
 
 // The two kinds of machine.
@@ -91,7 +96,16 @@ func containers(root, cgroups string) Ability {
 		return Ability{false, "the kernel has no overlay filesystem: load the overlay module"}
 	}
 	if cgroups == "v2" {
-		return Ability{true, "cgroup v2, overlay filesystem (not tried on this lab's test machines, which have cgroup v1)"}
+		has, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/cgroup.controllers"))
+		if err != nil {
+			return Ability{false, err.Error()}
+		}
+		for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
+			if !slices.Contains(strings.Fields(string(has)), controller) {
+				return Ability{false, "cgroup v2 has no controller " + controller}
+			}
+		}
+		return Ability{true, "cgroup v2, overlay filesystem"}
 	}
 	for _, controller := range []string{"cpu", "cpuset", "devices", "freezer", "memory", "pids"} {
 		if !exists(filepath.Join(root, "sys/fs/cgroup", controller)) {
@@ -100,6 +114,12 @@ func containers(root, cgroups string) Ability {
 	}
 	return Ability{true, "cgroup " + cgroups + ", overlay filesystem"}
 }
+
+// Emulated tells whether this computer's own processors are computed: it is a machine of QEMU's without KVM (systemd-detect-virt(1)).
+var Emulated = sync.OnceValue(func() bool {
+	out, err := command.Run(context.Background(), "systemd-detect-virt", "--vm")
+	return err == nil && strings.TrimSpace(out) == "qemu"
+})
 
 // Choose settles `libvirt.uri: auto`, and says why in one line.
 func (a Abilities) Choose() (uri, why string) {

@@ -85,7 +85,8 @@ func TestCgroupsAndContainers(t *testing.T) {
 	}{
 		{"v1", v1(nil), "v1", true, "cgroup v1, overlay"},
 		{"hybrid", v1(map[string]string{"sys/fs/cgroup/unified/cgroup.controllers": ""}), "hybrid", true, "cgroup hybrid, overlay"},
-		{"v2", map[string]string{"proc/filesystems": overlay, "sys/fs/cgroup/cgroup.controllers": "cpu memory"}, "v2", true, "cgroup v2"},
+		{"v2", map[string]string{"proc/filesystems": overlay, "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory hugetlb pids\n"}, "v2", true, "cgroup v2"},
+		{"v2 without pids", map[string]string{"proc/filesystems": overlay, "sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory\n"}, "v2", false, "no controller pids"},
 		{"v1 without pids", without(v1(nil), "sys/fs/cgroup/pids/"), "v1", false, "controller pids is not mounted"},
 		{"no overlay", v1(map[string]string{"proc/filesystems": "nodev\tsysfs\n\text4\n"}), "v1", false, "no overlay"},
 		{"fuse-overlay only", v1(map[string]string{"proc/filesystems": "nodev\tfuse.overlayfs\n"}), "v1", false, "no overlay"},

@@ -33,6 +33,19 @@ func hierarchies() ([]string, error) {
 	return found, err
 }
 
+// delegated are the controllers that kubelet and libvirt limit with.
+var delegated = []string{"cpu", "cpuset", "io", "memory", "pids"}
+
+// delegate lets the children of a cgroup v2 limit what kubelet wants to: each has only what its parent hands on.
+func delegate(dir string) error {
+	for _, controller := range delegated {
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
+			return fmt.Errorf("hand the controller %s on to the children of cgroup %s: %w", controller, dir, err)
+		}
+	}
+	return nil
+}
+
 // EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy.
 func EnsurePartition(name string) error {
 	roots, err := hierarchies()
@@ -43,6 +56,11 @@ func EnsurePartition(name string) error {
 		dir := filepath.Join(root, name+partitionSuffix)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("cgroup partition: %w", err)
+		}
+		if root == cgroupRoot { // v2; beside v1 it has no controllers
+			if err := errors.Join(delegate(root), delegate(dir)); err != nil {
+				return fmt.Errorf("cgroup partition: %w", err)
+			}
 		}
 		// A new cpuset has no processors or memory, and takes no process before it has.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
@@ -61,6 +79,14 @@ func EnsurePartition(name string) error {
 	return nil
 }
 
+// partitionDirs are where containers of the partition can be: a libvirt that asks systemd-machined for cgroups makes a slice of it.
+func partitionDirs(roots []string, name string) (dirs []string) {
+	for _, root := range roots {
+		dirs = append(dirs, filepath.Join(root, name+partitionSuffix), filepath.Join(root, strings.ReplaceAll(name, "-", `\x2d`)+".slice"))
+	}
+	return dirs
+}
+
 // RemovePartition removes the partition, after ending what still runs in it: a container outlives the daemon that started it, and is in
 // a network namespace of its own.
 func RemovePartition(ctx context.Context, name string) error {
@@ -70,8 +96,7 @@ func RemovePartition(ctx context.Context, name string) error {
 			return err
 		}
 		var errs []error
-		for _, root := range roots {
-			dir := filepath.Join(root, name+partitionSuffix)
+		for _, dir := range partitionDirs(roots, name) {
 			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

@@ -3,8 +3,30 @@ package machine
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 )
+
+func TestPartitionDirs(t *testing.T) {
+	got := partitionDirs([]string{"/v2"}, "k8slab-small-01234567")
+	if want := []string{"/v2/k8slab-small-01234567.partition", `/v2/k8slab\x2dsmall\x2d01234567.slice`}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestDelegate(t *testing.T) {
+	root := t.TempDir()
+	if err := delegate(filepath.Join(root, "none")); err == nil {
+		t.Error("handed controllers on to nobody")
+	}
+	if err := delegate(root); err != nil {
+		t.Fatal(err)
+	}
+	// A kernel's file has each one that was written; a plain one has the last.
+	if got, err := os.ReadFile(filepath.Join(root, "cgroup.subtree_control")); err != nil || string(got) != "+pids" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
 
 func TestThaw(t *testing.T) {
 	root := t.TempDir()
