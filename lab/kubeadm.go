@@ -169,10 +169,15 @@ func (l *Lab) joinDocuments(n config.Node, token, caHash, certificateKey string)
 
 // leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first
 // attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled. An emulated
-// machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it.
+// machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it; one that restarts nevertheless,
+// because the API server was not healthy in its first ten seconds, would wait for that long for its own lease. The only control plane that
+// cluster.yaml has needs none.
 func (l *Lab) leaderElection(more ...string) []any {
 	timing := []string{"leader-elect-retry-period=500ms"}
-	if l.emulated() {
+	switch {
+	case l.emulated() && l.loneControlPlane():
+		timing = []string{"leader-elect=false"}
+	case l.emulated():
 		timing = []string{"leader-elect-lease-duration=2m0s", "leader-elect-renew-deadline=1m40s", "leader-elect-retry-period=5s"}
 	}
 	var args []any
@@ -181,6 +186,17 @@ func (l *Lab) leaderElection(more ...string) []any {
 		args = append(args, object{"name": name, "value": value})
 	}
 	return args
+}
+
+// loneControlPlane tells whether there will never be another one, not by an onboarding either.
+func (l *Lab) loneControlPlane() bool {
+	lone := 0
+	for _, n := range l.cluster.Nodes {
+		if n.Role == config.ControlPlane {
+			lone++
+		}
+	}
+	return lone == 1
 }
 
 func (l *Lab) endpoint() string { return l.cluster.Network.VirtualIP.String() + ":6443" }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"k8slab/config"
 	"k8slab/lab/golden"
 	"k8slab/lab/host"
 )
@@ -56,6 +57,18 @@ func TestKubeadmDocuments(t *testing.T) {
 				t.Error("a worker gets the certificate key")
 			}
 		})
+	}
+}
+
+// A second one, also one that is still to be onboarded, has controllers of its own.
+func TestLoneControlPlane(t *testing.T) {
+	l := newLab(t, small)
+	if !l.loneControlPlane() || newLab(t, three).loneControlPlane() {
+		t.Error("one control plane is not lone, or one of three is")
+	}
+	l.cluster.Nodes = append(l.cluster.Nodes, config.Node{Name: "cp2", Role: config.ControlPlane, Onboard: true})
+	if l.loneControlPlane() {
+		t.Error("with one to be onboarded it is lone")
 	}
 }
 

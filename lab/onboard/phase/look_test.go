@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -144,9 +145,12 @@ func TestVerifyLooksOnceAndKeepsNothing(t *testing.T) {
 // What a later phase of the same run tries is not tried by each resumption too.
 func TestVerifyLeavesTrialsToALaterPhase(t *testing.T) {
 	for later, want := range map[bool][]string{true: {"look"}, false: {"look", "try"}} {
+		var mu sync.Mutex // checks are made at once
 		var made []string
 		check := func(name string, tries bool) validate.Check {
 			return validate.Check{Name: name, Tries: tries, Look: func(context.Context) (validate.Finding, error) {
+				mu.Lock()
+				defer mu.Unlock()
 				made = append(made, name)
 				return validate.Finding{Status: validate.Passed}, nil
 			}}
