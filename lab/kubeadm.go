@@ -189,15 +189,7 @@ func (l *Lab) leaderElection(more ...string) []any {
 }
 
 // loneControlPlane tells whether there will never be another one, not by an onboarding either.
-func (l *Lab) loneControlPlane() bool {
-	lone := 0
-	for _, n := range l.cluster.Nodes {
-		if n.Role == config.ControlPlane {
-			lone++
-		}
-	}
-	return lone == 1
-}
+func (l *Lab) loneControlPlane() bool { return len(l.everyControlPlane()) == 1 }
 
 func (l *Lab) endpoint() string { return l.cluster.Network.VirtualIP.String() + ":6443" }
 

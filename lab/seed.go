@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"text/template"
 
 	"k8slab/config"
@@ -146,6 +147,11 @@ vrrp_instance api {
 }
 `))
 
+// everyControlPlane has those that are still to be onboarded too.
+func (l *Lab) everyControlPlane() []config.Node {
+	return slices.DeleteFunc(slices.Clone(l.cluster.Nodes), func(n config.Node) bool { return n.Role != config.ControlPlane })
+}
+
 // keepalived counts with every control plane of cluster.yaml, one that is still to be onboarded too: who is not a peer of all takes the
 // address from them.
 func (l *Lab) keepalived(n config.Node) (string, error) {
@@ -154,17 +160,12 @@ func (l *Lab) keepalived(n config.Node) (string, error) {
 		Priority, Bits      int
 		Peers               []string
 	}{Name: n.Name, IP: n.IP.String(), VirtualIP: l.cluster.Network.VirtualIP.String(), Bits: l.cluster.Network.CIDR.Bits()}
-	rank := 0
-	for _, cp := range l.cluster.Nodes {
-		if cp.Role != config.ControlPlane {
-			continue
-		}
+	for i, cp := range l.everyControlPlane() {
 		if cp.Name == n.Name {
-			data.Priority = 150 - rank
+			data.Priority = 150 - i
 		} else {
 			data.Peers = append(data.Peers, cp.IP.String())
 		}
-		rank++
 	}
 	var out bytes.Buffer
 	err := keepalivedConf.Execute(&out, data)

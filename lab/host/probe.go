@@ -87,6 +87,9 @@ func cgroups(root string) string {
 	return "v1"
 }
 
+// UnifiedControllers are those of cgroup v2 that kubelet and libvirt limit containers with.
+var UnifiedControllers = []string{"cpu", "cpuset", "io", "memory", "pids"}
+
 func containers(root, cgroups string) Ability {
 	fs, err := os.ReadFile(filepath.Join(root, "proc/filesystems"))
 	if err != nil {
@@ -100,7 +103,7 @@ func containers(root, cgroups string) Ability {
 		if err != nil {
 			return Ability{false, err.Error()}
 		}
-		for _, controller := range []string{"cpu", "cpuset", "io", "memory", "pids"} {
+		for _, controller := range UnifiedControllers {
 			if !slices.Contains(strings.Fields(string(has)), controller) {
 				return Ability{false, "cgroup v2 has no controller " + controller}
 			}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"k8slab/lab/host"
 	"k8slab/lab/wait"
 )
 
@@ -33,12 +34,9 @@ func hierarchies() ([]string, error) {
 	return found, err
 }
 
-// delegated are the controllers that kubelet and libvirt limit with.
-var delegated = []string{"cpu", "cpuset", "io", "memory", "pids"}
-
 // delegate lets the children of a cgroup v2 limit what kubelet wants to: each has only what its parent hands on.
 func delegate(dir string) error {
-	for _, controller := range delegated {
+	for _, controller := range host.UnifiedControllers {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 			return fmt.Errorf("hand the controller %s on to the children of cgroup %s: %w", controller, dir, err)
 		}

@@ -56,10 +56,12 @@ func (l *looking) Run(ctx context.Context, j *onboard.Journal) error {
 		judged = l.steps(ctx, j)
 		return nil // the objects are gone, whatever was found
 	}
-	if !slices.ContainsFunc(l.checks(), tries) {
-		return either(work(ctx), judged)
+	var err error
+	if slices.ContainsFunc(l.checks(), tries) {
+		err = trying(ctx, j, l.node, work)
+	} else {
+		err = work(ctx)
 	}
-	err := trying(ctx, j, l.node, work)
 	return either(judged, err)
 }
 
