@@ -171,7 +171,7 @@ func (l *Lab) network(ctx context.Context) error {
 		}
 	}
 	if p := l.partition(); p != "" {
-		if err := machine.EnsurePartition(p); err != nil {
+		if err := machine.EnsurePartition(p, host.UnifiedControllers); err != nil {
 			return err
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"k8slab/lab/host"
 	"k8slab/lab/wait"
 )
 
@@ -34,9 +33,9 @@ func hierarchies() ([]string, error) {
 	return found, err
 }
 
-// delegate lets the children of a cgroup v2 limit what kubelet wants to: each has only what its parent hands on.
-func delegate(dir string) error {
-	for _, controller := range host.UnifiedControllers {
+// delegate lets the children of a cgroup v2 limit with the controllers: each has only what its parent hands on.
+func delegate(dir string, controllers []string) error {
+	for _, controller := range controllers {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
 			return fmt.Errorf("hand the controller %s on to the children of cgroup %s: %w", controller, dir, err)
 		}
@@ -44,8 +43,9 @@ func delegate(dir string) error {
 	return nil
 }
 
-// EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy.
-func EnsurePartition(name string) error {
+// EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy; in that of cgroup v2 with
+// the controllers.
+func EnsurePartition(name string, controllers []string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
@@ -56,7 +56,7 @@ func EnsurePartition(name string) error {
 			return fmt.Errorf("cgroup partition: %w", err)
 		}
 		if root == cgroupRoot { // v2; beside v1 it has no controllers
-			if err := errors.Join(delegate(root), delegate(dir)); err != nil {
+			if err := errors.Join(delegate(root, controllers), delegate(dir, controllers)); err != nil {
 				return fmt.Errorf("cgroup partition: %w", err)
 			}
 		}

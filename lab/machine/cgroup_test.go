@@ -16,10 +16,10 @@ func TestPartitionDirs(t *testing.T) {
 
 func TestDelegate(t *testing.T) {
 	root := t.TempDir()
-	if err := delegate(filepath.Join(root, "none")); err == nil {
+	if err := delegate(filepath.Join(root, "none"), []string{"cpu"}); err == nil {
 		t.Error("handed controllers on to nobody")
 	}
-	if err := delegate(root); err != nil {
+	if err := delegate(root, []string{"cpu", "pids"}); err != nil {
 		t.Fatal(err)
 	}
 	// A kernel's file has each one that was written; a plain one has the last.
