@@ -80,8 +80,8 @@ func (c *forming) apply(ctx context.Context, a addon.Addon, values addon.Values,
 
 // awaitAddons waits until every workload of the add-ons is ready, and shows what it waits for.
 func (c *forming) awaitAddons(ctx context.Context, addons []addon.Addon, budget time.Duration, step *event.Step) error {
-	seen := ""
-	err := wait.For(ctx, "the add-ons to be ready", budget, c.lab.pace(), func(ctx context.Context) error {
+	step.Progress("waiting for their pods")
+	err := wait.For(ctx, "the add-ons to be ready", budget, c.lab.pace(), telling(step, func(ctx context.Context) error {
 		var errs []error
 		for _, a := range addons {
 			for _, w := range a.Workloads {
@@ -91,13 +91,8 @@ func (c *forming) awaitAddons(ctx context.Context, addons []addon.Addon, budget 
 				errs = append(errs, c.view.fluxReady(ctx))
 			}
 		}
-		err := errors.Join(errs...)
-		if err != nil && err.Error() != seen {
-			seen = err.Error()
-			step.Progress("waiting for %s", strings.ReplaceAll(seen, "\n", "; "))
-		}
-		return err
-	})
+		return errors.Join(errs...)
+	}))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl kubectl -- get pods -A -o wide; labctl kubectl -- describe pod -n NAMESPACE POD", err)
 	}

@@ -153,15 +153,8 @@ func (c *forming) forget() {
 
 // stable waits until another control plane may join: the API answers and every etcd member is a healthy voter. It shows what it waits for.
 func (j *joining) stable(ctx context.Context) error {
-	seen := ""
-	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.stabilize(), j.lab.pace(), func(ctx context.Context) error {
-		err := j.view.etcd.Healthy(ctx)
-		if err != nil && err.Error() != seen {
-			seen = err.Error()
-			j.step.Progress("waiting until every etcd member is a healthy voter: %s", seen)
-		}
-		return err
-	})
+	j.step.Progress("every etcd member a healthy voter")
+	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.stabilize(), j.lab.pace(), telling(j.step, j.view.etcd.Healthy))
 }
 
 // learnerEvery is how often the learner's progress is looked at.

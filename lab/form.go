@@ -57,7 +57,7 @@ func (c *forming) initialise(ctx context.Context) error {
 		return err
 	}
 	step := l.events.Start("", "API server", c.stabilize())
-	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), l.pace(), c.view.kube.Ready)
+	err = wait.For(ctx, "the API server at "+l.endpoint(), c.stabilize(), l.pace(), telling(step, c.view.kube.Ready))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}

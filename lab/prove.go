@@ -62,14 +62,25 @@ func (l *Lab) await(ctx context.Context, v *view, step *event.Step) error {
 	defer cancel()
 	for _, c := range l.conditions(v) {
 		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, proofBudget, l.pace(), c.check); err != nil {
+		if err := wait.For(ctx, c.name, proofBudget, l.pace(), telling(step, c.check)); err != nil {
 			return err
 		}
 	}
 	// Each held at some moment; healthy is when all do at the same time.
-	return wait.For(ctx, "everything at once", proofBudget, l.pace(), func(ctx context.Context) error {
+	return wait.For(ctx, "everything at once", proofBudget, l.pace(), telling(step, func(ctx context.Context) error {
 		return errors.Join(l.healthy(ctx, v)...)
-	})
+	}))
+}
+
+// telling has the step say why the check has not succeeded yet.
+func telling(step *event.Step, check func(context.Context) error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := check(ctx)
+		if err != nil {
+			step.Waiting(err)
+		}
+		return err
+	}
 }
 
 // healthy checks every condition once, at the same time, and returns all that do not hold. Emulated machines are asked one thing after

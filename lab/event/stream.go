@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"time"
 )
@@ -69,10 +70,11 @@ type Step struct {
 	limit  time.Duration
 	start  time.Time
 
-	mu    sync.Mutex
-	last  string
-	ended bool
-	beat  *time.Timer
+	mu      sync.Mutex
+	last    string
+	waiting string
+	ended   bool
+	beat    *time.Timer
 }
 
 // Start emits started. An empty node is the host itself; a zero limit is none.
@@ -95,10 +97,18 @@ func (st *Step) Progress(format string, args ...any) {
 	}
 	detail := fmt.Sprintf(format, args...)
 	// Redacted before it is cut: the first line of a secret is one too.
-	st.last = firstLine(Redact(detail))
+	st.last, st.waiting = firstLine(Redact(detail)), ""
 	if st.emit(Event{State: Progress, Detail: detail}) {
 		st.beat.Reset(heartbeat)
 	}
+}
+
+// Waiting says why what was begun last is not there yet, for the next
+// heartbeat: it may be called at every look.
+func (st *Step) Waiting(why error) {
+	st.mu.Lock()
+	defer st.mu.Unlock()
+	st.waiting = strings.ReplaceAll(Redact(why.Error()), "\n", "; ")
 }
 
 // End emits done, or failed with the text of err, and returns err unchanged.
@@ -136,11 +146,14 @@ func (st *Step) stillRunning() {
 	if st.ended {
 		return
 	}
-	detail := "still running"
+	e := Event{State: Progress, Detail: "still running", heartbeat: st.waiting == ""}
 	if st.last != "" {
-		detail += ": " + st.last
+		e.Detail += ": " + st.last
 	}
-	if st.emit(Event{State: Progress, Detail: detail, heartbeat: true}) {
+	if st.waiting != "" {
+		e.Detail += ": waiting: " + st.waiting
+	}
+	if st.emit(e) {
 		st.beat.Reset(heartbeat)
 	}
 }

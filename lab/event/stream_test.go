@@ -54,6 +54,29 @@ func TestHeartbeat(t *testing.T) {
 	})
 }
 
+func TestHeartbeatSaysWhatIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rec := &recorder{}
+		st := NewStream(rec).Start("", "proof", 0)
+		st.Progress("CoreDNS running")
+		st.Waiting(errors.New("0 of 2 pods ready"))
+		time.Sleep(5 * time.Second)
+		st.Waiting(errors.New("1 of 2 pods ready\n" + token))
+		time.Sleep(6 * time.Second)
+		st.Progress("pods reach pods")
+		time.Sleep(11 * time.Second)
+		_ = st.End(nil)
+		want := "0s started \n0s progress CoreDNS running\n10s progress still running: CoreDNS running: waiting: 1 of 2 pods ready; abcdef.***\n" +
+			"11s progress pods reach pods\n21s progress still running: pods reach pods\n22s done "
+		if got := rec.states(); got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
+		}
+		if rec.events[2].heartbeat {
+			t.Error("what is waited for is news")
+		}
+	})
+}
+
 func TestOnlyTheFirstEndCounts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rec := &recorder{}
