@@ -94,6 +94,7 @@ lint: $(GOLANGCI) ## check format, vet, golangci-lint and go.mod
 	go vet -tags e2e ./...
 	go mod tidy -diff
 	go mod verify
+	@touch $(TOOLS) # in use, says this to labctl image prune
 	$(GOLANGCI) run ./...
 
 $(GOLANGCI):

@@ -76,7 +76,10 @@ func printAddons(w io.Writer, all []lab.AddonStatus) {
 			listed = "yes"
 		}
 		if s.Installed {
-			installed, pods = "yes", fmt.Sprintf("%d of %d", s.Ready, s.Want)
+			installed = "yes"
+		}
+		if s.Want > 0 { // sops has none
+			pods = fmt.Sprintf("%d of %d", s.Ready, s.Want)
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, listed, installed, pods, s.Purpose)
 	}
