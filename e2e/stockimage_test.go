@@ -34,7 +34,7 @@ var stockFiles = map[string]string{
 // stockGrub is part of GRUB's core, so that it needs nothing but the kernel from the disk. An emulated machine needs the words about its
 // clock (lab/machine), which nobody else can put there before the first boot; they do no harm on KVM.
 const stockGrub = `set root=(hd0,msdos1)
-linux /vmlinuz root=LABEL=root ro console=ttyS0 tsc=reliable clocksource=tsc mitigations=off
+linux /vmlinuz root=LABEL=root ro console=ttyS0 tsc=reliable clocksource=tsc highres=off mitigations=off
 initrd /initrd.img
 boot
 `

@@ -70,7 +70,7 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 		l.must(ctx, "up", "--from", "healthy")
 		Expect(l.kubectl(ctx, "get", "configmap", "--output=name")).NotTo(ContainSubstring("later"))
 		l.expectHealthy(ctx)
-	}, SpecTimeout(10*time.Minute))
+	}, SpecTimeout(25*time.Minute)) // of which the lab itself may take 15
 
 	It("a learner that nobody is, in an etcd of one member", func(ctx SpecContext) {
 		l.must(ctx, "fault", "inject", "stale-learner")

@@ -14,6 +14,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
+	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
@@ -112,12 +113,19 @@ func TestTogether(t *testing.T) {
 }
 
 func TestManifests(t *testing.T) {
-	l := newLab(t, onboard)
+	for _, uri := range []string{host.Containers, host.VirtualMachines} {
+		l := newLab(t, onboard)
+		l.uri = uri
+		t.Run(uri, func(t *testing.T) { testManifests(t, l) })
+	}
+}
+
+func testManifests(t *testing.T, l *Lab) {
 	text, err := l.manifests()
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen := map[string]bool{}
+	seen := map[string]bool{"Namespace /kube-system": true}
 	for _, doc := range bytes.Split(text, []byte("\n---\n")) {
 		var o struct {
 			APIVersion, Kind string
@@ -150,6 +158,9 @@ func TestManifests(t *testing.T) {
 		if !seen[id] {
 			t.Errorf("no %s", id)
 		}
+	}
+	if got := seen["DaemonSet kube-system/kube-proxy"]; got != l.emulated() {
+		t.Errorf("kube-proxy's pods ask for processor time: %v", got)
 	}
 	if !bytes.Contains(text, []byte(`value: "10.32.3.254"`)) || bytes.Contains(text, []byte("{{")) || bytes.Contains(text, []byte("<no value>")) {
 		t.Errorf("not filled in:\n%s", text)

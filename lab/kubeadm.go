@@ -12,6 +12,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
+	"k8slab/lab/image"
 	"k8slab/lab/join"
 	"k8slab/lab/node"
 	"k8slab/lab/wait"
@@ -115,7 +116,7 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 	c := l.cluster
 	return []any{
-		object{
+		l.patient(object{
 			"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 			"bootstrapTokens": []any{object{
 				"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
@@ -125,7 +126,7 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 			"nodeRegistration": l.registration(n),
 			"timeouts":         l.timeouts(),
-		},
+		}),
 		object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,
@@ -163,8 +164,18 @@ func (l *Lab) joinDocuments(n config.Node, token, caHash, certificateKey string)
 			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 			"certificateKey":   certificateKey,
 		}
+		join = l.patient(join)
 	}
 	return []any{join}
+}
+
+// patient has kubeadm patch an emulated control plane's manifests, with files of the image: kubelet waits longer until it kills an API
+// server or an etcd that is only slow.
+func (l *Lab) patient(configuration object) object {
+	if l.emulated() {
+		configuration["patches"] = object{"directory": image.Patient}
+	}
+	return configuration
 }
 
 // leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first

@@ -17,8 +17,11 @@ var manifestsTemplate = template.Must(template.New("manifests").Parse(manifestsT
 
 func (l *Lab) manifests() ([]byte, error) {
 	var out bytes.Buffer
-	err := manifestsTemplate.Execute(&out, struct{ VirtualIP, PodSubnet, FlannelImage, ProbeImage string }{
-		l.cluster.Network.VirtualIP.String(), l.cluster.Network.PodSubnet.String(), image.FlannelImage, image.ProbeImage,
+	err := manifestsTemplate.Execute(&out, struct {
+		VirtualIP, PodSubnet, FlannelImage, ProbeImage string
+		Emulated                                       bool
+	}{
+		l.cluster.Network.VirtualIP.String(), l.cluster.Network.PodSubnet.String(), image.FlannelImage, image.ProbeImage, l.emulated(),
 	})
 	return out.Bytes(), err
 }

@@ -102,10 +102,10 @@ func (r *repairing) manifest(ctx context.Context, n config.Node, p staticPod) er
 	if err != nil {
 		return err
 	}
-	own, err := marshalDocuments([]any{object{
+	own, err := marshalDocuments([]any{r.lab.patient(object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": r.lab.registration(n),
 		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
-	}})
+	})})
 	if err != nil {
 		return err
 	}

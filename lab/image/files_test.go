@@ -9,6 +9,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 )
 
 // own writes the lab's files as they get into an image.
@@ -211,5 +213,22 @@ func TestMakeDiskWantsOneKernel(t *testing.T) {
 	err := makeDisk(t.Context(), root, t.TempDir(), nil)
 	if err == nil || !strings.Contains(err.Error(), "has 0 kernels") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// kubeadm finds a patch's target by the file's name, and the container by the name in it.
+func TestPatientPatches(t *testing.T) {
+	dir := filepath.Join(own(t), Patient)
+	for _, target := range []string{"kube-apiserver", "etcd"} {
+		text, err := os.ReadFile(filepath.Join(dir, target+"+strategic.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var pod struct {
+			Spec struct{ Containers []struct{ Name string } }
+		}
+		if err := yaml.Unmarshal(text, &pod); err != nil || len(pod.Spec.Containers) != 1 || pod.Spec.Containers[0].Name != target {
+			t.Errorf("the patch of %s is for %+v", target, pod.Spec.Containers)
+		}
 	}
 }

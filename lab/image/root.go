@@ -23,6 +23,9 @@ const ownRoot = "files"
 // ownScripts is where the executable ones are: embedding keeps no modes.
 const ownScripts = "usr/lib/k8slab/"
 
+// Patient is the node's directory with kubeadm's patches for control planes that are emulated.
+const Patient = "/usr/share/k8slab/patient"
+
 // nodePrograms are put into the node itself; the others run in containers.
 var nodePrograms = map[string]map[string][]string{
 	"usr/bin":  {kubernetesName: hostPrograms, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
