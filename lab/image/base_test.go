@@ -29,13 +29,13 @@ func TestBaseSize(t *testing.T) {
 		{"-o", "compat=0.10", "old", "3G"},
 		{"-b", "good", "-F", "qcow2", "overlay"},
 		{"-o", "data_file=data", "split", "1M"},
-		{"--object", "secret,id=s,data=x", "-o", "encrypt.format=luks,encrypt.key-secret=s,encrypt.iter-time=10", "locked", "1M"},
 	} {
 		qemuImg(t, dir, append([]string{"create", "-q", "-f", "qcow2"}, args...)...)
 	}
 	good := read(t, filepath.Join(dir, "good"))
 	for name, data := range map[string]string{
 		"raw": strings.Repeat("\x00", 1<<20), "empty": "", "short": good[:40], "corrupt": good[:79] + "\x02" + good[80:],
+		"locked": good[:35] + "\x02" + good[36:], // LUKS; qemu-img makes none where it cannot measure how fast the processor is
 	} {
 		write(t, filepath.Join(dir, name), []byte(data), 0o644)
 	}
