@@ -143,7 +143,7 @@ func bootHost(ctx context.Context, dir, disk string) string {
 	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", "qemu64,-svm,+aes,+pclmulqdq,+ssse3,+sse4.1,+sse4.2,+popcnt,+movbe,+bmi1,+bmi2,+adx",
 		"-smp", "2", "-m", "6144", "-nodefaults", "-no-reboot", "-display", "none", "-serial", "file:"+console,
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
-		"-append", "root=/dev/vda rw console=ttyS0 net.ifnames=0 tsc=reliable clocksource=tsc highres=off mitigations=off",
+		"-append", "root=/dev/vda rw console=ttyS0 net.ifnames=0 "+emulatedCmdline,
 		"-drive", "file="+disk+",if=virtio,format=raw,cache=unsafe")
 	qemu.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	out, err := qemu.CombinedOutput()

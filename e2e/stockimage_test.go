@@ -31,10 +31,13 @@ var stockFiles = map[string]string{
 	"boot/early.cfg": stockGrub,
 }
 
-// stockGrub is part of GRUB's core, so that it needs nothing but the kernel from the disk. An emulated machine needs the words about its
-// clock (lab/machine), which nobody else can put there before the first boot; they do no harm on KVM.
+// emulatedCmdline is what an emulated machine's kernel has to be told, as lab/machine tells its own: how to read the time, and more.
+const emulatedCmdline = "tsc=reliable clocksource=tsc highres=off mitigations=off"
+
+// stockGrub is part of GRUB's core, so that it needs nothing but the kernel from the disk. Nobody else can tell that kernel anything before
+// the first boot; what emulated machines need does no harm on KVM.
 const stockGrub = `set root=(hd0,msdos1)
-linux /vmlinuz root=LABEL=root ro console=ttyS0 tsc=reliable clocksource=tsc highres=off mitigations=off
+linux /vmlinuz root=LABEL=root ro console=ttyS0 ` + emulatedCmdline + `
 initrd /initrd.img
 boot
 `

@@ -103,8 +103,8 @@ func (st *Step) Progress(format string, args ...any) {
 	}
 }
 
-// Waiting says why what was begun last is not there yet, for the next
-// heartbeat: it may be called at every look.
+// Waiting says why what was begun last is not there yet, for the heartbeats
+// until the next Progress: it may be called at every look.
 func (st *Step) Waiting(why error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -146,12 +146,13 @@ func (st *Step) stillRunning() {
 	if st.ended {
 		return
 	}
-	e := Event{State: Progress, Detail: "still running", heartbeat: st.waiting == ""}
+	detail := "still running"
 	if st.last != "" {
-		e.Detail += ": " + st.last
+		detail += ": " + st.last
 	}
+	e := Event{State: Progress, Detail: detail, heartbeat: true}
 	if st.waiting != "" {
-		e.Detail += ": waiting: " + st.waiting
+		e = Event{State: Progress, Detail: strings.TrimPrefix(st.last+": waiting: "+st.waiting, ": ")}
 	}
 	if st.emit(e) {
 		st.beat.Reset(heartbeat)

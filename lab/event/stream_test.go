@@ -66,13 +66,22 @@ func TestHeartbeatSaysWhatIsWaitedFor(t *testing.T) {
 		st.Progress("pods reach pods")
 		time.Sleep(11 * time.Second)
 		_ = st.End(nil)
-		want := "0s started \n0s progress CoreDNS running\n10s progress still running: CoreDNS running: waiting: 1 of 2 pods ready; abcdef.***\n" +
+		want := "0s started \n0s progress CoreDNS running\n10s progress CoreDNS running: waiting: 1 of 2 pods ready; abcdef.***\n" +
 			"11s progress pods reach pods\n21s progress still running: pods reach pods\n22s done "
 		if got := rec.states(); got != want {
 			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 		if rec.events[2].heartbeat {
 			t.Error("what is waited for is news")
+		}
+
+		rec = &recorder{}
+		st = NewStream(rec).Start("", "API server", 0)
+		st.Waiting(errors.New("connection refused"))
+		time.Sleep(11 * time.Second)
+		_ = st.End(nil)
+		if got, want := rec.states(), "0s started \n10s progress waiting: connection refused\n11s done "; got != want {
+			t.Errorf("got\n%s\nwant\n%s", got, want)
 		}
 	})
 }
