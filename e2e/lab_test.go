@@ -188,6 +188,7 @@ func (w *lines) String() string {
 // event is a line of `-o json`.
 type event struct {
 	Node, Phase, State, Detail string
+	Elapsed                    float64 // seconds
 }
 
 func parseEvent(line string) event {

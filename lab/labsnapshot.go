@@ -28,6 +28,9 @@ type WholeSnapshot struct {
 // labSnapshotBudget bounds what libvirt does to all machines. The memory of a machine of 4 GiB was saved in 10 s and restored in 2 s.
 const labSnapshotBudget = 5 * time.Minute
 
+// apiBudget bounds the wait for an API server that was ready when it was saved.
+const apiBudget = 2 * time.Minute
+
 // leaseBudget bounds the wait for kubelets, which renew their Leases every 10 s and back off after a failure.
 const leaseBudget = 2 * time.Minute
 
@@ -194,7 +197,7 @@ func (l *Lab) withSnapshots(ctx context.Context, command string, do func(context
 	if err := l.openVMs(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, labSnapshotBudget+leaseBudget+proofBudget, errors.New("its budget ran out"))
+	ctx, cancel := context.WithTimeoutCause(ctx, labSnapshotBudget+apiBudget+leaseBudget+proofBudget, errors.New("its budget ran out"))
 	defer cancel()
 	all, err := l.labSnapshots(ctx)
 	if err != nil {
@@ -233,20 +236,29 @@ func (l *Lab) goOn(ctx context.Context) error {
 	return together(l.cluster.Members(), func(n config.Node) error { return l.setClock(ctx, n) })
 }
 
-// proveSince waits for every kubelet to have renewed its Lease since the moment, and for the cluster to be healthy: until then what the
-// API server says of nodes is of the past.
+// proveSince waits for the API server to answer, for every kubelet to have renewed its Lease since the moment, and for the cluster to be
+// healthy: until then what the API server says of nodes is of the past.
 func (l *Lab) proveSince(ctx context.Context, since time.Time) error {
-	step := l.events.Start("", "leases", leaseBudget)
 	var v *view
-	err := wait.For(ctx, "a control plane to answer", leaseBudget, l.pace(), func(ctx context.Context) (err error) {
-		v, err = l.anyView(ctx)
+	defer func() {
+		if v != nil {
+			v.close()
+		}
+	}()
+	step := l.events.Start("", "API server", apiBudget)
+	err := wait.For(ctx, "the API server at "+l.endpoint(), apiBudget, l.pace(), telling(step, func(ctx context.Context) (err error) {
+		if v == nil {
+			if v, err = l.anyView(ctx); err != nil {
+				return err
+			}
+		}
+		return v.kube.Ready(ctx)
+	}))
+	if err := step.End(err); err != nil {
 		return err
-	})
-	if err != nil {
-		return step.End(err)
 	}
-	defer v.close()
-	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, l.pace(), func(ctx context.Context) error {
+	step = l.events.Start("", "leases", leaseBudget)
+	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, l.pace(), telling(step, func(ctx context.Context) error {
 		renewed, err := v.kube.LeaseRenewals(ctx)
 		if err != nil {
 			return err
@@ -257,7 +269,7 @@ func (l *Lab) proveSince(ctx context.Context, since time.Time) error {
 			}
 		}
 		return err
-	})
+	}))
 	if err := step.End(err); err != nil {
 		return err
 	}
