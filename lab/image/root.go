@@ -138,6 +138,8 @@ const (
 	// lab/join looks for these there
 	pristineCNI     = "usr/share/k8slab/cni"
 	pristinePlugins = "usr/share/k8slab/cni-plugins"
+	// upstream's packages bring it; without it a worker's kubelet complains to its journal every second
+	staticPods = "etc/kubernetes/manifests"
 )
 
 func writeUnder(dir, name string, text []byte) error {
@@ -180,8 +182,9 @@ func configureUnits(ctx context.Context, root string) error {
 	if err := os.WriteFile(filepath.Join(root, "etc/machine-id"), nil, 0o444); err != nil {
 		return err
 	}
-	for _, mountPoint := range []string{"disk", "seed"} { // of a container, see files/usr/lib/k8slab/init
-		if err := os.MkdirAll(filepath.Join(root, mountPoint), 0o755); err != nil {
+	mountPoints := []string{"disk", "seed"} // of a container, see files/usr/lib/k8slab/init
+	for _, dir := range append(mountPoints, staticPods) {
+		if err := os.MkdirAll(filepath.Join(root, dir), 0o755); err != nil {
 			return err
 		}
 	}
