@@ -36,6 +36,15 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		}
 		It(f.Name+": "+f.Story, labels, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(8*time.Minute))
 	}
+
+	// Those of which an injector's own undoing would leave something: in containerd, in pods' addresses, in etcd.
+	It("faults that are taken back as they are", Label("nightly"), func(ctx SpecContext) {
+		for _, fault := range []string{"cni-config-moved", "stale-cni", "stale-learner", "etcd-data-corrupt"} {
+			l.must(ctx, "fault", "inject", fault)
+			l.must(ctx, "fault", "restore")
+			l.expectHealthy(ctx)
+		}
+	}, SpecTimeout(10*time.Minute))
 })
 
 var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {

@@ -153,15 +153,23 @@ func (c *circle) rescue(ctx context.Context) error {
 	}
 	if c.options.Evidence != "" {
 		c.step("save evidence")
-		_, _ = c.site.Labctl(ctx, "diagnose", "--bundle", filepath.Join(c.options.Evidence, c.result.Fault+".tar.gz")) // says 1 for a broken lab
+		name := fmt.Sprintf("%s-%s-%s.tar.gz", c.result.Fault, c.result.Node, c.result.Began.Format("20060102T150405"))
+		_, _ = c.site.Labctl(ctx, "diagnose", "--bundle", filepath.Join(c.options.Evidence, name)) // says 1 for a broken lab
 	}
 	c.step("restore")
-	err := c.restore(ctx)
-	if _, upErr := c.site.Labctl(ctx, "up"); upErr != nil {
-		err = errors.Join(err, fmt.Errorf("the lab did not come back: %w", upErr))
-	}
+	err := errors.Join(c.restore(ctx), BringBack(ctx, c.site))
 	if err == nil {
 		err = c.options.Record.Forget(c.written...)
 	}
 	return errors.Join(err, c.forget(ctx))
+}
+
+// BringBack makes a lab whose faults were restored a healthy one. What an injector did to a member, to etcd's members or to pods' sandboxes
+// is for `repair`; what it cannot do, such as starting a machine, is for `up`, which then says whether all is well.
+func BringBack(ctx context.Context, h Hands) error {
+	_, _ = h.Labctl(ctx, "repair")
+	if _, err := h.Labctl(ctx, "up"); err != nil {
+		return fmt.Errorf("the lab did not come back: %w", err)
+	}
+	return nil
 }

@@ -128,9 +128,19 @@ func (o ended) expect(cause symptom.ID) error {
 	case o.Joined:
 		return wait.Hopeless(errors.New("the join succeeded"))
 	case o.Symptom != cause:
-		return fmt.Errorf("the join ended with %q (%s), not %q", o.Symptom, o.Evidence, cause)
+		return &misnamedError{o, cause}
 	}
 	return nil
+}
+
+// misnamedError is a join that failed as it should and says another cause: the product's failure, not the injector's.
+type misnamedError struct {
+	ended  ended
+	wanted symptom.ID
+}
+
+func (e *misnamedError) Error() string {
+	return fmt.Sprintf("the join ended with %q (%s), not %q", e.ended.Symptom, e.ended.Evidence, e.wanted)
 }
 
 // killed wants a join by hand to lose its kubeadm.

@@ -39,7 +39,11 @@ func TestRefusedByHand(t *testing.T) {
 			hands := &owner{outcome: tt.outcome}
 			site := Site{Hands: hands, Node: "w", Members: []Member{{"w", config.Worker, "10.0.0.9"}}}
 			for what, ask := range map[string]func(context.Context, Site) error{"refuses": refuses(symptom.DiskFull), "recorded": recorded(symptom.DiskFull)} {
-				if err := ask(t.Context(), site); (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				err := ask(t.Context(), site)
+				if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) != (tt.name == "of another cause") {
+					t.Errorf("%s: a wrong name: %v", what, err)
+				}
+				if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
 					t.Errorf("%s: %v, want %q", what, err, tt.err)
 				}
 			}

@@ -33,6 +33,7 @@ type Result struct {
 	Class     Class      `json:"class"`
 	Reason    string     `json:"reason,omitempty"` // why it is not Passed
 	Symptom   symptom.ID `json:"symptom"`          // that the diagnosis said first
+	SymptomOn string     `json:"symptom_on"`       // the node that it said it of; "" is the cluster
 	ToBite    float64    `json:"to_bite"`          // seconds from the injection's end until its effect showed
 	ToCause   float64    `json:"to_cause"`         // seconds that the diagnosis took to name it
 	ToRecover float64    `json:"to_recover"`       // seconds from the first command of the recovery to a proven healthy cluster
@@ -68,6 +69,11 @@ const (
 // that the cluster is as healthy as before and lost nothing. A lab that did not come back is restored and brought up again.
 func (f Fault) Circle(ctx context.Context, h Hands, o Options) Result {
 	return Round{{Fault: f, Node: o.Node}}.Circle(ctx, h, o)
+}
+
+// NotBegun is the result of a round for which the lab could not be got healthy.
+func (r Round) NotBegun(why error) Result {
+	return Result{Fault: r.names(), Began: time.Now().UTC(), Class: SetupFailed, Reason: why.Error()}
 }
 
 // Circle is the circle of all faults of the round at the same time: all are made, all take effect, the diagnosis says one of them first, all
@@ -142,7 +148,10 @@ func (c *circle) run(ctx context.Context) (Class, error) {
 	if err != nil {
 		return class, errors.Join(err, c.rescue(ctx))
 	}
-	return Passed, errors.Join(c.forget(ctx), c.options.Record.Forget(c.written...))
+	if err := errors.Join(c.forget(ctx), c.options.Record.Forget(c.written...)); err != nil {
+		return Failed, err
+	}
+	return Passed, nil
 }
 
 // place finds where each fault is made.
@@ -177,7 +186,11 @@ func (c *circle) there(ctx context.Context) (Class, error) {
 	}
 	begun := time.Now()
 	for _, f := range c.faults {
-		if err := f.bites(ctx, f.site, c.stepOf(f)); err != nil {
+		err := f.bites(ctx, f.site, c.stepOf(f))
+		if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) {
+			return Failed, err
+		}
+		if err != nil {
 			return SetupFailed, err
 		}
 	}
@@ -201,8 +214,9 @@ func (c *circle) stepOf(f placed) func(string) {
 	return func(text string) { c.step(f.Name + ": " + text) }
 }
 
-// Make injects the fault and waits until it has taken effect.
-func (f Fault) Make(ctx context.Context, s Site, progress func(step string)) error {
+// Make injects the fault and waits until it has taken effect. Patience is that of Options.
+func (f Fault) Make(ctx context.Context, s Site, patience int, progress func(step string)) error {
+	s.patience = patience
 	if err := f.inject(ctx, s, progress); err != nil {
 		return err
 	}
@@ -234,7 +248,7 @@ func (c *circle) name(ctx context.Context) error {
 	wanted := symptoms(c.faults)
 	return c.site.await(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
-		c.result.Symptom, c.result.ToCause = first.Symptom, time.Since(begun).Seconds()
+		c.result.Symptom, c.result.SymptomOn, c.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
 		if err != nil || slices.Contains(wanted, first.Symptom) {
 			return err
 		}

@@ -21,8 +21,8 @@ var cniConfigMoved = Fault{
 	Bites:   networkDown,
 	Recover: repair,
 	Restore: script(`
-		if test -e /etc/cni/net.fault; then
-			cp /etc/cni/net.fault/* /etc/cni/net.d/
-			rm -rf /etc/cni/net.fault
-		fi`),
+		for file in /etc/cni/net.fault/*; do
+			! test -f "$file" || cp "$file" /etc/cni/net.d/
+		done
+		rm -rf /etc/cni/net.fault`),
 }

@@ -1,6 +1,10 @@
 package scenarios
 
-import "k8slab/lab/symptom"
+import (
+	"context"
+
+	"k8slab/lab/symptom"
+)
 
 var etcdDataCorrupt = Fault{
 	Name:    "etcd-data-corrupt",
@@ -17,4 +21,11 @@ var etcdDataCorrupt = Fault{
 	Bites:   memberDown,
 	Recover: nodeVerb("rejoin"),
 	May:     []Change{Identity},
+	Restore: func(ctx context.Context, s Site) error {
+		if memberDown(ctx, s) != nil { // it is healthy, or nobody waits for this any more
+			return ctx.Err()
+		}
+		_, err := s.Labctl(ctx, "rejoin", s.Node)
+		return err
+	},
 }

@@ -10,6 +10,7 @@ var flannelDown = Fault{
 	Name:    "flannel-down",
 	Story:   "flannel's DaemonSet was deleted, and a restart of the node took what flannel had told the CNI plugin (worker-cni-join-fix)",
 	Roles:   workers,
+	May:     []Change{Others}, // its pods go from all nodes
 	Symptom: symptom.FlannelSubnetEnvMissing,
 	Inject: func(ctx context.Context, s Site) error {
 		if _, err := s.kubectl(ctx, "--namespace=kube-flannel", "delete", "daemonset", "flannel", "--cascade=foreground", "--timeout=60s"); err != nil {

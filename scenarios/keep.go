@@ -43,7 +43,8 @@ func (c *circle) look(ctx context.Context) (kept, error) {
 	k := kept{Identity: {}, Boot: {}, Disk: {}}
 	for _, m := range c.site.Members {
 		out, err := c.site.Run(ctx, m.Name, "sh", "-ec", `
-			cat /etc/machine-id; cut -d ' ' -f 22 /proc/1/stat
+			cat /etc/machine-id
+			echo "$(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)" # containers share the first
 			sha256sum < /var/lib/kubelet/pki/kubelet-client-current.pem
 			cat "$1" 2>&1 || true`, "sh", keptFile)
 		if err != nil {
@@ -146,12 +147,17 @@ func (c *circle) leftovers(ctx context.Context) error {
 // forget removes the workload's data.
 func (c *circle) forget(ctx context.Context) error {
 	_, err := c.site.kubectl(ctx, "delete", "configmap", keptMap, "--ignore-not-found")
+	_, delErr := c.site.etcd(ctx, "del", writesKey)
+	err = errors.Join(err, delErr)
 	for _, m := range c.site.Members {
 		_, rmErr := c.site.Run(ctx, m.Name, "rm", "--force", keptFile)
 		err = errors.Join(err, rmErr)
 	}
 	return err
 }
+
+// writesKey is what is written to etcd, beside all that the API server keeps there.
+const writesKey = "/k8slab/fault"
 
 // writesBudget is how long etcd may take no writes in a fault that costs no quorum: an election is over in 2 s, a loaded computer is slower.
 const writesBudget = 10 * time.Second
@@ -169,7 +175,7 @@ func (c *circle) watchWrites(ctx context.Context) (stop func() error) {
 	wg.Go(func() {
 		last := time.Now()
 		for ctx.Err() == nil {
-			_, err := c.site.etcd(ctx, "--command-timeout="+c.site.patiently(3*time.Second).String(), "put", "/k8slab/fault", "1")
+			_, err := c.site.etcd(ctx, "--command-timeout="+c.site.patiently(3*time.Second).String(), "put", writesKey, "1")
 			gap := time.Since(last)
 			if ctx.Err() == nil && gap > longest && err != nil {
 				longest, why = gap, err

@@ -146,6 +146,9 @@ func (s Site) probeAddresses(ctx context.Context) (string, error) {
 // probeUnreachable is nil when the node's probe does not answer another node.
 func probeUnreachable(ctx context.Context, s Site) error {
 	ip, err := s.probeAddresses(ctx)
+	if err == nil && len(strings.Fields(ip)) != 1 {
+		err = fmt.Errorf("the probe of %s has the addresses %q", s.Node, ip)
+	}
 	if err != nil {
 		return err
 	}

@@ -37,10 +37,10 @@ var quorumLost = Fault{
 	Restore: func(ctx context.Context, s Site) error {
 		var errs []error
 		for _, m := range s.otherControlPlanes() {
-			// A node that has data again has joined the new cluster: what it had before is of no use.
+			// A node that has both data and a manifest again has joined the new cluster: what it had before is of no use.
 			errs = append(errs, s.shell(ctx, m.Name, `
 				cd /etc/kubernetes
-				if test -e /var/lib/etcd/member; then
+				if test -e /var/lib/etcd/member && test -e manifests/etcd.yaml; then
 					rm -rf /var/lib/etcd.fault etcd.yaml.fault
 				fi
 				if test -e /var/lib/etcd.fault; then

@@ -110,7 +110,7 @@ func TestCircleOfSeveral(t *testing.T) {
 		m := newModel(t)
 		m.repairs = func(*model) error { return errors.New("left") }
 		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, repair), "w2"}}.Circle(t.Context(), m, Options{})
-		if r.Class != Failed || fmt.Sprint(m.calls) != "[repair repair up]" {
+		if r.Class != Failed || fmt.Sprint(m.calls) != "[repair repair repair up]" {
 			t.Errorf("got %+v after %q", r, m.calls)
 		}
 	})
@@ -139,6 +139,20 @@ func TestCircleOfSeveral(t *testing.T) {
 			t.Errorf("beside %s", beside)
 		}
 	})
+}
+
+// That kubeadm's join names another cause is no reason to doubt the injector.
+func TestCircleOfAMisnamedJoin(t *testing.T) {
+	for class, why := range map[Class]error{Failed: ended{Symptom: symptom.SwapEnabled}.expect(symptom.DiskFull), SetupFailed: errors.New("no effect")} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newModel(t)
+			f := m.breaks("a", symptom.DiskFull, repair)
+			f.Bites = func(context.Context, Site) error { return why }
+			if r := f.Circle(t.Context(), m, Options{}); r.Class != class || !strings.Contains(r.Reason, why.Error()) {
+				t.Errorf("%v: got %+v", why, r)
+			}
+		})
+	}
 }
 
 // A repair that did nothing is no success where the lab has not noticed the fault yet.

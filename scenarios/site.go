@@ -90,6 +90,9 @@ func (s Site) complete(f Fault) (Site, error) {
 	case !f.For(role):
 		return s, fmt.Errorf("%w: %s is for a %s, and %s is none", errNotApplicable, f.Name, f.Roles[0], s.Node)
 	}
+	if f.Outside && s.ControlPlane == "" {
+		return s, fmt.Errorf("%w: %s begins with a reset of %s, the only control plane", errNotApplicable, f.Name, s.Node)
+	}
 	s.ControlPlane = cmp.Or(s.ControlPlane, s.Node)
 	if f.Applies != nil {
 		if why := f.Applies(s); why != "" {

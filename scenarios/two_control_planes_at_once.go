@@ -53,7 +53,7 @@ var twoControlPlanesAtOnce = Fault{
 		case one.Joined == other.Joined:
 			return wait.Hopeless(fmt.Errorf("joined: %t and %t; %s; %s", one.Joined, other.Joined, one.Evidence, other.Evidence))
 		case refused.Symptom != symptom.EtcdTooManyLearners:
-			return wait.Hopeless(fmt.Errorf("the second join ended with %q: %s", refused.Symptom, refused.Evidence))
+			return wait.Hopeless(&misnamedError{refused, symptom.EtcdTooManyLearners})
 		}
 		return nil
 	},

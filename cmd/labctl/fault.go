@@ -47,7 +47,7 @@ type listed struct {
 func (a *app) faultListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the faults: what they imitate, what a diagnosis says, what ends them",
+		Short: "List the faults: what they imitate, what a diagnosis says, what ends them ([…] once a person has acted)",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			injected, err := a.record()
@@ -69,7 +69,7 @@ func (a *app) faultListCommand() *cobra.Command {
 				}
 				for _, i := range in {
 					if i.Fault == f.Name {
-						row.On = i.Node
+						row.On = strings.TrimPrefix(row.On+", "+i.Node, ", ")
 					}
 				}
 				rows = append(rows, row)
@@ -83,7 +83,11 @@ func printFaults(w io.Writer, rows []listed) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "FAULT\tDIAGNOSIS\tENDED BY\tNOW ON\tSTORY")
 	for _, r := range rows {
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, cmp.Or(r.Symptom, "nothing"), strings.Join(r.Recover, ", "), cmp.Or(r.On, "–"), r.Story)
+		ended := strings.Join(r.Recover, ", ")
+		if r.Stops {
+			ended = "[" + ended + "]"
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, cmp.Or(r.Symptom, "nothing"), ended, cmp.Or(r.On, "–"), r.Story)
 	}
 	_ = t.Flush()
 }
@@ -135,10 +139,10 @@ fault has taken effect.`,
 					return err
 				}
 				step := l.Events().Start(site.Node, f.Name, 0)
-				if err := step.End(f.Make(cmd.Context(), site, func(text string) { step.Progress("%s", text) })); err != nil {
-					return err
+				if err := step.End(f.Make(cmd.Context(), site, l.Patience(), func(text string) { step.Progress("%s", text) })); err != nil {
+					return resumableError{fmt.Errorf("%w\nnext: labctl fault restore", err), "undo what there is of the fault with labctl fault restore"}
 				}
-				_, _ = fmt.Fprintf(a.stderr, "Look with `labctl diagnose`; end it with %s, or undo it with `labctl fault restore`\n", quoted(f.Calls(site.Node)))
+				_, _ = fmt.Fprintln(a.stderr, advice(f, site.Node))
 				return nil
 			})
 		},
@@ -146,6 +150,15 @@ fault has taken effect.`,
 	cmd.Flags().StringVar(&on, "node", "", "where; the default is the last node of a role that the fault is for")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
+}
+
+// advice is what to do with a fault that was made.
+func advice(f scenarios.Fault, node string) string {
+	end := quoted(f.Calls(node))
+	if f.Stops {
+		return "Look with `labctl diagnose`; " + end + " is refused until somebody does what it says; `labctl fault restore` undoes the fault"
+	}
+	return "Look with `labctl diagnose`; end it with " + end + "; `labctl fault restore` undoes the fault, or what is left of it then"
 }
 
 func quoted(calls [][]string) string {
@@ -167,7 +180,7 @@ func faultOf(name string) (scenarios.Fault, error) {
 func (a *app) faultRestoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore",
-		Short: "Undo the faults that were injected, and bring the lab up again",
+		Short: "Undo the faults that were injected, repair what they did, and bring the lab up again",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withEvents("fault-restore", func(l *lab.Lab) error {
@@ -196,9 +209,8 @@ func (h hands) restore(ctx context.Context, injected scenarios.Record, faults []
 		step := h.lab.Events().Start(i.Node, "restore "+i.Fault, 0)
 		errs = append(errs, step.End(undo(ctx, h, i)))
 	}
-	step := h.lab.Events().Start("", "up", 0)
-	_, err := h.Labctl(ctx, "up")
-	if err := errors.Join(append(errs, step.End(err))...); err != nil {
+	step := h.lab.Events().Start("", "repair and up", 0)
+	if err := errors.Join(append(errs, step.End(scenarios.BringBack(ctx, h)))...); err != nil {
 		return err
 	}
 	return injected.Forget(faults...)
@@ -260,7 +272,10 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 				h := hands{a, l}
 				injected, err := h.restoreLeft(cmd.Context())
 				if err != nil {
-					return nil, err
+					for _, r := range rounds {
+						results = append(results, r.NotBegun(err))
+					}
+					return results, err
 				}
 				for _, r := range rounds {
 					results = append(results, playRound(cmd.Context(), h, r, scenarios.Options{Evidence: evidence, Record: injected}))
@@ -299,7 +314,10 @@ func (a *app) withCircles(verb string, do func(*lab.Lab) ([]scenarios.Result, er
 		results, err = do(l)
 		return err
 	})
-	if err := errors.Join(err, a.print(results, func(w io.Writer) { printResults(w, results) })); err != nil {
+	if results != nil {
+		err = errors.Join(err, a.print(results, func(w io.Writer) { printResults(w, results) }))
+	}
+	if err != nil {
 		return err
 	}
 	for _, r := range results {

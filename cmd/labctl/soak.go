@@ -81,7 +81,10 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 		}
 		return errors.Join(err, context.Cause(ctx))
 	})
-	if err := errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) })); err != nil {
+	if len(s.Results) > 0 {
+		err = errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) }))
+	}
+	if err != nil {
 		return err
 	}
 	if s.Unrecovered+s.SetupFailed > 0 {

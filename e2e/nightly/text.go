@@ -38,13 +38,15 @@ func (r Report) text() string {
 // summary counts the faults, and the other specs.
 func (r Report) summary() string {
 	var parts []string
-	faults, others, passed := 0, 0, 0
+	faults, others, passed, skipped := 0, 0, 0, 0
 	for _, s := range r.Run.Specs {
 		switch {
 		case s.Scenario:
 			faults++
 		case s.failing():
 			others++
+		case s.Class == scenarios.NotApplicable:
+			skipped++
 		default:
 			others, passed = others+1, passed+1
 		}
@@ -54,6 +56,9 @@ func (r Report) summary() string {
 	}
 	if others > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %d other specs passed", passed, others))
+	}
+	if skipped > 0 {
+		parts = append(parts, fmt.Sprintf("%d not applicable", skipped))
 	}
 	return strings.Join(parts, "; ")
 }
