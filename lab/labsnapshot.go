@@ -14,7 +14,6 @@ import (
 	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/machine"
-	"k8slab/lab/wait"
 )
 
 // WholeSnapshot is the whole lab at one moment: memory, devices and disks of all its virtual machines, saved while all were paused.
@@ -27,12 +26,6 @@ type WholeSnapshot struct {
 
 // labSnapshotBudget bounds what libvirt does to all machines. The memory of a machine of 4 GiB was saved in 10 s and restored in 2 s.
 const labSnapshotBudget = 5 * time.Minute
-
-// apiBudget bounds the wait for an API server that was ready when it was saved.
-const apiBudget = 2 * time.Minute
-
-// leaseBudget bounds the wait for kubelets, which renew their Leases every 10 s and back off after a failure.
-const leaseBudget = 2 * time.Minute
 
 var errContainerSnapshot = fmt.Errorf("%w: save etcd instead (labctl etcd snapshot save FILE), make the lab anew (labctl down, labctl up takes a minute), or set libvirt.uri: qemu:///system", machine.ErrNoSnapshots)
 
@@ -53,6 +46,21 @@ func (l *Lab) openVMs() error {
 		return errContainerSnapshot
 	}
 	return nil
+}
+
+// connectVMs is openVMs also where libvirt is to be started first, as after a restart of the computer.
+func (l *Lab) connectVMs(ctx context.Context) error {
+	if !l.state.exists() {
+		return ErrNotUp
+	}
+	uri, err := l.resolveURI()
+	if err != nil {
+		return err
+	}
+	if uri == host.Containers {
+		return errContainerSnapshot
+	}
+	return l.connectHost(ctx)
 }
 
 func (l *Lab) labSnapshots(ctx context.Context) ([]WholeSnapshot, error) {
@@ -117,45 +125,32 @@ func (l *Lab) LabSnapshotSave(ctx context.Context, name string) error {
 	})
 }
 
+// saveAll finishes what libvirt has begun also when it is interrupted: half of a save is machines that are off, without their memory.
 func (l *Lab) saveAll(ctx context.Context, name string, step *event.Step) (err error) {
-	whole := context.WithoutCancel(ctx) // an interrupted save lets the machines go on, and leaves no half of a snapshot
+	whole, cancel := finishing(ctx)
+	defer cancel()
 	step.Progress("pausing all machines")
 	defer func() {
+		after, cancel := finishing(ctx) // also when libvirt used up the other one
+		defer cancel()
 		if err != nil {
-			err = errors.Join(err, l.everyMachine(func(n string) error { return l.machines.DeleteSnapshot(whole, n, name) }))
+			err = errors.Join(err, l.everyMachine(func(n string) error { return l.machines.DeleteSnapshot(after, n, name) }))
 		}
-		if goOn := l.goOn(whole); err == nil {
-			err = goOn
-		}
+		err = errors.Join(err, l.goOn(after))
 	}()
-	if err := l.everyMachine(func(n string) error { return l.machines.Suspend(ctx, n) }); err != nil {
+	if err := l.everyMachine(func(n string) error { return l.machines.Suspend(whole, n) }); err != nil {
 		return err
 	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	step.Progress("saving memory and disks")
-	return l.everyMachine(func(n string) error { return l.machines.SaveSnapshot(ctx, n, name) })
+	return l.everyMachine(func(n string) error { return l.machines.SaveSnapshot(whole, n, name) })
 }
 
-// LabSnapshotRestore makes the lab what it was when the snapshot was saved, and proves it healthy. What happened since is lost.
-func (l *Lab) LabSnapshotRestore(ctx context.Context, name string) error {
-	return l.withSnapshots(ctx, "labctl snapshot restore", func(ctx context.Context, all []WholeSnapshot) error {
-		if err := restorable(name, all); err != nil {
-			return err
-		}
-		step := l.events.Start("", "snapshot "+name, labSnapshotBudget)
-		step.Progress("restoring memory and disks")
-		if err := l.everyMachine(func(n string) error { return l.machines.RevertSnapshot(ctx, n, name) }); err != nil {
-			return step.End(err) // what is paused now goes on with the next restore, or with up
-		}
-		step.Progress("going on")
-		since := time.Now()
-		if err := l.goOn(ctx); err != nil {
-			return step.End(err)
-		}
-		if err := step.End(nil); err != nil {
-			return err
-		}
-		return l.proveSince(ctx, since)
-	})
+// finishing is the context for what must not be left half done: it has a budget of its own.
+func finishing(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(context.WithoutCancel(ctx), labSnapshotBudget, fmt.Errorf("%s budget ran out", labSnapshotBudget))
 }
 
 // restorable says why the snapshot cannot be restored.
@@ -194,7 +189,7 @@ func (l *Lab) withSnapshots(ctx context.Context, command string, do func(context
 		return err
 	}
 	defer release()
-	if err := l.openVMs(); err != nil {
+	if err := l.connectVMs(ctx); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, labSnapshotBudget+apiBudget+leaseBudget+proofBudget, errors.New("its budget ran out"))
@@ -230,48 +225,10 @@ func (l *Lab) everyMachine(do func(node string) error) error {
 
 // goOn lets all machines run again and sets their clocks, which stood still, or went back.
 func (l *Lab) goOn(ctx context.Context) error {
-	if err := l.everyMachine(func(n string) error { return l.machines.Resume(ctx, n) }); err != nil {
-		return err
-	}
-	return together(l.cluster.Members(), func(n config.Node) error { return l.setClock(ctx, n) })
-}
-
-// proveSince waits for the API server to answer, for every kubelet to have renewed its Lease since the moment, and for the cluster to be
-// healthy: until then what the API server says of nodes is of the past.
-func (l *Lab) proveSince(ctx context.Context, since time.Time) error {
-	var v *view
-	defer func() {
-		if v != nil {
-			v.close()
-		}
-	}()
-	step := l.events.Start("", "API server", apiBudget)
-	err := wait.For(ctx, "the API server at "+l.endpoint(), apiBudget, l.pace(), telling(step, func(ctx context.Context) (err error) {
-		if v == nil {
-			if v, err = l.anyView(ctx); err != nil {
-				return err
-			}
-		}
-		return v.kube.Ready(ctx)
-	}))
-	if err := step.End(err); err != nil {
-		return err
-	}
-	step = l.events.Start("", "leases", leaseBudget)
-	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, l.pace(), telling(step, func(ctx context.Context) error {
-		renewed, err := v.kube.LeaseRenewals(ctx)
-		if err != nil {
+	return together(l.cluster.Members(), func(n config.Node) error {
+		if err := l.machines.Resume(ctx, n.Name); err != nil {
 			return err
 		}
-		for _, n := range l.cluster.Members() {
-			if !renewed[n.Name].After(since) {
-				err = errors.Join(err, fmt.Errorf("%s renewed it at %s", n.Name, renewed[n.Name].Format(time.RFC3339)))
-			}
-		}
-		return err
-	}))
-	if err := step.End(err); err != nil {
-		return err
-	}
-	return l.prove(ctx, v)
+		return l.setClock(ctx, n)
+	})
 }

@@ -45,3 +45,18 @@ func TestSnapshotNames(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestInterruptedRestore(t *testing.T) {
+	l := newLab(t, small)
+	if err := l.wholeLab(); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+	if err := l.state.write(restoringFile, []byte("healthy")); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"the check": l.wholeLab(), "up": l.Up(t.Context(), StageProof)} {
+		if err == nil || !strings.Contains(err.Error(), "next: labctl snapshot restore healthy") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -30,6 +30,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if err := l.checkBase(); err != nil {
 		return err
 	}
+	if err := l.wholeLab(); err != nil {
+		return err
+	}
 	if err := l.connectHost(ctx); err != nil {
 		return err
 	}
@@ -145,7 +148,7 @@ func (l *Lab) buildImage(ctx context.Context) (image.Image, error) {
 	if err != nil {
 		return img, err
 	}
-	return img, l.state.write("image", []byte(img.Dir))
+	return img, l.state.usesImage("image", img.Dir)
 }
 
 func (l *Lab) buildDisk(ctx context.Context) (image.Image, image.Disk, error) {
@@ -155,7 +158,7 @@ func (l *Lab) buildDisk(ctx context.Context) (image.Image, image.Disk, error) {
 	}
 	disk, err := img.BuildDisk(ctx, l.events)
 	if err == nil {
-		err = l.state.write("disk", []byte(filepath.Dir(disk.Base)))
+		err = l.state.usesImage("disk", filepath.Dir(disk.Base))
 	}
 	return img, disk, err
 }

@@ -31,14 +31,16 @@ What is there already is verified, not made again: after an interruption, run it
 				return err
 			}
 			defer l.Close()
+			restored := true
 			if from != "" {
 				err = l.LabSnapshotRestore(cmd.Context(), from)
+				restored = err == nil
 			}
 			if err == nil {
 				err = l.Up(cmd.Context(), stage)
 			}
 			if err := errors.Join(err, finish()); err != nil {
-				return a.afterFailure(cmd, err, log, keep)
+				return a.afterFailure(cmd, err, log, keep || !restored) // with the lab its snapshots would go
 			}
 			a.reportChanges(l)
 			return nil

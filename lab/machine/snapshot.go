@@ -22,6 +22,8 @@ type Snapshot struct {
 // ErrNoSnapshots is returned for containers: libvirt's container driver can neither save nor restore one.
 var ErrNoSnapshots = errors.New("libvirt saves no memory of containers, only of virtual machines")
 
+var errAbsent = errors.New("is absent")
+
 // SaveSnapshot saves the machine, which is paused and stays so. Its memory goes into a file of its own and its disk into the disk's own
 // file, while it is off for a moment: memory that QEMU keeps in the disk's file takes five times as long to come back.
 func (l *Lab) SaveSnapshot(ctx context.Context, node, name string) error {
@@ -78,12 +80,12 @@ func (l *Lab) RevertSnapshot(ctx context.Context, node, name string) error {
 	})
 }
 
-// DeleteSnapshot deletes the snapshot; one that is not there is deleted.
+// DeleteSnapshot deletes the snapshot, and what an absent machine left of it; one that is not there is deleted.
 func (l *Lab) DeleteSnapshot(ctx context.Context, node, name string) error {
 	err := l.withSnapshot(ctx, node, name, func(s libvirt.DomainSnapshot) error {
 		return l.change(ctx, "delete snapshot "+name+" of "+s.Dom.Name, func(v *libvirt.Libvirt) error { return v.DomainSnapshotDelete(s, 0) })
 	})
-	if err != nil && !is(err, libvirt.ErrNoDomainSnapshot) {
+	if err != nil && !is(err, libvirt.ErrNoDomainSnapshot) && !errors.Is(err, errAbsent) {
 		return err
 	}
 	return os.RemoveAll(l.memoryPath(node, name))
@@ -133,7 +135,7 @@ func (l *Lab) withDomain(ctx context.Context, node string, do func(libvirt.Domai
 		return err
 	}
 	if state == Absent {
-		return fmt.Errorf("the machine of %s is absent", node)
+		return fmt.Errorf("the machine of %s %w", node, errAbsent)
 	}
 	return do(dom)
 }

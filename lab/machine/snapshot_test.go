@@ -2,6 +2,9 @@ package machine_test
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -58,6 +61,19 @@ func TestSnapshotsOfNoMachine(t *testing.T) {
 	}
 	if err := l.SaveSnapshot(limited(t), "cp1", "x"); err == nil {
 		t.Error("saved an absent machine")
+	}
+	memory := filepath.Join(filepath.Dir(l.ConsolePath("cp1")), "memory", "x")
+	if err := os.MkdirAll(filepath.Dir(memory), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(memory, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.DeleteSnapshot(limited(t), "cp1", "x"); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(memory); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the memory of an absent machine's snapshot is left: %v", err)
 	}
 	containers := machine.Open(machine.Config{URI: "lxc:///system", Lab: "lab", ID: labID})
 	if _, err := containers.Snapshots(limited(t), "cp1"); !errors.Is(err, machine.ErrNoSnapshots) {
