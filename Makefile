@@ -52,7 +52,8 @@ plan: build ## print what up would do
 deps: build ## install the Debian packages that labs and their tests need (as root)
 	@if [ "$$(id -u)" = 0 ]; then \
 		$(LABCTL) host install; \
-		command -v gcc >/dev/null || { apt-get update; DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends gcc libc6-dev; }; \
+		{ command -v gcc && command -v bsdtar; } >/dev/null || \
+			{ apt-get update; DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends gcc libc6-dev libarchive-tools; }; \
 	fi
 
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)

@@ -62,7 +62,7 @@ func (l *Lab) removeObjects(ctx context.Context, dir string, adopted bool) error
 	}
 	h, err := host.Connect(uri, dir)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
-		return nil // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
+		return l.noVagrantDisks(adopted) // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
 	}
 	if err != nil {
 		return err
@@ -76,7 +76,7 @@ func (l *Lab) removeObjects(ctx context.Context, dir string, adopted bool) error
 	machines, err := l.machines.List(ctx)
 	if err != nil {
 		if h.Own { // a hung daemon of our own is ended with everything in its namespace
-			return nil
+			return l.noVagrantDisks(adopted)
 		}
 		return err
 	}
@@ -105,6 +105,15 @@ func (l *Lab) removeObjects(ctx context.Context, dir string, adopted bool) error
 		}
 	}
 	return l.machines.DeleteAllDisks()
+}
+
+// noVagrantDisks is notOurs where no daemon says who made what.
+func (l *Lab) noVagrantDisks(adopted bool) error {
+	machines, err := machine.VagrantDisks(l.state.path("machines"), l.cluster.Name)
+	if err != nil || adopted {
+		return err
+	}
+	return notOurs(machines)
 }
 
 // notOurs refuses to remove machines that vagrant made and believes to have.

@@ -106,17 +106,24 @@ func (l *Lab) resolveURI() (string, error) {
 	return l.uri, nil
 }
 
+// rootKey is root's key on all machines, a file of the state.
+const rootKey = "ssh/id_ed25519"
+
 // attach makes the clients for the host's daemon and the lab's nodes. Nothing connects yet.
 func (l *Lab) attach(h *host.Host) (err error) {
 	if l.id, err = l.state.id(); err != nil {
 		return err
 	}
 	l.host = h
+	user := ""
+	if !h.Own { // the computer's daemon has a user of its own for virtual machines, to whom the lab's directories are closed
+		user = fmt.Sprintf("+%d:+%d", os.Geteuid(), os.Getegid())
+	}
 	l.machines = machine.Open(machine.Config{
 		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), Lab: l.cluster.Name, ID: l.id,
-		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.Probe().KVM.OK, Mutated: l.mutated,
+		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.Probe().KVM.OK, User: user, Mutated: l.mutated,
 	})
-	key, _, err := l.state.keyPair("ssh/id_ed25519")
+	key, _, err := l.state.keyPair(rootKey)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -177,25 +178,44 @@ func locked(name string) (bool, error) {
 	return !ok, nil
 }
 
+// usesImage notes the newest image directory of a kind: image, disk or bundle.
+func (s state) usesImage(kind, dir string) error {
+	return errors.Join(s.keepImage(dir), s.write(kind, []byte(dir)))
+}
+
+// keepImage keeps an image directory from being pruned until the lab is gone: a machine needs the one that it was made from, which need not
+// be the newest.
+func (s state) keepImage(dir string) error {
+	used, err := os.ReadFile(s.path(imagesFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if slices.Contains(strings.Split(string(used), "\n"), dir) {
+		return nil
+	}
+	return s.write(imagesFile, append(used, dir+"\n"...))
+}
+
+// imagesFile has the image directories that something of the lab is made from, one a line.
+const imagesFile = "images"
+
 // ImagesInUse lists the image directories that labs of this user are made from.
 func ImagesInUse() ([]string, error) {
 	root, err := StateDir()
 	if err != nil {
 		return nil, err
 	}
+	files, err := filepath.Glob(filepath.Join(root, "[^.]*", imagesFile))
+	if err != nil {
+		return nil, err
+	}
 	var dirs []string
-	for _, name := range []string{"image", "disk", "bundle"} {
-		files, err := filepath.Glob(filepath.Join(root, "[^.]*", name))
+	for _, f := range files {
+		used, err := os.ReadFile(f)
 		if err != nil {
 			return nil, err
 		}
-		for _, f := range files {
-			dir, err := os.ReadFile(f)
-			if err != nil {
-				return nil, err
-			}
-			dirs = append(dirs, string(dir))
-		}
+		dirs = append(dirs, strings.Split(strings.TrimSpace(string(used)), "\n")...)
 	}
 	return dirs, nil
 }

@@ -229,10 +229,12 @@ func TestImagesInUse(t *testing.T) {
 	if got, err := ImagesInUse(); err != nil || len(got) != 0 {
 		t.Errorf("no lab: %q, %v", got, err)
 	}
-	if err := l.state.write("image", []byte("/cache/node-1")); err != nil {
-		t.Fatal(err)
+	for _, dir := range []string{"/cache/node-1", "/cache/node-2", "/cache/node-2"} { // machines of the first go on
+		if err := l.state.usesImage("image", dir); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if got, err := ImagesInUse(); err != nil || !slices.Equal(got, []string{"/cache/node-1"}) {
+	if got, err := ImagesInUse(); err != nil || !slices.Equal(got, []string{"/cache/node-1", "/cache/node-2"}) {
 		t.Errorf("got %q, %v", got, err)
 	}
 }

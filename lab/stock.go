@@ -63,7 +63,7 @@ func (l *Lab) bundle(ctx context.Context) (image.Bundle, error) {
 	}
 	b, err := img.BuildBundle(ctx, l.events)
 	if err == nil {
-		err = l.state.write("bundle", []byte(filepath.Dir(b.Archive)))
+		err = l.state.usesImage("bundle", filepath.Dir(b.Archive))
 	}
 	if err == nil {
 		l.bundled = b

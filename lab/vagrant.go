@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"k8slab/config"
 	"k8slab/lab/host"
@@ -44,11 +45,31 @@ func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	if err != nil {
 		return image.Box{}, err
 	}
-	text, err := json.Marshal(box)
-	if err != nil {
+	if err := l.writeVagrantBox(vagrantBox{Box: box, Disk: filepath.Dir(disk.Base)}); err != nil {
 		return image.Box{}, err
 	}
-	return box, errors.Join(l.state.write("uri", []byte(l.uri)), l.state.write("box", text))
+	return box, nil
+}
+
+// vagrantBox is what the state keeps of the box: the kernel and the rest of what boots must be of the disk that is in it.
+type vagrantBox struct {
+	Box  image.Box `json:"box"`
+	Disk string    `json:"disk"` // directory of the cache
+}
+
+// writeVagrantBox also makes the identity and the keys, since Vagrant has no lock.
+func (l *Lab) writeVagrantBox(b vagrantBox) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	if _, err := l.state.id(); err != nil {
+		return err
+	}
+	if _, _, err := l.state.keyPair(rootKey); err != nil {
+		return err
+	}
+	return errors.Join(l.state.keepImage(b.Box.Dir()), l.state.write("uri", []byte(l.uri)), l.state.write("box", text))
 }
 
 // needVMs refuses a lab of containers, of which vagrant knows nothing, and one of a stock image.
@@ -71,7 +92,7 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 	if err := l.needVMs(); err != nil {
 		return Vagrant{}, err
 	}
-	v := Vagrant{Network: l.cluster.Name, CIDR: l.cluster.Network.CIDR.Masked().String(), Key: l.state.path("ssh", "id_ed25519")}
+	v := Vagrant{Network: l.cluster.Name, CIDR: l.cluster.Network.CIDR.Masked().String(), Key: l.state.path(rootKey)}
 	text, err := os.ReadFile(l.state.path("box"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return v, errors.New("the lab has no box for vagrant yet; next: make box")
@@ -79,16 +100,11 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 	if err != nil {
 		return v, err
 	}
-	if err := json.Unmarshal(text, &v.Box); err != nil {
+	var box vagrantBox
+	if err := json.Unmarshal(text, &box); err != nil {
 		return v, fmt.Errorf("%s: %w; next: make box", l.state.path("box"), err)
 	}
-	dir, err := os.ReadFile(l.state.path("disk"))
-	if err != nil {
-		return v, err
-	}
-	if _, _, err := l.state.keyPair("ssh/id_ed25519"); err != nil {
-		return v, err
-	}
+	v.Box = box.Box
 	id, err := l.state.id()
 	if err != nil {
 		return v, err
@@ -96,7 +112,7 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 	l.id = id
 	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, Dir: l.state.path("machines"), KVM: host.Probe().KVM.OK})
 	for _, n := range l.cluster.Members() {
-		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, bootFrom(image.DiskAt(string(dir))))))
+		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, bootFrom(image.DiskAt(box.Disk)))))
 	}
 	return v, nil
 }

@@ -1,8 +1,8 @@
 package lab
 
 import (
-	"encoding/json"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -27,14 +27,11 @@ func TestVagrant(t *testing.T) {
 		t.Errorf("without a box: %v", err)
 	}
 	box := image.Box{Name: "k8slab/0123", Version: "1.36.3", URL: "file:///cache/box-1/catalog.json"}
-	text, err := json.Marshal(box)
-	if err != nil {
+	if err := l.writeVagrantBox(vagrantBox{Box: box, Disk: "/cache/disk-1"}); err != nil {
 		t.Fatal(err)
 	}
-	for name, data := range map[string][]byte{"box": text, "disk": []byte("/cache/disk-1")} {
-		if err := l.state.write(name, data); err != nil {
-			t.Fatal(err)
-		}
+	if err := l.state.usesImage("disk", "/cache/disk-2"); err != nil { // of a later image: the box's kernel must stay the box's
+		t.Fatal(err)
 	}
 	v, err := l.Vagrant()
 	if err != nil {
@@ -75,5 +72,26 @@ func TestNotOurs(t *testing.T) {
 	err := notOurs([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
 	if err == nil || !strings.Contains(err.Error(), "vagrant destroy cp2 w1") {
 		t.Error(err)
+	}
+}
+
+// Also when the daemon that could tell is gone, as after a restart of the computer.
+func TestDownKeepsVagrantsDisks(t *testing.T) {
+	l := newLab(t, small)
+	disk := l.state.path("machines", "vagrant", l.cluster.Name+"-cp1.img")
+	if err := os.MkdirAll(filepath.Dir(disk), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.noVagrantDisks(false); err != nil {
+		t.Errorf("without one: %v", err)
+	}
+	if err := os.WriteFile(disk, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.noVagrantDisks(false); err == nil || !strings.Contains(err.Error(), "vagrant destroy cp1,") {
+		t.Errorf("got %v", err)
+	}
+	if err := l.noVagrantDisks(true); err != nil {
+		t.Errorf("--adopted: %v", err)
 	}
 }

@@ -18,6 +18,9 @@ type Box struct {
 	URL     string `json:"url"` // of the catalog by which vagrant finds the box
 }
 
+// Dir is where in the cache the box is.
+func (b Box) Dir() string { return filepath.Dir(strings.TrimPrefix(b.URL, "file://")) }
+
 // BuildBox returns the box, after making it from the disk if the cache does not have it. Version is that of Kubernetes in the image.
 func (i Image) BuildBox(ctx context.Context, disk Disk, version string, events *event.Stream) (Box, error) {
 	c := cache{dir: filepath.Dir(i.Dir), events: events}

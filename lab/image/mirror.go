@@ -36,15 +36,15 @@ func (m mirror) build(ctx context.Context, dir string, step *event.Step) error {
 	if err := m.download(ctx, programs, step); err != nil {
 		return err
 	}
+	if err := m.check(ctx, programs); err != nil {
+		return err
+	}
 	for _, p := range programs {
 		if err := os.Rename(m.part(p), filepath.Join(dir, p)); err != nil {
 			return err
 		}
 	}
-	if err := os.RemoveAll(m.parts); err != nil {
-		return err
-	}
-	return m.check(ctx, dir, programs)
+	return os.RemoveAll(m.parts)
 }
 
 // download fills m.parts. What has arrived of the others when one fails stays there for the next run.
@@ -87,10 +87,10 @@ func (m mirror) advise(err error) error {
 }
 
 // check makes sure that the files, which are what the mirror means to give, are programs for a node and of the version.
-func (m mirror) check(ctx context.Context, dir string, programs []string) error {
+func (m mirror) check(ctx context.Context, programs []string) error {
 	var problems []error
 	for _, p := range programs {
-		file := filepath.Join(dir, p)
+		file := m.part(p)
 		err := os.Chmod(file, 0o755)
 		if err == nil {
 			err = programProblem(file)

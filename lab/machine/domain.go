@@ -84,6 +84,9 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	if !l.cfg.KVM {
 		dom.CPU = emulatedCPU()
 	}
+	if l.cfg.User != "" {
+		dom.SecLabel = []libvirtxml.DomainSecLabel{{Type: "static", Model: "dac", Relabel: "yes", Label: l.cfg.User}}
+	}
 	dom.OS = &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Arch: "x86_64", Machine: machineType, Type: "hvm"}}
 	seedPath := l.seedPath(spec.Node)
 	if spec.Boot.stock() {

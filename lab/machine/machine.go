@@ -40,6 +40,7 @@ type Config struct {
 	Dir           string // where the machines' disks are, a directory per node
 	Partition     string // cgroup partition of containers, "" for the daemon's default
 	KVM           bool   // hardware virtualization works
+	User          string // "+UID:+GID" that virtual machines run as: who can read their disks; "" is what the daemon is set to
 	Mutated       func(what string)
 }
 

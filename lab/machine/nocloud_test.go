@@ -35,7 +35,7 @@ func output(t *testing.T, argv ...string) string {
 	t.Helper()
 	program, err := exec.LookPath(argv[0])
 	if err != nil {
-		t.Skipf("%s is not installed", argv[0])
+		t.Fatalf("%s is not installed; make deps, as root, installs it", argv[0])
 	}
 	out, err := exec.Command(program, argv[1:]...).CombinedOutput()
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"github.com/digitalocean/go-libvirt"
 	"libvirt.org/go/libvirtxml"
@@ -106,7 +107,23 @@ func (l *Lab) MakeVagrantSeed(ctx context.Context, node, dir string) error {
 func seedVolume(node string) string { return "seed-" + node + ".qcow2" }
 
 // poolDir is where the disks of vagrant's machines are.
-func (l *Lab) poolDir() string { return filepath.Join(l.cfg.Dir, "vagrant") }
+func (l *Lab) poolDir() string { return filepath.Join(l.cfg.Dir, vagrantDir) }
+
+const (
+	vagrantDir  = "vagrant"
+	vagrantDisk = ".img" // after the domain's name
+)
+
+// VagrantDisks lists the machines whose disks vagrant made in dir, the lab's Config.Dir, for when there is no daemon to ask.
+func VagrantDisks(dir, lab string) ([]Machine, error) {
+	disks, err := filepath.Glob(filepath.Join(dir, vagrantDir, lab+"-*"+vagrantDisk))
+	var all []Machine
+	for _, d := range disks {
+		node := strings.TrimSuffix(strings.TrimPrefix(filepath.Base(d), lab+"-"), vagrantDisk)
+		all = append(all, Machine{Node: node, Maker: Vagrant})
+	}
+	return all, err
+}
 
 // refreshPool makes the lab's storage pool, named as the lab, and has libvirt look at what is in it.
 func (l *Lab) refreshPool(ctx context.Context) error {
@@ -148,7 +165,7 @@ func (l *Lab) DeletePool(ctx context.Context) error {
 // deleteVolumes removes a machine's disks from the lab's storage pool, where there are any.
 func (l *Lab) deleteVolumes(ctx context.Context, node string) error {
 	return l.withPool(ctx, func(v *libvirt.Libvirt, pool libvirt.StoragePool) error {
-		for _, name := range []string{l.domainName(node) + ".img", seedVolume(node)} { // the first is vagrant-libvirt's name for it
+		for _, name := range []string{l.domainName(node) + vagrantDisk, seedVolume(node)} {
 			volume, err := v.StorageVolLookupByName(pool, name)
 			if is(err, libvirt.ErrNoStorageVol) {
 				continue

@@ -39,7 +39,7 @@ func TestDomainXML(t *testing.T) {
 		{"container", Config{URI: "lxc:///system", Partition: "k8slab-lab"}, "container.xml"},
 		{"container of a daemon with partitions of its own", Config{URI: "lxc:///system"}, "container-default.xml"},
 		{"emulated", Config{URI: "qemu:///system"}, "emulated.xml"},
-		{"kvm", Config{URI: "qemu:///system", KVM: true}, "kvm.xml"},
+		{"kvm, by the computer's daemon", Config{URI: "qemu:///system", KVM: true, User: "+0:+0"}, "kvm.xml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
