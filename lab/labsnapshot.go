@@ -31,36 +31,25 @@ var errContainerSnapshot = fmt.Errorf("%w: save etcd instead (labctl etcd snapsh
 
 // LabSnapshots lists the lab's snapshots, the oldest first. One that an interrupted save left has nodes missing.
 func (l *Lab) LabSnapshots(ctx context.Context) ([]WholeSnapshot, error) {
-	if err := l.openVMs(); err != nil {
+	if err := l.haveVMs(); err != nil {
+		return nil, err
+	}
+	if err := l.open(); err != nil {
 		return nil, err
 	}
 	return l.labSnapshots(ctx)
 }
 
-// openVMs is open for a lab of virtual machines.
-func (l *Lab) openVMs() error {
-	if err := l.open(); err != nil {
-		return err
-	}
-	if l.uri == host.Containers {
-		return errContainerSnapshot
-	}
-	return nil
-}
-
-// connectVMs is openVMs also where libvirt is to be started first, as after a restart of the computer.
-func (l *Lab) connectVMs(ctx context.Context) error {
+// haveVMs refuses a lab that is not there, and one of containers.
+func (l *Lab) haveVMs() error {
 	if !l.state.exists() {
 		return ErrNotUp
 	}
 	uri, err := l.resolveURI()
-	if err != nil {
-		return err
+	if err == nil && uri == host.Containers {
+		err = errContainerSnapshot
 	}
-	if uri == host.Containers {
-		return errContainerSnapshot
-	}
-	return l.connectHost(ctx)
+	return err
 }
 
 func (l *Lab) labSnapshots(ctx context.Context) ([]WholeSnapshot, error) {
@@ -189,7 +178,10 @@ func (l *Lab) withSnapshots(ctx context.Context, command string, do func(context
 		return err
 	}
 	defer release()
-	if err := l.connectVMs(ctx); err != nil {
+	if err := l.haveVMs(); err != nil {
+		return err
+	}
+	if err := l.connectHost(ctx); err != nil { // which starts libvirt, as after a restart of the computer
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, labSnapshotBudget+apiBudget+leaseBudget+proofBudget, errors.New("its budget ran out"))

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,17 @@ func members(controlPlanes, workers int) (all []Member) {
 		all = append(all, Member{Name: fmt.Sprintf("w%d", i+1), Role: config.Worker, Address: fmt.Sprintf("10.0.0.%d", 21+i)})
 	}
 	return all
+}
+
+// A reset of the only control plane is refused, so what begins with one is not for it.
+func TestOutsideOfAnOnlyControlPlane(t *testing.T) {
+	outside := Fault{Name: "outside", Roles: everyRole, Outside: true}
+	for node, applies := range map[string]bool{"cp1": false, "w1": true} {
+		_, err := Site{Members: members(1, 1), Node: node}.complete(outside)
+		if errors.Is(err, errNotApplicable) == applies || applies && err != nil {
+			t.Errorf("%s: %v", node, err)
+		}
+	}
 }
 
 // some are faults of every kind that matters for composing.

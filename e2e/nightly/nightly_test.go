@@ -263,3 +263,13 @@ func TestTimes(t *testing.T) {
 		t.Error("no error without a table")
 	}
 }
+
+// A spec that was skipped has shown nothing, and is not among those that passed.
+func TestSummaryCountsSkippedSpecsApart(t *testing.T) {
+	r := Report{Run: Run{Specs: []Spec{
+		{Name: "a", Class: scenarios.Passed}, {Name: "b", Class: scenarios.NotApplicable}, {Name: "c", Class: scenarios.Failed},
+	}}}
+	if got, want := r.summary(), "1 of 2 other specs passed; 1 not applicable"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
