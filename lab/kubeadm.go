@@ -14,6 +14,7 @@ import (
 	"k8slab/lab/host"
 	"k8slab/lab/image"
 	"k8slab/lab/join"
+	"k8slab/lab/machine"
 	"k8slab/lab/node"
 	"k8slab/lab/wait"
 )
@@ -127,7 +128,7 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"nodeRegistration": l.registration(n),
 			"timeouts":         l.timeouts(),
 		}),
-		object{
+		l.thrifty(object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,
 			"kubernetesVersion":    c.Kubernetes.Version,
@@ -135,7 +136,7 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"controllerManager":    object{"extraArgs": l.leaderElection("kube-api-qps=100", "kube-api-burst=200")},
 			"scheduler":            object{"extraArgs": l.leaderElection()},
 			"networking":           object{"podSubnet": c.Network.PodSubnet.String(), "serviceSubnet": c.Network.ServiceSubnet.String()},
-		},
+		}),
 		object{
 			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 			"cgroupDriver": "systemd",
@@ -178,6 +179,24 @@ func (l *Lab) patient(configuration object) object {
 	return configuration
 }
 
+// thrifty has an emulated control plane spend its processors on little else than the API server. That one waits for etcd: with the 2 s of the
+// default it was unready for 2 minutes while a worker joined.
+func (l *Lab) thrifty(configuration object) object {
+	if !l.emulated() {
+		return configuration
+	}
+	configuration["apiServer"] = object{
+		"extraArgs": arguments("etcd-healthcheck-timeout=10s", "etcd-readycheck-timeout=10s"),
+		"extraEnvs": arguments(machine.EmulatedGOGC),
+	}
+	frugal := arguments(machine.EmulatedGOGC, machine.EmulatedGOMAXPROCS)
+	for _, component := range []string{"controllerManager", "scheduler"} {
+		configuration[component].(object)["extraEnvs"] = frugal
+	}
+	configuration["etcd"] = object{"local": object{"extraEnvs": frugal}}
+	return configuration
+}
+
 // leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first
 // attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled. An emulated
 // machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it; one that restarts nevertheless,
@@ -191,8 +210,13 @@ func (l *Lab) leaderElection(more ...string) []any {
 	case l.emulated():
 		timing = []string{"leader-elect-lease-duration=2m0s", "leader-elect-renew-deadline=1m40s", "leader-elect-retry-period=5s"}
 	}
+	return arguments(append(timing, more...)...)
+}
+
+// arguments are kubeadm's form of name=value.
+func arguments(all ...string) []any {
 	var args []any
-	for _, arg := range append(timing, more...) {
+	for _, arg := range all {
 		name, value, _ := strings.Cut(arg, "=")
 		args = append(args, object{"name": name, "value": value})
 	}

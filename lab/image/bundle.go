@@ -39,15 +39,14 @@ var installScript []byte
 var notInBundle = []string{
 	"etc/fstab", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/k8slab/seed",
 	"usr/lib/systemd/system/keepalived.service.d/10-address.conf", // asks systemd-networkd, which the image may not use
+	"usr/lib/systemd/system/systemd-udev-trigger.service.d/10-few.conf",
 	"usr/lib/systemd/system/k8slab-cgroups.service", "usr/lib/k8slab/show-devices", "usr/lib/k8slab/init", "usr/lib/k8slab/init-cgroups",
 }
 
 var (
 	bundleEnabled = []string{"containerd", "kubelet"}
-	// The image waits for its network as it likes. It may have swap, which kubelet refuses.
-	bundleMasked = append(slices.DeleteFunc(slices.Clone(disabledUnits), func(unit string) bool {
-		return unit == "systemd-networkd-wait-online.service"
-	}), "swap.target")
+	// The image may have swap, which kubelet refuses.
+	bundleMasked = slices.Concat(disabledUnits, []string{"swap.target"})
 )
 
 // BuildBundle returns the image's bundle, after making it if the cache does not have it.

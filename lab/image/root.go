@@ -37,8 +37,16 @@ var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", 
 // disabledUnits would write, wait for or clean up things that a node of a lab does not have.
 var disabledUnits = []string{
 	"e2scrub_reap.service", "e2scrub_all.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer", "dpkg-db-backup.timer",
-	"getty@tty1.service", "console-getty.service", "systemd-networkd-wait-online.service",
+	"getty@tty1.service", "console-getty.service",
 	"systemd-timesyncd.service", // a lab's network has no time server, and its machines get this computer's clock
+}
+
+// bareUnits are disabled too where the machine is the lab's own from the ground up.
+var bareUnits = []string{
+	"systemd-networkd-wait-online.service",
+	"serial-getty@ttyS0.service", // nobody has a password
+	"user@.service",              // a service manager for who logs in, who needs none: 20 s of an emulated processor
+	"modprobe@.service",          // the kernel loads what is used
 }
 
 // root makes the image's root tree in dir/root.
@@ -160,11 +168,12 @@ func ownFilesHash() (string, error) {
 		return err
 	})
 	all = append(all, enabledUnits...)
-	return hash(append(all, disabledUnits...)...), err
+	all = append(all, disabledUnits...)
+	return hash(append(all, bareUnits...)...), err
 }
 
 func configureUnits(ctx context.Context, root string) error {
-	for _, argv := range [][]string{append([]string{"enable"}, enabledUnits...), append([]string{"mask"}, disabledUnits...)} {
+	for _, argv := range [][]string{append([]string{"enable"}, enabledUnits...), append([]string{"mask"}, slices.Concat(disabledUnits, bareUnits)...)} {
 		if _, err := command.Run(ctx, append([]string{"chroot", root, "systemctl", "--quiet"}, argv...)...); err != nil {
 			return err
 		}

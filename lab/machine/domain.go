@@ -96,6 +96,9 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 		dom.OS.Kernel, dom.OS.Initrd, dom.OS.Cmdline = spec.Boot.Kernel, spec.Boot.Initrd, l.cmdline(spec)
 	}
 	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
+	if !l.cfg.KVM {
+		dom.Features.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: translatedMiB}}
+	}
 	disk := func(path, format, dev string) libvirtxml.DomainDisk {
 		return libvirtxml.DomainDisk{
 			Device: "disk",
@@ -143,8 +146,20 @@ func (l *Lab) cmdline(spec Spec) string {
 // emulatedCmdline makes an emulated machine read the time from the processor: Linux takes the time stamp counters of two emulated
 // processors for unsynchronised and falls back to the HPET, each read of which stops the emulator, and Go's scheduler reads it at every turn.
 // Timers go by the 4 ms of the tick: those of Go's schedulers are of 20 µs, and had the emulator's main loop wake 5600 times a second (750).
-// Nothing that mitigations protect from can happen in an emulator.
-const emulatedCmdline = "tsc=reliable clocksource=tsc highres=off mitigations=off"
+// Nothing that mitigations protect from can happen in an emulator, and the kernel's ciphers are known to be right.
+const emulatedCmdline = "tsc=reliable clocksource=tsc highres=off mitigations=off cryptomgr.notests" +
+	" systemd.setenv=" + EmulatedGOGC + " systemd.setenv=" + EmulatedGOMAXPROCS
+
+// Environment of Go programs on emulated machines, where processor time is dearer than memory and one thread that wakes another on the
+// other processor costs more than it wins.
+const (
+	EmulatedGOGC       = "GOGC=400"
+	EmulatedGOMAXPROCS = "GOMAXPROCS=1"
+)
+
+// translatedMiB is how much translated code the emulator keeps, the most that it can. With its default of 1024, a control plane's bring-up
+// filled it five times, and each time the emulator forgot all of it. It is taken from this computer as it fills.
+const translatedMiB = 2048
 
 const emulatedModel = "qemu64"
 
