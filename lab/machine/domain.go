@@ -81,8 +81,10 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Type = l.driver()
 	dom.CPU = &libvirtxml.DomainCPU{Mode: "host-passthrough"}
+	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
 	if !l.cfg.KVM {
 		dom.CPU = emulatedCPU()
+		dom.Features.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: translatedMiB}}
 	}
 	if l.cfg.User != "" {
 		dom.SecLabel = []libvirtxml.DomainSecLabel{{Type: "static", Model: "dac", Relabel: "yes", Label: l.cfg.User}}
@@ -94,10 +96,6 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 		seedPath = l.noCloudPath(spec.Node)
 	} else {
 		dom.OS.Kernel, dom.OS.Initrd, dom.OS.Cmdline = spec.Boot.Kernel, spec.Boot.Initrd, l.cmdline(spec)
-	}
-	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
-	if !l.cfg.KVM {
-		dom.Features.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: translatedMiB}}
 	}
 	disk := func(path, format, dev string) libvirtxml.DomainDisk {
 		return libvirtxml.DomainDisk{
