@@ -23,8 +23,9 @@ var trustCauses = []Symptom{
 			except(proves("error execution phase preflight*: Unauthorized", "[discovery]*: Unauthorized", "kubeadm-config "+
 				"ConfigMap*Unauthorized",
 				"the token*expired", "failed to get config map: Unauthorized",
-				"failed to run Kubelet: cannot create certificate signing request: Unauthorized",
-				"cannot create certificate signing request: Unauthorized"), "kubeadm-certs"),
+				"failed to run Kubelet: cannot create certificate signing request: Unauthorized"), "kubeadm-certs"),
+			// The kubelet of a control plane that joins asks its own API server, which knows no token in its first second.
+			repeated(2, "cannot create certificate signing request: Unauthorized"),
 			proves(
 				"secrets \"bootstrap-token-", "bootstrap token*not found", "token*has expired or",
 				"failed to validate token", "the join token*expired", "expired token", "bootstrap token*expired",

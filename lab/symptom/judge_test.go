@@ -51,6 +51,8 @@ func TestJudgeNormalises(t *testing.T) {
 }
 
 func TestJudgeReasons(t *testing.T) {
+	const unsigned = `E1122 certificate_manager.go:596] "Failed while requesting a signed certificate from the control plane" ` +
+		`err="cannot create certificate signing request: Unauthorized"` + "\n"
 	refused := "[kubelet-check] dial tcp 127.0.0.1:10248: connect: connection refused\n"
 	for _, tt := range []struct {
 		name, text string
@@ -58,6 +60,10 @@ func TestJudgeReasons(t *testing.T) {
 	}{
 		{"a cause before what it brings about", refused + "error execution phase kubelet-start: timed out waiting for the condition\n" +
 			"failed to run Kubelet: running with swap on is not supported\n", []ID{SwapEnabled, KubeletNotRunning, TLSBootstrapTimeout}},
+		{"an etcd that cannot keep up is no registry",
+			`{"level":"warn","msg":"failed to publish local member","error":"etcdserver: too many requests"}` + "\n", []ID{EtcdSlow}},
+		{"a kubelet that was refused once, by an API server that had just started", unsigned, nil},
+		{"a kubelet that is refused again", unsigned + unsigned, []ID{TokenExpiredOrInvalid}},
 		{"a warning alone", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n", nil},
 		{"a warning beside what it explains", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n" + refused, []ID{SwapEnabled, KubeletNotRunning}},
 		{"a warning beside a particular cause", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n" + refused +
