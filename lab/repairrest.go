@@ -23,12 +23,13 @@ func (r *repairing) rest(ctx context.Context) {
 		return
 	}
 	left := unexplained(r.diagnose(ctx), r.found)
-	if len(left) > 0 && !r.dryRun && !slices.ContainsFunc(left, func(f Repaired) bool { return !symptom.General(symptom.ID(f.Symptom)) }) {
+	general := func(f Repaired) bool { return symptom.General(symptom.ID(f.Symptom)) }
+	if len(left) > 0 && !r.dryRun && !slices.ContainsFunc(left, func(f Repaired) bool { return !general(f) }) {
 		settled := wait.For(ctx, "the cluster to settle", restTime, time.Second, func(ctx context.Context) error { return errors.Join(r.lab.healthy(ctx, r.view)...) })
-		if settled == nil {
-			return
-		}
 		left = unexplained(r.diagnose(ctx), r.found)
+		if settled == nil {
+			left = slices.DeleteFunc(left, general)
+		}
 	}
 	for _, f := range left {
 		r.add(f)

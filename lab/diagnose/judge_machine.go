@@ -267,17 +267,17 @@ func (j *judging) disk(m *fact.Machine) {
 	suffers := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
 		return slices.Contains(etcdSuffers, f.Symptom) && (f.Node == m.Name || f.Node == "")
 	})
-	if suffers || e.RecentMedian > hopelessSync {
+	if suffers || e.RecentMedian > fact.SlowWrite {
 		j.find(symptom.EtcdSlow, m.Name, "etcd", fmt.Sprintf("the usual write to its log takes %.0f ms or more now (99th percentile since its start: %.0f ms)",
 			e.RecentMedian*1000, e.FsyncP99*1000))
 	}
 }
 
-func slow(e *fact.EtcdDisk) bool { return e != nil && e.RecentSyncs >= 2 && e.RecentMedian > slowSync }
+// slow goes by two writes, or by one so long that no second ended beside it.
+func slow(e *fact.EtcdDisk) bool {
+	return e != nil && (e.RecentSyncs >= 2 && e.RecentMedian > slowSync || e.RecentSyncs == 1 && e.RecentMedian > fact.SlowWrite)
+}
 
 // slowSync is etcd's heartbeat interval, 100 ms, rounded up to the next step of etcd's histogram: a member whose usual write takes longer
 // cannot follow a leader.
 const slowSync = 0.128
-
-// hopelessSync is half of etcd's election timeout: leaders are lost.
-const hopelessSync = 0.512

@@ -251,6 +251,13 @@ func TestJudge(t *testing.T) {
 		{"a disk that is slow, and nothing suffers", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256 }, nil},
 		{"a disk that is too slow for anything", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 1.024 },
 			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
+		{"a disk so slow that only one write ended", func(f *fact.Facts) {
+			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 2.048}
+		},
+			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
+		{"one write that took a while", func(f *fact.Facts) {
+			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 0.256}
+		}, nil},
 		{"a disk that is slow, and the API server suffers", func(f *fact.Facts) {
 			f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256
 			f.API.Ready = "api server is not ready: etcd failed"

@@ -62,7 +62,7 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
 		"dials": c.dials, "overlay": c.overlay, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
 	})
-	c.etcdDisk(early, c.etcdMetrics(ctx))
+	c.etcdDisk(early, c.laterMetrics(ctx, early))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	node := c.node

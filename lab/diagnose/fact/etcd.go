@@ -3,6 +3,7 @@ package fact
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
 	"math"
 	"net/http"
@@ -10,10 +11,15 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8slab/lab/wait"
 )
 
 // metricsURL is where kubeadm has etcd tell its metrics, without credentials, on the node itself.
 const metricsURL = "http://127.0.0.1:2381/metrics"
+
+// SlowWrite is half of etcd's election timeout in seconds, as a step of its histogram: where the usual write takes longer, leaders are lost.
+const SlowWrite = 0.512
 
 // bucket is a step of a histogram: how many were at most this long.
 type bucket struct {
@@ -48,6 +54,44 @@ func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 		return nil
 	}
 	return readMetrics(io.LimitReader(resp.Body, 4<<20))
+}
+
+// writeTime is how long an etcd that has known slow writes gets to end two more: one that takes seconds for each may end none while everything
+// else is asked.
+const writeTime = 4 * time.Second
+
+// laterMetrics asks again when everything else has answered.
+func (c *collector) laterMetrics(ctx context.Context, early *metrics) (late *metrics) {
+	_ = wait.For(ctx, "etcd to write twice", writeTime, 100*time.Millisecond, func(ctx context.Context) error {
+		m := c.etcdMetrics(ctx)
+		if m == nil {
+			return nil
+		}
+		late = m
+		if early != nil && late.slow() && late.writes() < early.writes()+2 {
+			return errors.New("it has not")
+		}
+		return nil
+	})
+	return late
+}
+
+// writes is how many there were since etcd's start.
+func (m *metrics) writes() float64 {
+	if len(m.fsync) == 0 {
+		return 0
+	}
+	return m.fsync[len(m.fsync)-1].count
+}
+
+// slow tells whether one of them took longer than SlowWrite.
+func (m *metrics) slow() bool {
+	for _, b := range m.fsync {
+		if b.upTo >= SlowWrite {
+			return b.count < m.writes()
+		}
+	}
+	return false
 }
 
 func readMetrics(r io.Reader) *metrics {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -238,5 +240,38 @@ func TestTunnelEnds(t *testing.T) {
 	const table = "Iface\tDestination\tGateway \tFlags\neth0\t00000000\t0100E70A\t0003\nflannel.1\t0000E80A\t0000E80A\t0003\ncni0\t0001E80A\t00000000\t0001\nflannel.1\tx\n"
 	if got := tunnelEnds(table); !slices.Equal(got, []string{"10.232.0.0"}) {
 		t.Error(got)
+	}
+}
+
+// An etcd whose writes take seconds gets time to end two.
+func TestSlowWritesAreWaitedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		early, late string // what it has measured before, and from the third look on
+		looks       int32
+	}{
+		{"slow", fmt.Sprintf(etcdMetrics, 9, 9, 9, 10), fmt.Sprintf(etcdMetrics, 9, 9, 9, 12), 3},
+		{"fast", fmt.Sprintf(etcdMetrics, 10, 10, 10, 10), fmt.Sprintf(etcdMetrics, 12, 12, 12, 12), 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var looks atomic.Int32
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				if looks.Add(1) < 3 {
+					_, _ = io.WriteString(w, tt.early)
+					return
+				}
+				_, _ = io.WriteString(w, tt.late)
+			}))
+			defer server.Close()
+			c := &collector{m: machine(t, map[string]string{"/etc/kubernetes/manifests/etcd.yaml": ""}), patience: 1}
+			c.m.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, server.Listener.Addr().String())
+			}
+			early := c.etcdMetrics(t.Context())
+			late := c.laterMetrics(t.Context(), early)
+			if looks.Load() != tt.looks || late == nil {
+				t.Errorf("%d looks, not %d: %+v", looks.Load(), tt.looks, late)
+			}
+		})
 	}
 }
