@@ -10,6 +10,7 @@ var abandonedLearner = Fault{
 	Name:    "abandoned-learner",
 	Story:   "kubeadm was killed after it had added its etcd member and before it promoted it (control-plane-join-failures)",
 	Roles:   controlPlane,
+	Alone:   "tried again, kubeadm refuses after 0.8 s",
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		return s.killKubeadmAt(ctx, "/etc/kubernetes/manifests/etcd.yaml")

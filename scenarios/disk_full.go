@@ -6,6 +6,7 @@ var diskFull = Fault{
 	Name:    "disk-full",
 	Story:   "the worker's disk is full before it joins: kubelet would evict every pod (enhanced-kubernetes-join)",
 	Roles:   everyRole,
+	Alone:   "kubeadm fails after 241 s, with a time-out",
 	Outside: true,
 	// A small file system of its own, because a container's disk is its host's.
 	Inject: script(`

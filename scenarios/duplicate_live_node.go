@@ -10,6 +10,7 @@ var duplicateLiveNode = Fault{
 	Name:    "duplicate-live-node",
 	Story:   "another machine has joined under the worker's name and lives: its Node is no leftover and must stay (worker-join-hanging)",
 	Roles:   workers,
+	Alone:   "kubeadm refuses after 0.3 s",
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		if err := s.shell(ctx, s.ControlPlane, liveNode, s.Node); err != nil {

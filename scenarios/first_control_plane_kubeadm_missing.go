@@ -12,6 +12,7 @@ var firstControlPlaneKubeadmMissing = Fault{
 	Name:    "first-control-plane-kubeadm-missing",
 	Story:   "kubeadm is gone from the control plane that is to make the join command: \"kubeadm: not found\" (worker-join-hanging)",
 	Roles:   controlPlane,
+	Alone:   "exit status 127 after 0.1 s",
 	Applies: threeControlPlanes,
 	Outside: true,
 	Inject:  func(ctx context.Context, s Site) error { return hideKubeadm(ctx, s.atControlPlane()) },

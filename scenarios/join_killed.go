@@ -10,6 +10,7 @@ var joinKilled = Fault{
 	Name:    "join-killed",
 	Story:   "kubeadm was killed in the middle of a worker's join: kubelet runs, and nobody waits for it (enhanced-kubernetes-join)",
 	Roles:   workers,
+	Alone:   "tried again, kubeadm refuses after 0.3 s",
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		return s.killKubeadmAt(ctx, "/etc/kubernetes/kubelet.conf")

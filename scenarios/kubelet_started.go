@@ -10,6 +10,7 @@ var kubeletStarted = Fault{
 	Name:    "kubelet-started",
 	Story:   "something starts kubelet before kubeadm does, and it fails again and again for want of its configuration (worker-join-hanging)",
 	Roles:   everyRole,
+	Alone:   "kubeadm joins after 1.8 s",
 	Outside: true,
 	Symptom: symptom.KubeletConfigMissing,
 	// The unit of the lab's image waits for the configuration; the packages' does not.

@@ -14,6 +14,7 @@ var leaderLostDuringJoin = Fault{
 	Name:    "leader-lost-during-join",
 	Story:   "etcd's leader dies while a control plane's learner is catching up: only a leader can promote it (control-plane-join-failures)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm joins after 18 s",
 	Applies: threeControlPlanes,
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {

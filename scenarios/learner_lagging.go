@@ -14,6 +14,7 @@ var learnerLagging = Fault{
 	Name:    "learner-lagging",
 	Story:   "etcd's data is large and the link to the new member slow: it stays a learner for long (control-plane-join-failures, kubeadm#3269)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm joins after 100 s",
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,

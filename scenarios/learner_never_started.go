@@ -13,6 +13,7 @@ var learnerNeverStarted = Fault{
 	Name:    "learner-never-started",
 	Story:   "the node's own learner from an earlier join is registered and has never started (kubeadm#3152)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm joins after 19 s",
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
 		return s.etcdctl(ctx, "member", "add", s.Node, "--learner", "--peer-urls=https://"+s.Address+":2380")

@@ -11,6 +11,7 @@ var learnerSlowDisk = Fault{
 	Name:    "learner-slow-disk",
 	Story:   "the disk of a joining control plane is too slow for etcd, which stays a learner until kubeadm gives up (kubeadm#2997)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm fails after 456 s, with a time-out",
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Outside: true,

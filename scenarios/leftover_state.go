@@ -12,6 +12,7 @@ var leftoverState = Fault{
 	Name:    "leftover-state",
 	Story:   "files of a join that failed half-way make kubeadm's preflight refuse the next one (control-plane-join-failures)",
 	Roles:   everyRole,
+	Alone:   "kubeadm refuses after 0.5 s",
 	Outside: true,
 	Symptom: symptom.LeftoverState,
 	Inject: script(`

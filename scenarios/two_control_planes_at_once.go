@@ -15,6 +15,7 @@ var twoControlPlanesAtOnce = Fault{
 	Name:    "two-control-planes-at-once",
 	Story:   "two control planes join at the same time, and etcd takes one learner (control-plane-join-failures, CAPI#2050)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm joins both, after 30 s",
 	Applies: threeControlPlanes,
 	Outside: true,
 	Inject: func(ctx context.Context, s Site) error {
