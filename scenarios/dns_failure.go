@@ -12,6 +12,7 @@ var dnsFailure = Fault{
 	Name:    "dns-failure",
 	Story:   "the join command names the control plane by a name that the worker cannot resolve (control-plane-join-failures)",
 	Roles:   workers,
+	Alone:   "kubeadm fails after 300 s, with a time-out",
 	Outside: true,
 	Inject: tries(func(_ context.Context, _ Site, command string) (string, error) {
 		if !endpointWord.MatchString(command) {

@@ -17,6 +17,7 @@ var learnerPortBlocked = Fault{
 	Name:    "learner-port-blocked",
 	Story:   "a firewall comes up while a control plane joins: its member was added to etcd and is never heard of (kubeadm#3269)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm fails after 122 s, with a time-out",
 	Symptom: symptom.FirewallBlocked,
 	Applies: threeControlPlanes,
 	Outside: true,

@@ -13,6 +13,7 @@ var wrongPeerAddress = Fault{
 	Name:    "wrong-peer-address",
 	Story:   "a control plane joins with the address of its NAT interface, where no other node reaches it (kubeadm#1359, kubeadm#2275)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm fails after 124 s, with a time-out",
 	Symptom: symptom.AdvertiseAddressWrong, // beside it the learner, with its detail
 	Applies: threeControlPlanes,
 	Outside: true,
