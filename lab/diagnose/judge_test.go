@@ -253,8 +253,7 @@ func TestJudge(t *testing.T) {
 			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
 		{"a disk so slow that only one write ended", func(f *fact.Facts) {
 			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 2.048}
-		},
-			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
+		}, []want{{id: symptom.EtcdSlow, node: "cp1"}}},
 		{"one write that took a while", func(f *fact.Facts) {
 			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 0.256}
 		}, nil},

@@ -256,7 +256,7 @@ var runtimeCauses = []Symptom{
 			proves(
 				"[ERROR ImagePull]", "failed to pull image", "ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull",
 				"Back-off pulling image", "Error response from daemon: pull access denied", "manifest unknown",
-				"failed to resolve reference", "pulling image*failed", "error pulling image", "PullImage*failed", "toomanyrequests:", "reached your*pull rate limit",
+				"failed to resolve reference", "pulling image*failed", "error pulling image", "PullImage*failed", "toomanyrequests:",
 				"Error response from daemon: Get *registry", "pull QPS exceeded", "failed to do request: Head",
 				"no matching manifest for", "couldn't pull image", "PullImage from image service failed", "unable to pull image",
 				"InvalidImageName", "pull access denied", "unexpected status from HEAD request to", "pull and unpack image",

@@ -62,6 +62,7 @@ func TestJudgeReasons(t *testing.T) {
 			"failed to run Kubelet: running with swap on is not supported\n", []ID{SwapEnabled, KubeletNotRunning, TLSBootstrapTimeout}},
 		{"an etcd that cannot keep up is no registry",
 			`{"level":"warn","msg":"failed to publish local member","error":"etcdserver: too many requests"}` + "\n", []ID{EtcdSlow}},
+		{"a registry that limits", "toomanyrequests: You have reached your limit\n", []ID{ImagePullFailure}},
 		{"a kubelet that was refused once, by an API server that had just started", unsigned, nil},
 		{"a kubelet that is refused again", unsigned + unsigned, []ID{TokenExpiredOrInvalid}},
 		{"a warning alone", "\t[WARNING Swap]: swap is enabled; production deployments should disable swap\n", nil},

@@ -68,7 +68,7 @@ func (c *collector) laterMetrics(ctx context.Context, early *metrics) (late *met
 			return nil
 		}
 		late = m
-		if early != nil && late.slow() && late.writes() < early.writes()+2 {
+		if early != nil && late.writes() > 0 && quantile(late.fsync, 1) > SlowWrite && late.writes() < early.writes()+2 {
 			return errors.New("it has not")
 		}
 		return nil
@@ -82,16 +82,6 @@ func (m *metrics) writes() float64 {
 		return 0
 	}
 	return m.fsync[len(m.fsync)-1].count
-}
-
-// slow tells whether one of them took longer than SlowWrite.
-func (m *metrics) slow() bool {
-	for _, b := range m.fsync {
-		if b.upTo >= SlowWrite {
-			return b.count < m.writes()
-		}
-	}
-	return false
 }
 
 func readMetrics(r io.Reader) *metrics {
@@ -127,7 +117,7 @@ func (c *collector) etcdDisk(early, late *metrics) {
 		for i := range recent {
 			recent[i] = bucket{late.fsync[i].upTo, late.fsync[i].count - early.fsync[i].count}
 		}
-		if n := recent[len(recent)-1].count; n > 0 {
+		if n := late.writes() - early.writes(); n > 0 {
 			d.RecentSyncs, d.RecentMedian = uint64(n), quantile(recent, 0.5)
 		}
 	}
