@@ -144,14 +144,15 @@ func (l *lab) refused(ctx context.Context) string {
 	return r.stderr
 }
 
-// exportImage writes an image of cp1's containerd to a compressed archive. It does not go through run, whose transcript is for text.
+// exportImage writes an image of cp1's containerd to a compressed archive. It does not go through run, whose transcript is for text. Without
+// --local ctr has containerd send the archive, and may end, with success, before it has written the last of it.
 func (l *lab) exportImage(ctx context.Context, ref, file string) {
 	GinkgoHelper()
 	f, err := os.Create(file)
 	Expect(err).NotTo(HaveOccurred())
 	z, err := gzip.NewWriterLevel(f, gzip.BestSpeed)
 	Expect(err).NotTo(HaveOccurred())
-	cmd := exec.CommandContext(ctx, suite.labctl, "-c", l.config, "ssh", "cp1", "--", "ctr", "--namespace", "k8s.io", "images", "export", "-", ref)
+	cmd := exec.CommandContext(ctx, suite.labctl, "-c", l.config, "ssh", "cp1", "--", "ctr", "--namespace", "k8s.io", "images", "export", "--local", "-", ref)
 	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	var stderr strings.Builder
 	cmd.Stdout, cmd.Stderr = z, &stderr
