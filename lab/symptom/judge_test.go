@@ -53,6 +53,7 @@ func TestJudgeNormalises(t *testing.T) {
 func TestJudgeReasons(t *testing.T) {
 	const unsigned = `E1122 certificate_manager.go:596] "Failed while requesting a signed certificate from the control plane" ` +
 		`err="cannot create certificate signing request: Unauthorized"` + "\n"
+	const dropped = `{"level":"warn","msg":"prober detected unhealthy status","remote-peer-id":"2","error":"dial tcp 10.0.0.2:2380: i/o timeout"}` + "\n"
 	refused := "[kubelet-check] dial tcp 127.0.0.1:10248: connect: connection refused\n"
 	for _, tt := range []struct {
 		name, text string
@@ -98,6 +99,8 @@ func TestJudgeReasons(t *testing.T) {
 			"Unfortunately, an error has occurred:\n", []ID{ProxyInterference, TLSBootstrapTimeout}},
 		{"a lease that was got after all", "Put \"https://10.0.0.1:6443/apis/x/leases\": dial tcp 10.0.0.1:6443: connect: connection refused\n" +
 			"successfully acquired lease kube-system/kube-scheduler\n", nil},
+		{"a peer that was dropped, and came back", dropped + dropped + `{"level":"info","msg":"peer became active","peer-id":"2"}` + "\n", nil},
+		{"a peer that is dropped beside one that came back", dropped + `{"level":"info","msg":"peer became active","peer-id":"3"}` + "\n" + dropped, []ID{FirewallBlocked}},
 		{"crictl alone", "WARN[0000] runtime connect using default endpoints: [unix:///var/run/dockershim.sock]. As the default settings are now deprecated\n" +
 			"ERRO[0000] dial unix /var/run/dockershim.sock: connect: no such file or directory\n", []ID{CrictlEndpointUnset, CRIEndpointWrong}},
 	} {

@@ -49,7 +49,9 @@ var recoveries = []recovery{
 	{clears: []ID{EtcdLearnerNotInSync, EtcdTooManyLearners}, phrases: []string{"[mark-control-plane] Marking the node",
 		"member was promoted", "promoted to a voting member",
 		"successfully promoted", "is now a voting member", "[etcd] Waiting for the new etcd member to join the cluster*ready"}},
-	{clears: []ID{EtcdUnreachable}, phrases: []string{"peer became active", "Serving securely on [::]:6443", "Caches are synced for APIServiceRegistrationController"}},
+	// What still drops packets to another peer is said again within seconds.
+	{clears: []ID{EtcdUnreachable, FirewallBlocked}, phrases: []string{"peer became active"}},
+	{clears: []ID{EtcdUnreachable}, phrases: []string{"Serving securely on [::]:6443", "Caches are synced for APIServiceRegistrationController"}},
 	{clears: []ID{KubeProxyCrash, KernelPrereqMissing}, phrases: []string{"Caches are synced for service config", "Caches are synced for endpoint slice config"}},
 	// A leader's lease is kept in etcd, by way of the API server.
 	{clears: []ID{APIServerUnreachable, EtcdUnreachable, EtcdNoQuorum, ControllerManagerFailing, BootstrapRBACForbidden},
