@@ -34,12 +34,12 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		if inCI[f.Name] {
 			labels = Label(f.Name, "ci", "nightly")
 		}
-		It(f.Name+": "+f.Story, labels, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(8*time.Minute))
+		It(f.Name+": "+f.Story, labels, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute)) // one that fails ends in a rescue
 	}
 
 	// Those of which an injector's own undoing would leave something: in containerd, in pods' addresses, in etcd.
 	It("faults that are taken back as they are", Label("nightly"), func(ctx SpecContext) {
-		for _, fault := range []string{"cni-config-moved", "stale-cni", "stale-learner", "etcd-data-corrupt"} {
+		for _, fault := range []string{"cni-config-moved", "stale-cni", "stale-learner", "etcd-data-corrupt", "quorum-lost"} {
 			l.must(ctx, "fault", "inject", fault)
 			l.must(ctx, "fault", "restore")
 			l.expectHealthy(ctx)

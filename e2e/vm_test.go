@@ -91,7 +91,7 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 
 	for _, f := range scenarios.All() {
 		if onVMs[f.Name] {
-			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
+			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(25*time.Minute))
 		}
 	}
 })

@@ -155,6 +155,15 @@ func lock(name, purpose string) (release func(), err error) {
 	return func() { _ = l.Close() }, nil
 }
 
+// LockFaults takes the faults of the lab for this process, which calls other labctls: two such at once would undo each other's.
+func (l *Lab) LockFaults(purpose string) (release func(), err error) {
+	release, err = lock(l.cluster.Name+".faults", purpose)
+	if held, is := errors.AsType[*LockedError](err); is {
+		held.Lab = l.cluster.Name
+	}
+	return release, err
+}
+
 func lockPath(name string) (string, error) {
 	root, err := StateDir()
 	return filepath.Join(root, name+".lock"), err

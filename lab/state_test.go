@@ -186,6 +186,25 @@ func TestLock(t *testing.T) {
 	release()
 }
 
+// The faults of a lab have a lock of their own: what makes them calls other labctls, which take the lab.
+func TestLockFaults(t *testing.T) {
+	l := newLab(t, small)
+	release, err := l.LockFaults("labctl soak")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var held *LockedError
+	if _, err := l.LockFaults("labctl fault run"); !errors.As(err, &held) || !strings.Contains(err.Error(), "lab small is in use by labctl soak (process ") {
+		t.Errorf("got %v, want a LockedError", err)
+	}
+	whole, err := lock("small", "labctl repair")
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole()
+	release()
+}
+
 // The lock of a process that is killed is free at once.
 func TestLockOfAnotherProcess(t *testing.T) {
 	newLab(t, small)

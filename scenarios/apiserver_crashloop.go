@@ -24,6 +24,7 @@ var apiServerCrashloop = Fault{
 	},
 	Recover: repair,
 	Restore: script(`
+		rm -f /etc/kubernetes/kube-apiserver.yaml.k8slab-saved
 		manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
 		! grep -q insecure-port "$manifest" || sed -i /insecure-port/d "$manifest"`),
 }

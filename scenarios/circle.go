@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -112,9 +113,13 @@ func (c *circle) step(text string) {
 	}
 }
 
-// inDirectory runs the circle with a directory that only its user can read.
+// inDirectory runs the circle with a directory that only its user can read. It is the lab's, so that `down` takes what a killed one leaves.
 func (c *circle) inDirectory(ctx context.Context) (class Class, err error) {
-	if c.dir, err = os.MkdirTemp("", "k8slab-fault-"); err != nil {
+	if c.options.Record.Path == "" {
+		return c.run(ctx)
+	}
+	c.dir = filepath.Join(filepath.Dir(c.options.Record.Path), "fault-files")
+	if err := errors.Join(os.RemoveAll(c.dir), os.Mkdir(c.dir, 0o700)); err != nil {
 		return SetupFailed, err
 	}
 	class, err = c.run(ctx)
@@ -245,14 +250,15 @@ func (f Fault) bites(ctx context.Context, s Site, progress func(string)) error {
 // name has the diagnosis name the fault, one of them where there are several. What is not in any log yet is asked for again.
 func (c *circle) name(ctx context.Context) error {
 	begun := time.Now()
-	wanted := symptoms(c.faults)
+	wanted := sayings(c.faults)
 	return c.site.await(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
 		c.result.Symptom, c.result.SymptomOn, c.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
-		if err != nil || slices.Contains(wanted, first.Symptom) {
+		says := saying{first.Symptom, first.Node}
+		if err != nil || slices.Contains(wanted, says) {
 			return err
 		}
-		return fmt.Errorf("the diagnosis says %q first (%s), not %q", first.Symptom, first.Meaning, wanted)
+		return fmt.Errorf("the diagnosis says first %s (%s), not %s", says, first.Meaning, wanted)
 	})
 }
 

@@ -2,9 +2,13 @@ package scenarios
 
 import (
 	"context"
+	"errors"
+	"time"
 
 	"k8slab/lab/symptom"
 )
+
+var errMemberDown = errors.New("its etcd member is down")
 
 var etcdDataCorrupt = Fault{
 	Name:    "etcd-data-corrupt",
@@ -22,10 +26,19 @@ var etcdDataCorrupt = Fault{
 	Recover: nodeVerb("rejoin"),
 	May:     []Change{Identity},
 	Restore: func(ctx context.Context, s Site) error {
-		if memberDown(ctx, s) != nil { // it is healthy, or nobody waits for this any more
-			return ctx.Err()
+		err := s.await(ctx, "its etcd member to answer", 20*time.Second, time.Second, func(ctx context.Context) error {
+			switch err := memberDown(ctx, s); {
+			case errors.Is(err, errMemberHealthy):
+				return nil
+			case err == nil:
+				return errMemberDown
+			default:
+				return err
+			}
+		})
+		if errors.Is(err, errMemberDown) && ctx.Err() == nil {
+			_, err = s.Labctl(ctx, "rejoin", s.Node)
 		}
-		_, err := s.Labctl(ctx, "rejoin", s.Node)
 		return err
 	},
 }

@@ -53,6 +53,8 @@ type Fault struct {
 	Bites func(context.Context, Site) error
 	// Symptom is what a diagnosis says first; "" when the cluster gets over it alone and there is nothing to say.
 	Symptom symptom.ID
+	// Of are the nodes that it may be said of, "" for the cluster; nil is Site.Node.
+	Of func(Site) []string
 	// Recover are the calls of labctl that end the fault, in order: the narrowest repair. Node in one stands for Site.Node.
 	Recover [][]string
 	// Stops says that Recover must be refused, with the symptom and its remedy, until Restore has done what a person would do.
@@ -87,7 +89,7 @@ const (
 	Boot     Change = "boot"     // when the machine started
 	Disk     Change = "disk"     // what workloads had written on the node
 	Quorum   Change = "quorum"   // etcd takes no writes for a while
-	Others   Change = "others"   // what it may change on Site.Node, on other nodes too
+	Others   Change = "others"   // what it may change on Site.Node, on other nodes of its role too
 )
 
 // What stands for something else in Recover.
@@ -95,6 +97,9 @@ const (
 	Node = "NODE" // the name of the node
 	File = "FILE" // a file of this computer, in a directory that is removed when the circle ends
 )
+
+// theCluster is what a diagnosis speaks of when it names no node.
+func theCluster(Site) []string { return []string{""} }
 
 // nodeVerb is the call of labctl that does something to the node.
 func nodeVerb(verb string) [][]string { return [][]string{{verb, Node}} }

@@ -73,7 +73,8 @@ func (f Fault) cause() symptom.ID {
 // mayRun are the beginnings of what injectors may do: on their node, on the control plane beside it, and by labctl.
 var mayRun = []string{
 	"n: ", "c: ", "labctl: power off n", "labctl: power pause n", "labctl: power resume n", "labctl: join-command", "labctl: join n",
-	"labctl: kubectl -- delete secret", "labctl: kubectl -- --namespace=kube-flannel delete daemonset flannel",
+	"labctl: kubectl -- delete secret", "labctl: kubectl -- label secret --namespace=kube-system bootstrap-token-abcdef ",
+	"labctl: kubectl -- --namespace=kube-flannel delete daemonset flannel",
 	"labctl: kubectl -- --namespace=k8slab delete pod --selector=app=probe --field-selector=spec.nodeName=n ",
 }
 
@@ -96,6 +97,30 @@ func TestInjectorsStayOnTheirNodes(t *testing.T) {
 			// A unit may be looked for everywhere, and a link has two ends.
 			beside := slices.Contains(f.May, Others) || strings.Contains(line, "systemctl --quiet is-active") || strings.Contains(line, "tc qdisc ")
 			if !beside && !slices.ContainsFunc(mayRun, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
+				t.Errorf("%s ran %q", f.Name, line)
+			}
+		}
+	}
+}
+
+// Taking back a fault that was never made must leave a healthy lab alone: a circle that is killed is in the record before it injects.
+func TestRestoreOfNothing(t *testing.T) {
+	for _, f := range All() {
+		hands := &recorder{}
+		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
+			{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
+		}}
+		if f.Restore == nil {
+			continue
+		}
+		if err := f.Restore(t.Context(), site); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+		for _, line := range hands.ran {
+			verb, isLabctl := strings.CutPrefix(line, "labctl: ")
+			if isLabctl && !slices.ContainsFunc([]string{"power resume n", "kubectl -- delete secret --namespace=kube-system --selector="}, func(harmless string) bool {
+				return strings.HasPrefix(verb, harmless)
+			}) {
 				t.Errorf("%s ran %q", f.Name, line)
 			}
 		}

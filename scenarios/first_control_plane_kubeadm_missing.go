@@ -17,13 +17,14 @@ var firstControlPlaneKubeadmMissing = Fault{
 	Outside: true,
 	Inject:  func(ctx context.Context, s Site) error { return hideKubeadm(ctx, s.atControlPlane()) },
 	Bites: func(ctx context.Context, s Site) error {
-		out, err := s.Run(ctx, s.ControlPlane, "sh", "-c", "kubeadm token create --print-join-command 2>&1; echo status $?")
+		out, err := s.Run(ctx, s.ControlPlane, "sh", "-c", "kubeadm token create --dry-run >/dev/null 2>&1; echo status $?")
 		if err == nil && !strings.Contains(out, "status 127") {
 			err = errors.New("it makes a join command: " + strings.TrimSpace(out))
 		}
 		return err
 	},
 	Symptom: symptom.KubeBinariesMissing,
+	Of:      func(s Site) []string { return []string{s.ControlPlane} },
 	Recover: nodeVerb("join"), // another control plane uploads the certificates
 	Restore: func(ctx context.Context, s Site) error { return showKubeadm(ctx, s.atControlPlane()) },
 }

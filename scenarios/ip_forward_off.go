@@ -7,6 +7,12 @@ var ipForwardOff = Fault{
 	Story:   "the machine does not forward packets: kubeadm's preflight refuses it, and a member's pods reach no other node (kubeadm#1062)",
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
+	Applies: func(s Site) string {
+		if s.ControlPlane == s.Node {
+			return "with no other control plane nobody asks for the node's pods from outside"
+		}
+		return ""
+	},
 	Inject:  on("sysctl", "--write", "net.ipv4.ip_forward=0"),
 	Bites:   probeUnreachable,
 	Recover: repair,

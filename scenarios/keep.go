@@ -117,17 +117,23 @@ func (c *circle) compare(ctx context.Context, before kept) error {
 	return errors.Join(append(errs, c.leftovers(ctx))...)
 }
 
-// may tells whether a fault is about what changed: on its own node, unless it says that it is about others too.
+// may tells whether a fault is about what changed: on its own node, and on nodes of the same role if it says that it is about others too.
 func (c *circle) may(change Change, what string) bool {
 	return slices.ContainsFunc(c.faults, func(f placed) bool {
-		own := strings.HasPrefix(what, f.site.Node+"'s ") || slices.Contains(f.May, Others)
+		node, _, _ := strings.Cut(what, "'s ")
+		own := node == f.site.Node || slices.Contains(f.May, Others) && f.site.role(node) == f.site.role(f.site.Node)
 		return own && (slices.Contains(f.May, change) || f.Outside && change == Identity)
 	})
 }
 
-// leftovers finds what injectors name "fault-…" on the nodes.
+// leftovers finds what injectors name "fault-…" on the nodes and in the cluster.
 func (c *circle) leftovers(ctx context.Context) error {
-	var errs []error
+	tokens, err := c.site.kubectl(ctx, "get", "secrets", "--namespace=kube-system", "--selector="+ownerToken, "--output=name")
+	keys, keysErr := c.site.etcd(ctx, "get", "--prefix", "--keys-only", writesKey+"-")
+	if left := strings.Fields(tokens + " " + keys); err == nil && len(left) > 0 {
+		err = fmt.Errorf("left of the fault in the cluster: %s", strings.Join(left, " "))
+	}
+	errs := []error{err, keysErr}
 	for _, m := range c.site.Members {
 		out, err := c.site.Run(ctx, m.Name, "sh", "-c", `
 			systemctl list-units --all --plain --no-legend 'fault-*'
@@ -135,6 +141,10 @@ func (c *circle) leftovers(ctx context.Context) error {
 			tc qdisc show 2>/dev/null | grep -w "$1"
 			grep '^fault ' /proc/mounts
 			ip route show type unreachable
+			ip -oneline address show label lo:fault
+			ip -brief link show dev old0 2>/dev/null
+			ls -d /run/k8slab.fault /var/lib/etcd.fault 2>/dev/null
+			crictl --timeout 5s pods --quiet --name '^fault-'
 			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev '(' -name '*.fault' -o -name 'fault-*' ')'
 			true`, "sh", shaper)
 		if err == nil && strings.TrimSpace(out) != "" {

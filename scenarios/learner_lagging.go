@@ -21,7 +21,7 @@ var learnerLagging = Fault{
 	Inject:  func(ctx context.Context, s Site) error { return s.joinSlowly(ctx, "4mbit", "2m") },
 	Bites:   learns,
 	Recover: nodeVerb("join"),
-	Restore: unballast,
+	Restore: endSlowJoin,
 }
 
 // joinSlowly begins a join whose learner catches up at a rate: at 4 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
@@ -34,6 +34,11 @@ func (s Site) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
 		return err
 	}
 	return s.joinByHand(ctx, s.Address, etcdLimit)
+}
+
+// endSlowJoin takes away what joinSlowly made.
+func endSlowJoin(ctx context.Context, s Site) error {
+	return errors.Join(s.freePeers(ctx), unballast(ctx, s), forgetJoinByHand(ctx, s))
 }
 
 // ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member gets at least that: all that was
@@ -54,7 +59,6 @@ func (s Site) ballast(ctx context.Context) error {
 		ask --data "@$dir/put" --config "$dir/requests"`, ballastKey)
 }
 
-// unballast takes the ballast and the slow links away.
 func unballast(ctx context.Context, s Site) error {
-	return errors.Join(s.freePeers(ctx), s.etcdctl(ctx, "--command-timeout=10s", "del", ballastKey))
+	return s.etcdctl(ctx, "--command-timeout=10s", "del", ballastKey)
 }

@@ -31,7 +31,9 @@ var learnerPortBlocked = Fault{
 	Bites:   joinFailed,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	Restore: func(ctx context.Context, s Site) error { return errors.Join(stopLate(ctx, s), openWall(ctx, s)) },
+	Restore: func(ctx context.Context, s Site) error {
+		return errors.Join(stopLate(ctx, s), openWall(ctx, s), forgetJoinByHand(ctx, s))
+	},
 }
 
 // late has the node run a script once, as soon as etcd's manifest is there. value is its $2.

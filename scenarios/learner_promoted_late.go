@@ -36,6 +36,6 @@ var learnerPromotedLate = Fault{
 	Recover: repair,
 	Restore: func(ctx context.Context, s Site) error {
 		err := s.shell(ctx, s.ControlPlane, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, promoter)
-		return errors.Join(err, unballast(ctx, s))
+		return errors.Join(err, endSlowJoin(ctx, s))
 	},
 }

@@ -30,6 +30,6 @@ var learnerSlowDisk = Fault{
 	},
 	Recover: nodeVerb("join"),
 	Restore: func(ctx context.Context, s Site) error {
-		return errors.Join(stopLate(ctx, s), s.throttle(ctx, "0"), unballast(ctx, s))
+		return errors.Join(stopLate(ctx, s), s.throttle(ctx, "0"), unballast(ctx, s), forgetJoinByHand(ctx, s))
 	},
 }

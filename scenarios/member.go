@@ -7,13 +7,20 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 )
 
-// memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks.
+var errMemberHealthy = errors.New("its etcd member is healthy")
+
+// memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks, which can ask
+// its own member how it is.
 func memberDown(ctx context.Context, s Site) error {
-	_, err := s.etcdOf(ctx, s.Address, "--command-timeout=2s", "endpoint", "health")
-	if err == nil {
-		return errors.New("its etcd member is healthy")
+	limit := "--command-timeout=" + s.patiently(2*time.Second).String()
+	if _, err := s.etcd(ctx, limit, "endpoint", "status"); err != nil {
+		return fmt.Errorf("%s can ask no etcd: %w", s.ControlPlane, err)
+	}
+	if _, err := s.etcdOf(ctx, s.Address, limit, "endpoint", "health"); err == nil {
+		return errMemberHealthy
 	}
 	return ctx.Err()
 }
@@ -35,15 +42,6 @@ func (s Site) etcdMembers(ctx context.Context) ([]etcdMember, error) {
 	return list.Members, err
 }
 
-// learnerKnown is nil once etcd lists a learner, of which it can have one.
-func learnerKnown(ctx context.Context, s Site) error {
-	members, err := s.etcdMembers(ctx)
-	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.IsLearner }) {
-		err = errors.New("etcd has no learner")
-	}
-	return err
-}
-
 // votes is nil once the node's member votes.
 func (s Site) votes(ctx context.Context) error {
 	members, err := s.etcdMembers(ctx)
@@ -63,8 +61,11 @@ func learns(ctx context.Context, s Site) error {
 	return err
 }
 
-// byHand is a join that the node's owner makes without the lab.
-const byHand = "fault-join"
+// A join that the node's owner makes without the lab: its unit, and the label of the token that it was made with.
+const (
+	byHand     = "fault-join"
+	ownerToken = "k8slab.fault=join"
+)
 
 // joinByHand has the node's owner begin a join as a control plane, with a command of `labctl join-command` turned into kubeadm's
 // configuration, and does not wait for its end. address is what the node's API server and etcd tell the others to reach them at; etcdLimit
@@ -83,6 +84,10 @@ func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
 		}
 		return ""
 	}
+	id, _, _ := strings.Cut(after("--token"), ".")
+	if _, err := s.kubectl(ctx, "label", "secret", "--namespace=kube-system", "bootstrap-token-"+id, ownerToken); err != nil {
+		return err
+	}
 	configuration := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
 discovery: {bootstrapToken: {apiServerEndpoint: %q, token: %q, caCertHashes: [%q]}}
@@ -94,6 +99,12 @@ timeouts: {etcdAPICall: %q}
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
 		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join --config /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
 		configuration, byHand)
+}
+
+// forgetJoinByHand takes away what joinByHand left: the configuration, should the join have been killed, and the token.
+func forgetJoinByHand(ctx context.Context, s Site) error {
+	_, err := s.kubectl(ctx, "delete", "secret", "--namespace=kube-system", "--selector="+ownerToken)
+	return errors.Join(err, s.run(ctx, "rm", "--force", "/run/k8slab.fault"))
 }
 
 // joinFailed is nil once the join that was begun by hand has failed.

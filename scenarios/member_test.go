@@ -3,8 +3,10 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 )
 
 // answering are hands to which every command says the same.
@@ -27,11 +29,8 @@ func TestWhatBitesOfEtcd(t *testing.T) {
 		hands answering
 		bites bool
 	}{
-		{"no member answers", memberDown, refused, true},
+		{"nobody can ask", memberDown, refused, false},
 		{"a member answers", memberDown, answering{}, false},
-		{"a learner is listed", learnerKnown, learner(members, "true"), true},
-		{"no learner is listed", learnerKnown, learner(members, "false"), false},
-		{"nobody lists", learnerKnown, refused, false},
 		{"the member learns", learns, learner(members, "true"), true},
 		{"the member votes", learns, learner(members, "false"), false},
 		{"the member has not started", learns, learner(unnamed, "true"), false},
@@ -50,6 +49,53 @@ func TestWhatBitesOfEtcd(t *testing.T) {
 			if (err == nil) != tt.bites {
 				t.Error(err)
 			}
+		})
+	}
+}
+
+// asking are hands with which cp1 asks its own etcd, and cp3's.
+type asking struct {
+	own, other error
+	called     []string
+}
+
+func (a *asking) Run(_ context.Context, _ string, argv ...string) (string, error) {
+	if slices.Contains(argv, "https://127.0.0.1:2379") {
+		return "", a.own
+	}
+	return "", a.other
+}
+
+func (a *asking) Labctl(_ context.Context, args ...string) (string, error) {
+	a.called = append(a.called, strings.Join(args, " "))
+	return "", nil
+}
+
+// A member is down when another control plane, which can ask, gets no answer. One that is not proven down is never made anew.
+func TestMemberDown(t *testing.T) {
+	lost := errors.New("connection lost")
+	for _, tt := range []struct {
+		name       string
+		own, other error
+		down       bool
+		calls      string
+	}{
+		{"healthy", nil, nil, false, ""},
+		{"down", nil, lost, true, "rejoin cp3"},
+		{"nobody can ask", lost, lost, false, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				hands := &asking{own: tt.own, other: tt.other}
+				s := Site{Hands: hands, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"}
+				if err := memberDown(t.Context(), s); (err == nil) != tt.down {
+					t.Error(err)
+				}
+				err := etcdDataCorrupt.Restore(t.Context(), s)
+				if got := strings.Join(hands.called, "; "); got != tt.calls || (err != nil) != (tt.own != nil) {
+					t.Errorf("restore called %q: %v", got, err)
+				}
+			})
 		})
 	}
 }

@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8slab/config"
@@ -32,14 +33,18 @@ func (s Site) others() string {
 	return "{ " + strings.Join(all, ", ") + " }"
 }
 
-// otherControlPlanes are all but the node.
-func (s Site) otherControlPlanes() (all []Member) {
+func (s Site) controlPlanes() (all []Member) {
 	for _, m := range s.Members {
-		if m.Name != s.Node && m.Role == config.ControlPlane {
+		if m.Role == config.ControlPlane {
 			all = append(all, m)
 		}
 	}
 	return all
+}
+
+// otherControlPlanes are all but the node.
+func (s Site) otherControlPlanes() []Member {
+	return slices.DeleteFunc(s.controlPlanes(), func(m Member) bool { return m.Name == s.Node })
 }
 
 // threeControlPlanes says why a fault that takes one of them away cannot be made: etcd would have no quorum.

@@ -12,6 +12,7 @@ var quorumLost = Fault{
 	Story:   "all control planes but one lost etcd's data: the last one is no majority (kubeadm#2188; the seeds' wish for backups)",
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdNoQuorum,
+	Of:      theCluster,
 	Applies: threeControlPlanes,
 	Inject: func(ctx context.Context, s Site) error {
 		for _, m := range s.otherControlPlanes() {
@@ -36,6 +37,13 @@ var quorumLost = Fault{
 	May:     []Change{Identity, Quorum, Others},
 	Restore: func(ctx context.Context, s Site) error {
 		var errs []error
+		// A recovery that was killed left manifests where kubelet does not look. `up` resets those whose cluster it had replaced.
+		for _, m := range s.controlPlanes() {
+			errs = append(errs, s.shell(ctx, m.Name, `
+				cd /etc/kubernetes
+				! test -d k8slab-parked || find k8slab-parked -name '*.yaml' -exec mv -f -t manifests {} +
+				systemctl start kubelet`))
+		}
 		for _, m := range s.otherControlPlanes() {
 			// A node that has both data and a manifest again has joined the new cluster: what it had before is of no use.
 			errs = append(errs, s.shell(ctx, m.Name, `

@@ -106,15 +106,38 @@ func (s Site) beside(nodes []string) Site {
 	return s
 }
 
-// symptoms are what a diagnosis may say first. A fault that the cluster gets over alone leaves the word to the others.
-func symptoms(faults []placed) (ids []symptom.ID) {
+// saying is what a diagnosis says: a symptom, and the node that has it or "" for the cluster. The zero saying is that nothing is wrong.
+type saying struct {
+	symptom symptom.ID
+	of      string
+}
+
+func (s saying) String() string {
+	switch {
+	case s.symptom == "":
+		return "nothing"
+	case s.of == "":
+		return string(s.symptom)
+	}
+	return string(s.symptom) + " of " + s.of
+}
+
+// sayings are what a diagnosis may say first. A fault that the cluster gets over alone leaves the word to the others.
+func sayings(faults []placed) (all []saying) {
 	for _, f := range faults {
-		if f.Symptom != "" {
-			ids = append(ids, f.Symptom)
+		if f.Symptom == "" {
+			continue
+		}
+		of := []string{f.site.Node}
+		if f.Of != nil {
+			of = f.Of(f.site)
+		}
+		for _, node := range of {
+			all = append(all, saying{f.Symptom, node})
 		}
 	}
-	if ids == nil {
-		return []symptom.ID{""}
+	if all == nil {
+		return []saying{{}}
 	}
-	return ids
+	return all
 }

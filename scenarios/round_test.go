@@ -59,6 +59,9 @@ func (m *model) Labctl(_ context.Context, args ...string) (string, error) {
 		out, _ := json.Marshal(map[string]any{"findings": findings})
 		return string(out), nil
 	case "kubectl":
+		if slices.Contains(args, "--output=name") {
+			return "", nil
+		}
 		return `{"items": []}`, nil
 	}
 	m.calls = append(m.calls, strings.Join(args, " "))
@@ -222,15 +225,36 @@ func TestCircleIsRecorded(t *testing.T) {
 	}
 }
 
-func TestSymptomsOfSeveral(t *testing.T) {
-	silent := placed{Fault: Fault{}}
-	loud := placed{Fault: Fault{Symptom: symptom.DiskFull}}
+func TestSayingsOfSeveral(t *testing.T) {
+	at := Site{Node: "w1", ControlPlane: "cp1"}
+	silent := placed{Fault{}, at}
+	loud := placed{Fault{Symptom: symptom.DiskFull}, at}
+	common := placed{Fault{Symptom: symptom.EtcdNoQuorum, Of: theCluster}, at}
+	either := placed{Fault{Symptom: symptom.DiskFull, Of: func(s Site) []string { return []string{s.Node, s.ControlPlane} }}, at}
 	for _, tt := range []struct {
 		faults []placed
 		want   string
-	}{{[]placed{silent}, "[]"}, {[]placed{loud}, "[disk-full]"}, {[]placed{silent, loud}, "[disk-full]"}, {[]placed{loud, loud}, "[disk-full disk-full]"}} {
-		if got := fmt.Sprint(symptoms(tt.faults)); got != tt.want {
+	}{
+		{[]placed{silent}, "[nothing]"},
+		{[]placed{loud}, "[disk-full of w1]"},
+		{[]placed{silent, loud}, "[disk-full of w1]"},
+		{[]placed{common, either}, "[etcd-no-quorum disk-full of w1 disk-full of cp1]"},
+	} {
+		if got := fmt.Sprint(sayings(tt.faults)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}
+}
+
+// A cause that is blamed on another node sends its reader to the wrong one.
+func TestCircleOfACauseOfAnotherNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(t)
+		f := m.breaks("a", symptom.CNINotInitialized, repair)
+		f.Of = func(Site) []string { return []string{"w2"} }
+		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
+		if want := "the diagnosis says first cni-not-initialized of w1"; r.Class != Failed || !strings.Contains(r.Reason, want) {
+			t.Errorf("got %+v", r)
+		}
+	})
 }

@@ -59,6 +59,7 @@ var twoControlPlanesAtOnce = Fault{
 		return nil
 	},
 	Symptom: symptom.LeftoverState,
+	Of:      func(s Site) []string { return []string{s.Node, s.otherControlPlane()} }, // whichever was refused
 	Recover: repair,
 	May:     []Change{Others},
 }

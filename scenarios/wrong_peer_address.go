@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 
 	"k8slab/lab/symptom"
 )
@@ -26,6 +27,7 @@ var wrongPeerAddress = Fault{
 	Bites:   joinFailed,
 	Recover: repair,
 	Restore: func(ctx context.Context, s Site) error {
-		return s.shell(ctx, s.Node, `! ip address show dev lo | grep -qw lo:fault || ip address del "$1/32" dev lo`, natAddress)
+		err := s.shell(ctx, s.Node, `! ip address show dev lo | grep -qw lo:fault || ip address del "$1/32" dev lo`, natAddress)
+		return errors.Join(err, forgetJoinByHand(ctx, s))
 	},
 }

@@ -102,6 +102,22 @@ func (a *app) record() (scenarios.Record, error) {
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
+// withFaults is withEvents for what makes faults or takes them back.
+func (a *app) withFaults(verb string, do func(*lab.Lab, scenarios.Record) error) error {
+	return a.withEvents(verb, func(l *lab.Lab) error {
+		release, err := l.LockFaults("labctl " + strings.ReplaceAll(verb, "-", " "))
+		if err != nil {
+			return err
+		}
+		defer release()
+		injected, err := a.record()
+		if err != nil {
+			return err
+		}
+		return do(l, injected)
+	})
+}
+
 // faultNames completes names of faults.
 func faultNames(_ *cobra.Command, args []string, _ string) (names []string, _ cobra.ShellCompDirective) {
 	for _, f := range scenarios.All() {
@@ -126,11 +142,7 @@ fault has taken effect.`,
 			if err != nil {
 				return err
 			}
-			return a.withEvents("fault-inject", func(l *lab.Lab) error {
-				injected, err := a.record()
-				if err != nil {
-					return err
-				}
+			return a.withFaults("fault-inject", func(l *lab.Lab, injected scenarios.Record) error {
 				site, err := scenarios.SiteOf(cmd.Context(), hands{a, l}, f, on)
 				if err != nil {
 					return err
@@ -183,11 +195,7 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 		Short: "Undo the faults that were injected, repair what they did, and bring the lab up again",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withEvents("fault-restore", func(l *lab.Lab) error {
-				injected, err := a.record()
-				if err != nil {
-					return err
-				}
+			return a.withFaults("fault-restore", func(l *lab.Lab, injected scenarios.Record) error {
 				faults, err := injected.Faults()
 				if err != nil {
 					return err
@@ -217,16 +225,12 @@ func (h hands) restore(ctx context.Context, injected scenarios.Record, faults []
 }
 
 // restoreLeft undoes what circles that were killed left in the lab.
-func (h hands) restoreLeft(ctx context.Context) (scenarios.Record, error) {
-	injected, err := h.app.record()
-	if err != nil {
-		return injected, err
-	}
+func (h hands) restoreLeft(ctx context.Context, injected scenarios.Record) error {
 	left, err := injected.Left()
 	if err != nil || len(left) == 0 {
-		return injected, err
+		return err
 	}
-	return injected, h.restore(ctx, injected, left)
+	return h.restore(ctx, injected, left)
 }
 
 // undo takes away what is left of one fault. One that this labctl does not know was made by another version.
@@ -268,10 +272,9 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 					return err
 				}
 			}
-			return a.withCircles("fault-run", func(l *lab.Lab) (results []scenarios.Result, err error) {
+			return a.withCircles("fault-run", func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
 				h := hands{a, l}
-				injected, err := h.restoreLeft(cmd.Context())
-				if err != nil {
+				if err := h.restoreLeft(cmd.Context(), injected); err != nil {
 					for _, r := range rounds {
 						results = append(results, r.NotBegun(err))
 					}
@@ -306,12 +309,12 @@ func roundOf(text, node string) (scenarios.Round, error) {
 }
 
 // withCircles shows the results of circles; one that failed is exit status 1.
-func (a *app) withCircles(verb string, do func(*lab.Lab) ([]scenarios.Result, error)) error {
+func (a *app) withCircles(verb string, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var results []scenarios.Result
-	err := quiet.withEvents(verb, func(l *lab.Lab) (err error) {
-		results, err = do(l)
+	err := quiet.withFaults(verb, func(l *lab.Lab, injected scenarios.Record) (err error) {
+		results, err = do(l, injected)
 		return err
 	})
 	if results != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,9 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
+// samePress is how long after a signal another one is of the same Ctrl-C.
+const samePress = 500 * time.Millisecond
+
 // run is main without the process. The first Ctrl-C cancels, and what runs cleans up; the second ends at once.
 func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -41,8 +45,13 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	go func() {
 		<-signals
 		cancel(errInterrupted)
-		<-signals
-		os.Exit(exitInterrupted)
+		for begun := time.Now(); ; {
+			<-signals
+			// The terminal's ^C reaches a labctl that another one runs twice: from the terminal, and from its parent.
+			if time.Since(begun) > samePress {
+				os.Exit(exitInterrupted)
+			}
+		}
 	}()
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.rootCommand()

@@ -63,10 +63,9 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var s scenarios.Soaked
-	err := quiet.withEvents("soak", func(l *lab.Lab) error {
+	err := quiet.withFaults("soak", func(l *lab.Lab, injected scenarios.Record) error {
 		h := hands{a, l}
-		injected, err := h.restoreLeft(ctx)
-		if err != nil {
+		if err := h.restoreLeft(ctx, injected); err != nil {
 			return err
 		}
 		from, err := scenarios.Choices(ctx, h)
