@@ -71,6 +71,7 @@ var measures = []struct {
 type clock struct {
 	night   Run
 	earlier []Run
+	factors []float64 // of the earlier runs
 	factor  float64
 }
 
@@ -82,6 +83,9 @@ func newClock(night Run, earlier []Run) clock {
 		}
 	}
 	c.earlier = c.earlier[max(0, len(c.earlier)-window):]
+	for _, h := range c.earlier {
+		c.factors = append(c.factors, c.factorOf(h))
+	}
 	c.factor = c.factorOf(night)
 	return c
 }
@@ -91,6 +95,16 @@ func (c clock) times(name string, of func(Spec) float64) (values []float64) {
 	for _, h := range c.earlier {
 		if was, ran := h.spec(name); ran && was.Class == scenarios.Passed {
 			values = append(values, of(was))
+		}
+	}
+	return values
+}
+
+// atPace are times without what all of their run took longer.
+func (c clock) atPace(name string, of func(Spec) float64) (values []float64) {
+	for i, h := range c.earlier {
+		if was, ran := h.spec(name); ran && was.Class == scenarios.Passed {
+			values = append(values, of(was)/max(1, c.factors[i]))
 		}
 	}
 	return values
@@ -114,14 +128,10 @@ func (c clock) factorOf(run Run) float64 {
 // pace judges the run as a whole.
 func (c clock) pace() Pace {
 	p := Pace{Factor: c.factor}
-	var factors []float64
-	for _, h := range c.earlier {
-		factors = append(factors, c.factorOf(h))
-	}
-	_, limit, ok := limits(factors, func(float64) float64 { return paceFloor })
+	_, limit, ok := limits(c.factors, func(float64) float64 { return paceFloor })
 	if ok {
 		p.Limit, p.Slow = limit, p.Factor > limit
-		p.Newly = p.Slow && factors[len(factors)-1] <= limit
+		p.Newly = p.Slow && c.factors[len(c.factors)-1] <= limit
 	}
 	return p
 }
@@ -132,7 +142,7 @@ func (c clock) slow(s Spec) (all []Slow) {
 		return nil
 	}
 	for _, m := range measures {
-		values := c.times(s.Name, m.of)
+		values := c.atPace(s.Name, m.of)
 		usual, limit, ok := limits(values, func(median float64) float64 { return max(floorShare*median, floorTime) })
 		if ok && m.of(s)/max(1, c.factor) > limit {
 			all = append(all, Slow{What: m.what, Seconds: m.of(s), Usual: usual, Limit: limit, Newly: values[len(values)-1] <= limit})

@@ -82,6 +82,14 @@ func TestSlow(t *testing.T) {
 	}
 }
 
+// A night on which everything was slow hides nothing of the next one.
+func TestSlowAfterASlowNight(t *testing.T) {
+	runs := nights([]float64{40, 41, 42, 40, 41, 43, 82, 82}, 1, 1, 1, 1, 1, 1, 2, 1)
+	if r := compare(runs[7], runs[:7]); r.Verdicts[0].State != NewlySlow || !r.Regression {
+		t.Errorf("got %+v, %+v", r.Verdicts[0], r.Pace)
+	}
+}
+
 func TestTimesOfAnotherComputerAreNotCompared(t *testing.T) {
 	runs := nights([]float64{40, 41, 42, 40, 41, 43, 90})
 	runs[6].Where = "4 cores"

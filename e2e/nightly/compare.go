@@ -119,7 +119,7 @@ func verdict(s Spec, commit string, earlier []Run) Verdict {
 		}
 	case s.failing():
 		v.State = NewlyFailing
-	case s.Class == scenarios.NotApplicable && last.Class == scenarios.Passed:
+	case s.Class == scenarios.NotApplicable && slices.ContainsFunc(v.Past, func(p Past) bool { return p.Class == scenarios.Passed }):
 		v.State = NoLongerApplies
 	case v.Flaky:
 		v.State = Flaky

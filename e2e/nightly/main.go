@@ -87,7 +87,7 @@ func (o options) run(stdout, stderr io.Writer) (regression bool, err error) {
 
 // report reads the run, compares it, writes the files and the history.
 func (o options) report(history []Run) (r Report, err error) {
-	night, err := readRun(filepath.Join(o.results, "e2e.json"), o.expected())
+	night, err := readRun(filepath.Join(o.results, "e2e.json"), o.expected(history))
 	if err != nil {
 		return r, err
 	}
@@ -111,12 +111,24 @@ func (o options) report(history []Run) (r Report, err error) {
 	return r, err
 }
 
-// expected are the scenarios that must have run. On virtual machines, those that fit are chosen by the suite.
-func (o options) expected() (names []string) {
+// expected are the specs that must have run: what the part's last run had, and all scenarios on containers. One that is gone for good is missed
+// once.
+func (o options) expected(history []Run) (specs []Spec) {
 	if o.part == "containers" {
 		for _, f := range scenarios.All() {
-			names = append(names, f.Name)
+			specs = append(specs, Spec{Name: f.Name, Scenario: true})
 		}
 	}
-	return names
+	for _, run := range slices.Backward(history) {
+		if run.Part != o.part {
+			continue
+		}
+		for _, s := range run.Specs {
+			if s.Reason != didNotRun {
+				specs = append(specs, s)
+			}
+		}
+		break
+	}
+	return specs
 }

@@ -73,8 +73,11 @@ type specReport struct {
 
 type failure struct{ Message, FailureNodeType string }
 
-// readRun reads a report of Ginkgo. A scenario that had to run and did not is one that could not be set up.
-func readRun(file string, expected []string) (Run, error) {
+// didNotRun is the reason of a spec that had to run.
+const didNotRun = "it did not run"
+
+// readRun reads a report of Ginkgo. A spec that had to run and did not is one that could not be set up.
+func readRun(file string, expected []Spec) (Run, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return Run{}, err
@@ -104,9 +107,9 @@ func readRun(file string, expected []string) (Run, error) {
 	if !s.SuiteSucceeded && len(r.Trouble) == 0 && !slices.ContainsFunc(r.Specs, Spec.failing) {
 		r.Trouble = append(r.Trouble, "the suite failed, and no spec says why")
 	}
-	for _, name := range expected {
-		if _, ran := r.spec(name); !ran {
-			r.Specs = append(r.Specs, Spec{Name: name, Scenario: true, Class: scenarios.SetupFailed, Reason: "it did not run"})
+	for _, s := range expected {
+		if _, ran := r.spec(s.Name); !ran {
+			r.Specs = append(r.Specs, Spec{Name: s.Name, Scenario: s.Scenario, Class: scenarios.SetupFailed, Reason: didNotRun})
 		}
 	}
 	slices.SortStableFunc(r.Specs, func(a, b Spec) int {
