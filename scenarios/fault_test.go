@@ -78,13 +78,18 @@ var mayRun = []string{
 	"labctl: kubectl -- --namespace=k8slab delete pod --selector=app=probe --field-selector=spec.nodeName=n ",
 }
 
+// siteOf is the node n of a lab, beside the control planes c and o.
+func siteOf(f Fault, hands Hands) Site {
+	return Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
+		{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
+	}}
+}
+
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	for _, f := range All() {
 		hands := &recorder{}
-		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
-			{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
-		}}
+		site := siteOf(f, hands)
 		err := f.Inject(t.Context(), site)
 		injected := len(hands.ran)
 		if f.Restore != nil && err == nil {
@@ -107,9 +112,7 @@ func TestInjectorsStayOnTheirNodes(t *testing.T) {
 func TestRestoreOfNothing(t *testing.T) {
 	for _, f := range All() {
 		hands := &recorder{}
-		site := Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
-			{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
-		}}
+		site := siteOf(f, hands)
 		if f.Restore == nil {
 			continue
 		}

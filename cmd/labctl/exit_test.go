@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab"
@@ -77,4 +80,28 @@ func TestPrintStatus(t *testing.T) {
 			golden.Check(t, "status-"+tt.name+".txt", out.String())
 		})
 	}
+}
+
+// A child gets the terminal's Ctrl-C twice, and has to clean up all the same.
+func TestPressedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signals := make(chan os.Signal)
+		ended := false
+		go func() {
+			pressedAgain(signals)
+			ended = true
+		}()
+		time.Sleep(samePress / 10)
+		signals <- os.Interrupt
+		synctest.Wait()
+		if ended {
+			t.Error("one Ctrl-C is taken for two")
+		}
+		time.Sleep(samePress)
+		signals <- os.Interrupt
+		synctest.Wait()
+		if !ended {
+			t.Error("the second Ctrl-C does not end it")
+		}
+	})
 }

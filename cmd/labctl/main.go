@@ -32,9 +32,6 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// samePress is how long after a signal another one is of the same Ctrl-C.
-const samePress = 500 * time.Millisecond
-
 // run is main without the process. The first Ctrl-C cancels, and what runs cleans up; the second ends at once.
 func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
@@ -45,13 +42,8 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	go func() {
 		<-signals
 		cancel(errInterrupted)
-		for begun := time.Now(); ; {
-			<-signals
-			// The terminal's ^C reaches a labctl that another one runs twice: from the terminal, and from its parent.
-			if time.Since(begun) > samePress {
-				os.Exit(exitInterrupted)
-			}
-		}
+		pressedAgain(signals)
+		os.Exit(exitInterrupted)
 	}()
 	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.rootCommand()
@@ -59,6 +51,18 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	return a.exitCode(ctx, root.ExecuteContext(ctx))
+}
+
+// samePress is how long after a signal another one is of the same Ctrl-C: a labctl that another one runs gets it from the terminal, and from
+// its parent.
+const samePress = 500 * time.Millisecond
+
+// pressedAgain returns when there is a signal of a second Ctrl-C. The first has just been taken.
+func pressedAgain(signals <-chan os.Signal) {
+	first := time.Now()
+	for again := false; !again; again = time.Since(first) > samePress {
+		<-signals
+	}
 }
 
 var errInterrupted = errors.New("interrupted; run the same command again to go on")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"iter"
 	"math"
 	"slices"
 
@@ -90,22 +91,29 @@ func newClock(night Run, earlier []Run) clock {
 	return c
 }
 
-// times are a spec's in the earlier runs that passed it, oldest first.
-func (c clock) times(name string, of func(Spec) float64) (values []float64) {
-	for _, h := range c.earlier {
-		if was, ran := h.spec(name); ran && was.Class == scenarios.Passed {
-			values = append(values, of(was))
+// passed are the earlier runs that passed a spec, oldest first, by their place.
+func (c clock) passed(name string) iter.Seq2[int, Spec] {
+	return func(yield func(int, Spec) bool) {
+		for i, h := range c.earlier {
+			if was, ran := h.spec(name); ran && was.Class == scenarios.Passed && !yield(i, was) {
+				return
+			}
 		}
+	}
+}
+
+// times are a spec's in the earlier runs that passed it.
+func (c clock) times(name string, of func(Spec) float64) (values []float64) {
+	for _, was := range c.passed(name) {
+		values = append(values, of(was))
 	}
 	return values
 }
 
 // atPace are times without what all of their run took longer.
 func (c clock) atPace(name string, of func(Spec) float64) (values []float64) {
-	for i, h := range c.earlier {
-		if was, ran := h.spec(name); ran && was.Class == scenarios.Passed {
-			values = append(values, of(was)/max(1, c.factors[i]))
-		}
+	for i, was := range c.passed(name) {
+		values = append(values, of(was)/max(1, c.factors[i]))
 	}
 	return values
 }
