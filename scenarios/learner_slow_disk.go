@@ -3,6 +3,7 @@ package scenarios
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"k8slab/lab/symptom"
 )
@@ -26,7 +27,11 @@ var learnerSlowDisk = Fault{
 		return s.joinByHand(ctx, s.Address, "10s")
 	},
 	Bites: func(ctx context.Context, s Site) error {
-		return errors.Join(joinFailed(ctx, s), slowWrites("0.256")(ctx, s))
+		n, err := s.slowWrites(ctx, "0.256")
+		if err == nil && n < 3 {
+			err = fmt.Errorf("etcd has measured %d writes of more than 0.256 s", n)
+		}
+		return errors.Join(joinFailed(ctx, s), err)
 	},
 	Recover: nodeVerb("join"),
 	Restore: func(ctx context.Context, s Site) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"time"
 
 	"k8slab/lab/symptom"
 )
@@ -16,8 +17,20 @@ var slowEtcdDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Inject:  func(ctx context.Context, s Site) error { return s.throttle(ctx, "2") },
-	Bites:   slowWrites("0.512"),
-	Once:    true,
+	// What etcd counted before is of its start, or of an earlier fault.
+	Bites: func(ctx context.Context, s Site) error {
+		before, err := s.slowWrites(ctx, "0.512")
+		if err != nil {
+			return err
+		}
+		return s.await(ctx, "etcd to measure slow writes", 6*time.Second, 500*time.Millisecond, func(ctx context.Context) error {
+			now, err := s.slowWrites(ctx, "0.512")
+			if err == nil && now < before+2 {
+				err = fmt.Errorf("since it is being watched etcd has measured %d writes of more than 0.512 s", now-before)
+			}
+			return err
+		})
+	},
 	Recover: repair,
 	Stops:   true,
 	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
@@ -42,20 +55,19 @@ func (s Site) throttle(ctx context.Context, writes string) error {
 	return s.shell(ctx, s.Node, throttling, writes)
 }
 
-// slowWrites wants etcd itself to have measured several writes to its log of more than so many seconds, a step of its histogram.
-func slowWrites(bound string) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		slow, err := s.Run(ctx, s.Node, "sh", "-c", `
-			curl --silent --show-error --fail http://127.0.0.1:2381/metrics | awk -v step="le=\"$1\"" '
-				/^etcd_disk_wal_fsync_duration_seconds_bucket/ && index($1, step) {fast = $2}
-				/^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2}
-				END {print all - fast}'`, "sh", bound)
-		if err != nil {
-			return err
-		}
-		if n, err := strconv.Atoi(strings.TrimSpace(slow)); err != nil || n < 3 {
-			return fmt.Errorf("etcd has measured %.20q writes of more than %s s", slow, bound)
-		}
-		return nil
+// slowWrites is how many writes to its log etcd has measured, since it started, that took more than so many seconds, a step of its histogram.
+func (s Site) slowWrites(ctx context.Context, bound string) (int, error) {
+	slow, err := s.Run(ctx, s.Node, "sh", "-c", `
+		curl --silent --show-error --fail http://127.0.0.1:2381/metrics | awk -v step="le=\"$1\"" '
+			/^etcd_disk_wal_fsync_duration_seconds_bucket/ && index($1, step) {fast = $2; known = 1}
+			/^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2}
+			END {if (known) print all - fast}'`, "sh", bound)
+	if err != nil {
+		return 0, err
 	}
+	n, err := strconv.Atoi(strings.TrimSpace(slow))
+	if err != nil {
+		return 0, fmt.Errorf("etcd measures no writes of more than %s s: %w", bound, err)
+	}
+	return n, nil
 }
