@@ -67,8 +67,7 @@ type Fault struct {
 	May []Change
 	// Restore takes away what a repair may leave of the fault. It is safe at any time, also when Inject failed half-way; nil is nothing to do.
 	Restore func(context.Context, Site) error
-	// Alone is what becomes of it without labctl, as measured (docs/faults.md, Times); "" where a member is broken until somebody mends it, or where
-	// nothing was measured.
+	// Alone is what becomes of it without labctl, as measured (docs/faults.md, Times); "" where a member is broken until somebody mends it.
 	Alone string
 	// Join is how a join meets the fault, for counting joins; nil when none does.
 	Join *Join

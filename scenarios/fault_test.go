@@ -55,6 +55,9 @@ func TestFaults(t *testing.T) {
 		if f.Story == "" || len(f.Roles) == 0 {
 			t.Errorf("%s: story %q, roles %q", f.Name, f.Story, f.Roles)
 		}
+		if f.Outside && f.Alone == "" {
+			t.Errorf("%s: no word on what kubeadm does alone", f.Name)
+		}
 		for _, id := range []symptom.ID{f.Symptom, f.cause()} {
 			if _, known := symptom.Lookup(id); id != "" && !known {
 				t.Errorf("%s: symptom %q", f.Name, id)

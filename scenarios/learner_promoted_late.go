@@ -13,6 +13,7 @@ var learnerPromotedLate = Fault{
 	Name:    "learner-promoted-late",
 	Story:   "kubeadm gave up on a learner that was promoted all the same: it votes, and its node is in no cluster (kubernetes#130782)",
 	Roles:   controlPlane,
+	Alone:   "kubeadm fails after 124 s, with a time-out",
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,
