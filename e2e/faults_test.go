@@ -37,6 +37,11 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		It(f.Name+": "+f.Story, labels, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute)) // one that fails ends in a rescue
 	}
 
+	It("a lossy link of the control plane that answers for CoreDNS", Label("nightly"), func(ctx SpecContext) {
+		node := l.must(ctx, "kubectl", "--", "get", "pods", "--namespace=kube-system", "--selector=k8s-app=kube-dns", "--output=jsonpath={.items[0].spec.nodeName}")
+		l.must(ctx, "fault", "run", "lossy-link@"+node)
+	}, SpecTimeout(15*time.Minute))
+
 	// Those of which an injector's own undoing would leave something: in containerd, in pods' addresses, in etcd.
 	It("faults that are taken back as they are", Label("nightly"), func(ctx SpecContext) {
 		for _, fault := range []string{"cni-config-moved", "stale-cni", "stale-learner", "etcd-data-corrupt", "quorum-lost"} {
