@@ -27,6 +27,7 @@ type nodeAPI struct {
 	node    any // nil: there is none
 	changed chan struct{}
 	health  int
+	beats   int // how often kubelet has told of the node
 }
 
 // newNodeAPI makes the machine a member of the API's cluster and returns it.
@@ -52,9 +53,11 @@ func newNodeAPI(t *testing.T, f *fakeMachine) *nodeAPI {
 func (a *nodeAPI) set(name, machineID, ready, message string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.beats++
+	heartbeat := time.Unix(1e9+int64(a.beats), 0).UTC().Format(time.RFC3339)
 	a.node = map[string]any{"kind": "Node", "apiVersion": "v1", "metadata": map[string]any{"name": name}, "status": map[string]any{
 		"nodeInfo":   map[string]any{"machineID": machineID},
-		"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message}},
+		"conditions": []any{map[string]any{"type": "Ready", "status": ready, "message": message, "lastHeartbeatTime": heartbeat}},
 	}}
 	close(a.changed)
 	a.changed = make(chan struct{})

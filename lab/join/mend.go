@@ -4,7 +4,9 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
+	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
@@ -48,7 +50,38 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 			}
 		}
 	}
+	if slices.ContainsFunc(checks, func(c Check) bool { return c.Fixed != "" && slices.Contains(kubeletsBusiness, c.ID) }) {
+		lookAgain(ctx, m)
+	}
 	return checks
+}
+
+// kubeletsBusiness is what kubelet itself asks the runtime for, and judges its node by.
+var kubeletsBusiness = []string{"cni-config", "cri"}
+
+// lookBudget bounds how long a kubelet that was started anew may take until its node is Ready. What then keeps it from that is not the
+// matter of the repair before.
+const lookBudget = 20 * time.Second
+
+// lookAgain starts a member's kubelet anew, and returns when its node is Ready because it says so now. A kubelet that runs asks the runtime
+// every 5 s and tells the cluster every 10 s: seconds after a repair its node could still become not Ready of what was before it. Where
+// nobody can be told, kubelet stays as it is.
+func lookAgain(ctx context.Context, m Machine) {
+	ctx, cancel := context.WithTimeout(ctx, lookBudget)
+	defer cancel()
+	w := newMember(m, Target{})
+	client, err := w.kube()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	before, err := client.Node(ctx, w.name)
+	if err != nil || before == nil {
+		return
+	}
+	if _, err := m.Run(ctx, "systemctl", "restart", "kubelet.service"); err == nil {
+		_ = client.WatchNode(ctx, w.name, func(n *kube.Node) bool { return n != nil && n.Ready && n.Heartbeat.After(before.Heartbeat) })
+	}
 }
 
 // onMember judges as a failure what before a join is none: a pod network that is not there yet.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -41,6 +42,26 @@ func TestFixWritesAnUnnoticedConfigurationAgain(t *testing.T) {
 	s.has(cniConfigs+"/10-flannel.conflist", before)
 	if names := s.List(cniConfigs); len(names) != 1 || len(s.changed()) > 0 {
 		t.Errorf("files %q, ran %q", names, s.changed())
+	}
+}
+
+// The Node is still Ready when the runtime is well again, and kubelet would tell only later that it was not.
+func TestMendEndsWhenKubeletHasTold(t *testing.T) {
+	s := unloaded(t, true)
+	api := newNodeAPI(t, s.fakeMachine)
+	var told atomic.Bool
+	s.does("systemctl restart kubelet.service", func() (string, error) {
+		go func() {
+			for _, ready := range []string{"False", "True"} {
+				time.Sleep(50 * time.Millisecond) // a kubelet that starts
+				told.Store(ready == "True")
+				api.set("w1", testMachineID, ready, "container runtime status check may not have completed yet")
+			}
+		}()
+		return "", nil
+	})
+	if c := find(Mend(t.Context(), s.Machine, false), "cni-config"); c.Result != OK || !told.Load() {
+		t.Errorf("%+v; kubelet has told: %t", c, told.Load())
 	}
 }
 

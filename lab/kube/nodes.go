@@ -37,6 +37,7 @@ type Node struct {
 	UID            string
 	PodCIDR        string
 	Created        time.Time
+	Heartbeat      time.Time // when its kubelet last told whether it is ready, to the second
 	Unschedulable  bool
 }
 
@@ -125,6 +126,7 @@ func toNode(n *corev1.Node) Node {
 			continue
 		}
 		node.Ready, node.ReadyStatus, node.Reason = cond.Status == corev1.ConditionTrue, string(cond.Status), ""
+		node.Heartbeat = cond.LastHeartbeatTime.Time
 		if !node.Ready {
 			node.Reason = because(cond.Reason, cond.Message)
 		}
