@@ -14,7 +14,7 @@ type Slow struct {
 	Seconds float64 `json:"seconds"`
 	Usual   float64 `json:"usual"` // the median of the earlier runs
 	Limit   float64 `json:"limit"`
-	Newly   bool    `json:"newly"` // the run before was within the limit
+	State   State   `json:"state"` // SlowOnce, NewlySlow or StillSlow
 }
 
 // Pace is how long everything takes, beside earlier runs: 2 is twice as long.
@@ -27,9 +27,11 @@ type Pace struct {
 
 // What a comparison of times needs, and allows. The spread is the median absolute deviation, scaled to be the standard deviation of what is
 // normally distributed; neither it nor the median is moved by a single bad night. The floors keep a time that never varies from alarming.
+// A night compares some 150 times, of which a few are beyond their limits by chance: those count if they are so twice in a row, or far beyond.
 const (
 	enoughRuns  = 5
 	spreads     = 4.0
+	farBeyond   = 3.0 // times what the limit allows above the usual
 	floorShare  = 0.3 // of the usual time
 	floorTime   = 3.0 // seconds: what kubelet and the proof wait for comes in steps of seconds
 	paceFloor   = 0.25
@@ -152,11 +154,25 @@ func (c clock) slow(s Spec) (all []Slow) {
 	for _, m := range measures {
 		values := c.atPace(s.Name, m.of)
 		usual, limit, ok := limits(values, func(median float64) float64 { return max(floorShare*median, floorTime) })
-		if ok && m.of(s)/max(1, c.factor) > limit {
-			all = append(all, Slow{What: m.what, Seconds: m.of(s), Usual: usual, Limit: limit, Newly: values[len(values)-1] <= limit})
+		if now := m.of(s) / max(1, c.factor); ok && now > limit {
+			all = append(all, Slow{What: m.what, Seconds: m.of(s), Usual: usual, Limit: limit, State: slowness(append(values, now), usual, limit)})
 		}
 	}
 	return all
+}
+
+// slowness is what the last of a spec's times says, which is above the limit.
+func slowness(times []float64, usual, limit float64) State {
+	counts := func(i int) bool {
+		return times[i] > limit && (times[i-1] > limit || times[i]-usual > farBeyond*(limit-usual))
+	}
+	switch last := len(times) - 1; {
+	case !counts(last):
+		return SlowOnce
+	case counts(last - 1):
+		return StillSlow
+	}
+	return NewlySlow
 }
 
 // usual is a spec's usual time, 0 when it is not known yet.

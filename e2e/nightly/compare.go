@@ -29,6 +29,7 @@ const (
 	NoLongerApplies State = "no longer applies"
 	NewlySlow       State = "newly slow"
 	StillSlow       State = "still slow"
+	SlowOnce        State = "slow this once"
 	Flaky           State = "flaky"
 	Mended          State = "mended" // it failed last time
 	AsBefore        State = ""
@@ -83,10 +84,7 @@ func compare(night Run, history []Run) Report {
 		}
 		v := verdict(s, night.Commit, r.earlier)
 		if v.Slow = clock.slow(s); len(v.Slow) > 0 && !v.State.regression() {
-			v.State = StillSlow
-			if slices.ContainsFunc(v.Slow, func(s Slow) bool { return s.Newly }) {
-				v.State = NewlySlow
-			}
+			v.State = slices.MinFunc(v.Slow, func(a, b Slow) int { return order(a.State) - order(b.State) }).State
 		}
 		r.Regression = r.Regression || v.State.regression()
 		r.Verdicts = append(r.Verdicts, v)

@@ -113,8 +113,6 @@ func alone(f scenarios.Fault) string {
 	switch {
 	case f.Alone != "":
 		return f.Alone
-	case f.Outside:
-		return "not measured"
 	case f.Symptom == "":
 		return "it passes by itself"
 	}
