@@ -2,6 +2,7 @@
 //
 //	summary text                 copies go test's JSON from stdin to stdout as the text that it stands for
 //	summary packages TEST        prints go test's line of each package
+//	summary failures SPECS       prints why each spec failed, which ginkgo's own summary leaves out
 //	summary count TEST SPECS     ends with "N passed, M failed" and fails unless something ran and all of it passed
 package main
 
@@ -22,10 +23,12 @@ func main() {
 		err = text(os.Stdin, os.Stdout)
 	case len(args) == 2 && args[0] == "packages":
 		err = packages(args[1], os.Stdout)
+	case len(args) == 2 && args[0] == "failures":
+		err = failures(args[1], os.Stdout)
 	case len(args) == 3 && args[0] == "count":
 		err = count(args[1], args[2])
 	default:
-		err = errors.New("usage: summary text | summary packages TEST | summary count TEST SPECS")
+		err = errors.New("usage: summary text | summary packages TEST | summary failures SPECS | summary count TEST SPECS")
 	}
 	if err != nil {
 		if !errors.Is(err, errFailed) {
@@ -136,20 +139,45 @@ func countTests(file string) (t tally, err error) {
 	return t, err
 }
 
+// suite is what ginkgo's JSON report says of one.
+type suite struct {
+	SuiteSucceeded bool
+	SpecReports    []struct {
+		LeafNodeType, LeafNodeText, State string
+		Failure                           struct{ Message string }
+	}
+}
+
+func suites(file string) (s []suite, err error) {
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &s)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return s, nil
+}
+
+func failures(file string, w io.Writer) error {
+	all, err := suites(file)
+	for _, s := range all {
+		for _, r := range s.SpecReports {
+			if r.State != "passed" && r.State != "skipped" {
+				_, _ = fmt.Fprintf(w, "%s: %s: %.1500s\n", r.State, r.LeafNodeText, r.Failure.Message)
+			}
+		}
+	}
+	return err
+}
+
 // countSpecs counts specs, and what fails around them (BeforeSuite).
 func countSpecs(file string) (t tally, err error) {
-	data, err := os.ReadFile(file)
+	all, err := suites(file)
 	if err != nil {
 		return tally{failed: 1}, err
 	}
-	var suites []struct {
-		SuiteSucceeded bool
-		SpecReports    []struct{ LeafNodeType, State string }
-	}
-	if err := json.Unmarshal(data, &suites); err != nil {
-		return tally{failed: 1}, fmt.Errorf("%s: %w", file, err)
-	}
-	for _, s := range suites {
+	for _, s := range all {
 		failed := 0
 		for _, r := range s.SpecReports {
 			switch {
