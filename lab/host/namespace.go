@@ -20,9 +20,11 @@ const networkFiles = "/var/lib/libvirt"
 
 var ownConfig = map[string]string{
 	"libvirtd.conf": "auth_unix_rw = \"none\"\nunix_sock_rw_perms = \"0700\"\nlog_outputs = \"3:stderr\"\n",
-	// Images and keys are root's alone, and a computer without systemd runs no virtlogd.
-	"qemu.conf": "user = \"root\"\ngroup = \"root\"\nsecurity_driver = \"none\"\nstdio_handler = \"file\"\nremember_owner = 0\nnamespaces = []\n",
-	"lxc.conf":  "security_driver = \"none\"\n",
+	// Images and keys are root's alone, a computer without systemd runs no virtlogd, and the cgroup /machine, which virtual machines are put in,
+	// would stay.
+	"qemu.conf": "user = \"root\"\ngroup = \"root\"\nsecurity_driver = \"none\"\nstdio_handler = \"file\"\nremember_owner = 0\nnamespaces = []\n" +
+		"cgroup_controllers = []\n",
+	"lxc.conf": "security_driver = \"none\"\n",
 }
 
 // enter prepares the mount and network namespace that the calling process was started in.
