@@ -30,6 +30,11 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		Expect(l.lives(ctx)).To(Equal(then))
 	}, SpecTimeout(8*time.Minute)) // the bring-up counts as the first spec's
 
+	It("takes the first control plane out and in again", func(ctx SpecContext) {
+		l.must(ctx, "rejoin", "cp1")
+		l.becomesHealthy(ctx)
+	}, SpecTimeout(2*time.Minute))
+
 	DescribeTable("names the cause, repairs it and is proven", func(ctx SpecContext, node, cause string, reset bool, inject func(context.Context, *lab)) {
 		if reset {
 			l.must(ctx, "reset", node)

@@ -44,7 +44,10 @@ func (j *joining) undo(ctx context.Context) error {
 		}
 	}
 	j.step.Progress("resetting what an earlier join left")
-	return j.lab.reset(ctx, j.node.Name)
+	if err := j.lab.reset(ctx, j.node.Name); err != nil {
+		return err
+	}
+	return j.look(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
 }
 
 // dismiss removes the node's etcd member, a voter only after a snapshot.
