@@ -142,11 +142,15 @@ func countTests(file string) (t tally, err error) {
 // suite is what ginkgo's JSON report says of one.
 type suite struct {
 	SuiteSucceeded bool
-	SpecReports    []struct {
-		LeafNodeType, LeafNodeText, State string
-		Failure                           struct{ Message string }
-	}
+	SpecReports    []spec
 }
+
+type spec struct {
+	LeafNodeType, LeafNodeText, State string
+	Failure                           struct{ Message string }
+}
+
+func (s spec) failed() bool { return s.State != "passed" && s.State != "skipped" }
 
 func suites(file string) (s []suite, err error) {
 	data, err := os.ReadFile(file)
@@ -163,7 +167,7 @@ func failures(file string, w io.Writer) error {
 	all, err := suites(file)
 	for _, s := range all {
 		for _, r := range s.SpecReports {
-			if r.State != "passed" && r.State != "skipped" {
+			if r.failed() {
 				_, _ = fmt.Fprintf(w, "%s: %s: %.1500s\n", r.State, r.LeafNodeText, r.Failure.Message)
 			}
 		}
@@ -183,7 +187,7 @@ func countSpecs(file string) (t tally, err error) {
 			switch {
 			case r.State == "passed" && r.LeafNodeType == "It":
 				t.passed++
-			case r.State != "passed" && r.State != "skipped":
+			case r.failed():
 				failed++
 			}
 		}
