@@ -36,6 +36,7 @@ func (j *judging) findings() []symptom.Finding {
 	}
 	j.oneAPI()
 	j.explain()
+	j.daemonSets()
 	for i := range j.f.Machines {
 		j.unready(&j.f.Machines[i])
 	}

@@ -40,7 +40,6 @@ func (j *judging) api() {
 		machines[n.MachineID] = n.Name
 	}
 	j.pods()
-	j.daemonSets()
 	j.requests()
 }
 
@@ -111,6 +110,7 @@ func podFails(reason string) bool {
 	})
 }
 
+// daemonSets judges whether the cluster's own are there. One that is not was deleted, so that no text says why.
 func (j *judging) daemonSets() {
 	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {
 		d := j.f.API.DaemonSets[name]
@@ -202,11 +202,37 @@ func (j *judging) lostAt(port int) map[string]int {
 			continue
 		}
 		for _, d := range from.Inside.Dials {
-			if d.Port == port && (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.f.Machine(d.To)) {
+			if d.Port == port && j.lost(d) {
 				lost[from.Name]++
 				lost[d.To]++
 			}
 		}
 	}
 	return lost
+}
+
+// lost reports whether nothing answered a dial to a machine that lives.
+func (j *judging) lost(d fact.Dial) bool {
+	return (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.f.Machine(d.To))
+}
+
+// reaches reports whether the machine was dialled by its peers or dialled them, and no dial was lost.
+func (j *judging) reaches(m *fact.Machine) bool {
+	answered := false
+	for i := range j.f.Machines {
+		from := &j.f.Machines[i]
+		if from.Inside == nil {
+			continue
+		}
+		for _, d := range from.Inside.Dials {
+			if from.Name != m.Name && d.To != m.Name {
+				continue
+			}
+			if j.lost(d) {
+				return false
+			}
+			answered = answered || d.Result == "open"
+		}
+	}
+	return answered
 }

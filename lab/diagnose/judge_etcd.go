@@ -237,8 +237,7 @@ func (j *judging) peerBlocked(m *fact.Machine) string {
 			continue
 		}
 		for _, d := range from.Inside.Dials {
-			lost := d.Result == "timeout" || d.Result == "unreachable"
-			if d.Port == 2380 && lost && (from.Name == m.Name || d.To == m.Name) && !silent(j.f.Machine(d.To)) {
+			if d.Port == 2380 && j.lost(d) && (from.Name == m.Name || d.To == m.Name) {
 				return fmt.Sprintf("%s → %s:2380: %s", from.Name, d.To, d.Result)
 			}
 		}

@@ -212,7 +212,7 @@ func (j *judging) node(m *fact.Machine, c joining.Check) {
 		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
 		f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
 	case strings.Contains(c.Evidence, "is not Ready"):
-		if id := specific(c.Evidence, c.Symptom); id != "" && !j.refutes(m.Inside, id) {
+		if id := specific(c.Evidence, c.Symptom); id != "" && !j.refutes(m, id) {
 			j.find(id, m.Name, "API", c.Evidence)
 		}
 	case c.Symptom != "":
@@ -230,7 +230,7 @@ func (j *judging) unready(m *fact.Machine) {
 	for _, n := range j.f.API.Nodes {
 		if n.Name == m.Name && !n.Ready && !j.has(symptom.APIServerUnreachable, "") {
 			id := specific(n.Reason, symptom.KubeletNotRunning)
-			if m.Inside != nil && j.refutes(m.Inside, id) { // kubelet tells of its node every 10 s only
+			if m.Inside != nil && j.refutes(m, id) { // kubelet tells of its node every 10 s only
 				id = symptom.KubeletNotRunning
 			}
 			j.find(id, m.Name, "API", "its Node is not Ready: "+n.Reason).Repairable = joined(m)

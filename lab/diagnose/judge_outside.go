@@ -63,7 +63,7 @@ func (j *judging) outside(m *fact.Machine) {
 }
 
 // roadCauses are about the way to one API server: the checks of the way to another say nothing of them.
-var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference}
+var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
 
 // over reports whether the cause of the machine's last join holds no longer.
 func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
@@ -71,7 +71,7 @@ func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
 	if slices.Contains(roadCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
 		return false
 	}
-	return j.refutes(m.Inside, id)
+	return j.refutes(m, id)
 }
 
 // unfinished reports whether kubeadm was at work on the machine and never came to its end: what it left may even look like a member.
@@ -91,7 +91,7 @@ func abandoned(m *fact.Machine) bool {
 func (j *judging) atWork(m *fact.Machine) {
 	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {
 		for _, f := range j.judged(m, name) {
-			if f.Level == symptom.Fail && f.BecauseOf == "" && !j.refutes(m.Inside, f.Symptom) {
+			if f.Level == symptom.Fail && f.BecauseOf == "" && !j.refutes(m, f.Symptom) {
 				j.found = mergeFinding(j.found, f)
 			}
 		}

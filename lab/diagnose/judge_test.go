@@ -22,6 +22,7 @@ func TestHealthyClusterYieldsNothing(t *testing.T) {
 
 const (
 	socketGone  = `E0301 11:50:00.1 7 run.go:72] "command failed" err="failed to run Kubelet: validate service connection: dial unix /run/containerd/containerd.sock: connect: no such file or directory"`
+	peerTimeout = `{"level":"warn","msg":"failed to reach the peer URL","error":"Get \"https://192.0.2.12:2380/version\": dial tcp 192.0.2.12:2380: i/o timeout"}`
 	unknownFlag = `E0301 11:59:00.1 7 run.go:74] "command failed" err="failed to parse kubelet flag: unknown flag: --network-plugin"`
 )
 
@@ -67,6 +68,22 @@ func TestFlannelsFileIsBack(t *testing.T) {
 		found := Judge(f)
 		if told := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.FlannelSubnetEnvMissing }); told == back {
 			t.Errorf("back %v: %+v", back, found)
+		}
+	}
+}
+
+// A firewall was in the way some minutes ago, and is not: the dials went through.
+func TestWallIsGone(t *testing.T) {
+	for _, gone := range []bool{true, false} {
+		f := healthyFacts(1)
+		if !gone {
+			undialled(&f)
+		}
+		f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "context deadline exceeded"
+		journal(f.Machine("cp3"), "etcd", time.Minute, peerTimeout)
+		found := Judge(f)
+		if told := slices.ContainsFunc(found, func(o symptom.Finding) bool { return o.Symptom == symptom.FirewallBlocked }); told == gone {
+			t.Errorf("gone %v: %+v", gone, found)
 		}
 	}
 }
@@ -319,6 +336,11 @@ func TestJudge(t *testing.T) {
 			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
 			journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
 		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
+		{"flannel was deleted, and a firewall had been in the way of etcd", func(f *fact.Facts) {
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+			journal(f.Machine("cp2"), "etcd", time.Minute, peerTimeout)
+			undialled(f)
+		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
 		{"a pod has an address of an earlier network", func(f *fact.Facts) {
 			n := f.API.Nodes[3]
 			f.API.Pods = []kube.Pod{
@@ -346,6 +368,13 @@ func TestJudge(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// undialled forgets the dials from node to node, as when none was tried.
+func undialled(f *fact.Facts) {
+	for i := range f.Machines {
+		f.Machines[i].Inside.Dials = nil
 	}
 }
 

@@ -53,7 +53,7 @@ func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, told []symp
 		if same {
 			f.Detail = effect.Detail
 		}
-		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !j.refutes(m.Inside, f.Symptom)
+		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !j.refutes(m, f.Symptom)
 		if same || causes {
 			j.found = mergeFinding(j.found, f)
 		}
@@ -175,8 +175,9 @@ var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnse
 var ofBootstrap = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch,
 	symptom.CertificateKeyExpired, symptom.CertificateKeyInvalid}
 
-// refutes reports whether what was measured on the node, or of etcd, shows that the cause does not hold now.
-func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
+// refutes reports whether what was measured on the machine, on its way to others, or of etcd, shows that the cause does not hold now.
+func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
+	n := m.Inside
 	if slices.Contains(never, id) || j.etcdRefutes(id) || n.Facts.Joined && slices.Contains(ofBootstrap, id) {
 		return true
 	}
@@ -189,6 +190,9 @@ func (j *judging) refutes(n *fact.Node, id symptom.ID) bool {
 		return true
 	}
 	if id == symptom.FlannelSubnetEnvMissing && n.SubnetEnv != nil { // it is there now
+		return true
+	}
+	if id == symptom.FirewallBlocked && j.reaches(m) {
 		return true
 	}
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
