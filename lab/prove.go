@@ -152,13 +152,20 @@ func coreDNSReady(ctx context.Context, v *view) error {
 	return err
 }
 
-// podsReach has the probe of each node reach every other node's and the Service by its DNS name, all at once.
+// podsReach has the probe of each node reach every other node's, the Service by its DNS name and each of them by way of the Service, all at
+// once. A kube-proxy whose connection broke without a word, as those to a virtual address do that has moved, hears of nothing for half a
+// minute: it sends one connection in five to where a pod was.
 func (l *Lab) podsReach(ctx context.Context, v *view) error {
 	pods, err := v.kube.Pods(ctx, probeNamespace, "app=probe")
 	if err != nil {
 		return err
 	}
-	byNode := map[string]string{} // node → pod address
+	service, err := v.kube.Service(ctx, probeNamespace, "probe")
+	if err != nil {
+		return err
+	}
+	question := url.Values{"target": {probeService}, "service": {net.JoinHostPort(service, probePort)}}
+	byNode := map[string]kube.Pod{}
 	owner := map[string]string{}
 	for _, p := range pods {
 		if p.Deleting || p.IP == "" {
@@ -167,18 +174,19 @@ func (l *Lab) podsReach(ctx context.Context, v *view) error {
 		if other := owner[p.IP]; other != "" {
 			return fmt.Errorf("pods on %s and %s have the same address %s", other, p.Node, p.IP)
 		}
-		owner[p.IP], byNode[p.Node] = p.Node, p.IP
+		owner[p.IP], byNode[p.Node] = p.Node, p
 	}
 	members := l.cluster.Members()
-	targets := []string{probeService}
 	for _, n := range members {
-		if byNode[n.Name] == "" {
+		p, known := byNode[n.Name]
+		if !known {
 			return fmt.Errorf("%s: its probe has no address yet", n.Name)
 		}
-		targets = append(targets, net.JoinHostPort(byNode[n.Name], probePort))
+		question.Add("target", net.JoinHostPort(p.IP, probePort))
+		question.Add("pod", p.Name)
 	}
 	return together(members, func(n config.Node) error {
-		failures, err := l.askProbe(ctx, n.Name, byNode[n.Name], targets)
+		failures, err := l.askProbe(ctx, n.Name, byNode[n.Name].IP, question)
 		if err == nil && len(failures) > 0 {
 			err = fmt.Errorf("%s: its pod cannot reach: %s", n.Name, strings.Join(failures, "; "))
 		}
@@ -186,12 +194,12 @@ func (l *Lab) podsReach(ctx context.Context, v *view) error {
 	})
 }
 
-// askProbe asks the probe at the address, through its node, which of the targets it cannot reach.
-func (l *Lab) askProbe(ctx context.Context, node, ip string, targets []string) ([]string, error) {
+// askProbe asks the probe at the address, through its node, what of the question it cannot reach.
+func (l *Lab) askProbe(ctx context.Context, node, ip string, question url.Values) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.nodes[node].Dial}}
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: url.Values{"target": targets}.Encode()}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: question.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err

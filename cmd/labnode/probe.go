@@ -5,9 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"maps"
 	"net"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +28,8 @@ func probeCommand() *cobra.Command {
 		Short: "Serve the pod that proves the pod network",
 		Long: `Serve HTTP:
   GET /                       the pod's name, for others to reach
-  GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached`,
+  GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached
+  GET /check?service=HOST:PORT&pod=NAME besides, have each of the pods answer for the service`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), addr, probeHandler())
@@ -57,7 +62,16 @@ func probeHandler() http.Handler {
 	})
 	mux.HandleFunc("GET /check", func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(reachAll(r.Context(), r.URL.Query()["target"]))
+		q := r.URL.Query()
+		var served error
+		var wg sync.WaitGroup
+		wg.Go(func() { served = servedBy(r.Context(), q.Get("service"), q["pod"]) })
+		failures := reachAll(r.Context(), q["target"])
+		wg.Wait()
+		if served != nil {
+			failures = append(failures, served.Error())
+		}
+		_ = json.NewEncoder(w).Encode(failures)
 	})
 	return mux
 }
@@ -69,7 +83,7 @@ func reachAll(ctx context.Context, targets []string) []string {
 	var wg sync.WaitGroup
 	for _, target := range targets {
 		wg.Go(func() {
-			if err := reach(ctx, target); err != nil {
+			if _, err := ask(ctx, target); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				failures = append(failures, err.Error())
@@ -80,22 +94,65 @@ func reachAll(ctx context.Context, targets []string) []string {
 	return failures
 }
 
-// reach asks the target over a connection of its own: a kept one would prove only the past.
-func reach(ctx context.Context, target string) error {
+// asksPerPod makes it as good as certain that a service which spreads connections at random has sent some to each pod: of 5, one is missed
+// once in ten million times.
+const asksPerPod = 16
+
+// servedBy asks the service until each of the pods has answered. A node that has not heard yet that a pod has another address sends some of
+// the connections to nobody, so that one question proves little; and where packets are lost, one that fails does too.
+func servedBy(ctx context.Context, service string, pods []string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	silent := map[string]bool{}
+	for _, p := range pods {
+		silent[p] = true
+	}
+	asks := asksPerPod * len(pods)
+	var mu sync.Mutex
+	more := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		asks--
+		return asks >= 0 && len(silent) > 0 && ctx.Err() == nil
+	}
+	var wg sync.WaitGroup
+	for range 2 * len(pods) { // each waits for one connection that nobody takes
+		wg.Go(func() {
+			for more() {
+				name, _ := ask(ctx, service) // none counts as nobody's answer
+				mu.Lock()
+				delete(silent, name)
+				if len(silent) == 0 {
+					cancel()
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(silent) == 0 {
+		return nil
+	}
+	return fmt.Errorf("by way of the service %s: %s", service, strings.Join(slices.Sorted(maps.Keys(silent)), ", "))
+}
+
+// ask returns the target's name for itself, asked over a connection of its own: a kept one would prove only the past.
+func ask(ctx context.Context, target string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: (&net.Dialer{}).DialContext}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+target+"/", nil)
 	if err != nil {
-		return err
+		return "", err
 	}
 	resp, err := client.Do(req)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", target, resp.Status)
+		return "", fmt.Errorf("%s answered %s", target, resp.Status)
 	}
-	return nil
+	name, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+	return strings.TrimSpace(string(name)), err
 }

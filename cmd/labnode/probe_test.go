@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -81,6 +83,55 @@ func TestProbeSaysItsName(t *testing.T) {
 		if w.Code != want || (want == http.StatusOK && w.Body.String() != name+"\n") {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body.String())
 		}
+	}
+}
+
+// serviceOf is a service whose connections go to one backend after the other, each of which says its name.
+func serviceOf(t *testing.T, names ...string) string {
+	t.Helper()
+	var turn atomic.Int64
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := names[int(turn.Add(1))%len(names)]
+		if name == "" { // nobody has this address any more
+			<-r.Context().Done()
+			return
+		}
+		_, _ = fmt.Fprintln(w, name)
+	}))
+	t.Cleanup(server.Close)
+	return server.Listener.Addr().String()
+}
+
+func TestServedByEachPod(t *testing.T) {
+	tests := []struct {
+		name     string
+		backends []string
+		missing  string // in the failure, "" for none
+	}{
+		{"all answer", []string{"a", "b", "c"}, ""},
+		{"a pod is gone, and another not known yet", []string{"a", "b", ""}, ": c"},
+		{"a pod is not known yet", []string{"a"}, ": b, c"},
+		{"connections that are lost beside those that are not", []string{"a", "", "b", "c", "c", "b", "a"}, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			probe := httptest.NewServer(probeHandler())
+			defer probe.Close()
+			resp, err := http.Get(probe.URL + "/check?" + url.Values{"service": {serviceOf(t, tt.backends...)}, "pod": {"a", "b", "c"}}.Encode())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = resp.Body.Close() }()
+			var failures []string
+			if err := json.NewDecoder(resp.Body).Decode(&failures); err != nil {
+				t.Fatal(err)
+			}
+			got := strings.Join(failures, "; ")
+			if (got == "") != (tt.missing == "") || !strings.HasSuffix(got, tt.missing) {
+				t.Errorf("%q, want %q at its end", got, tt.missing)
+			}
+		})
 	}
 }
 
