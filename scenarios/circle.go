@@ -9,7 +9,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"k8slab/lab/symptom"
 )
@@ -99,6 +102,7 @@ type circle struct {
 	result  Result
 	written []Injected // in the record
 	dir     string     // for files that recoveries need
+	telling sync.Mutex // of progress
 }
 
 // placed is a fault and where it is made.
@@ -108,6 +112,8 @@ type placed struct {
 }
 
 func (c *circle) step(text string) {
+	c.telling.Lock()
+	defer c.telling.Unlock()
 	if c.options.Progress != nil {
 		c.options.Progress(text)
 	}
@@ -190,14 +196,17 @@ func (c *circle) there(ctx context.Context) (Class, error) {
 		}
 	}
 	begun := time.Now()
+	// Together, because some can be seen for a while only: a Node is Ready for 40 s after its machine was reset.
+	group, each := errgroup.WithContext(ctx)
 	for _, f := range c.faults {
-		err := f.bites(ctx, f.site, c.stepOf(f))
-		if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) {
-			return Failed, err
-		}
-		if err != nil {
-			return SetupFailed, err
-		}
+		group.Go(func() error { return f.bites(each, f.site, c.stepOf(f)) })
+	}
+	err := group.Wait()
+	if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) {
+		return Failed, err
+	}
+	if err != nil {
+		return SetupFailed, err
 	}
 	c.result.ToBite = time.Since(begun).Seconds()
 	c.step("diagnose")

@@ -10,8 +10,10 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 // model is a lab in memory: faults are on nodes until labctl ends them.
@@ -116,6 +118,30 @@ func TestCircleOfSeveral(t *testing.T) {
 		if r.Class != Failed || fmt.Sprint(m.calls) != "[repair repair repair up]" {
 			t.Errorf("got %+v after %q", r, m.calls)
 		}
+	})
+	t.Run("one shows for 40 s, beside one that takes a minute to", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			m := newModel(t)
+			slow, brief := m.breaks("slow", cni, repair), m.breaks("brief", kubelet, repair)
+			begun := time.Now()
+			slow.Bites = func(context.Context, Site) error {
+				if time.Since(begun) < time.Minute {
+					return errors.New("not yet")
+				}
+				return nil
+			}
+			brief.Bites, brief.Once = func(context.Context, Site) error {
+				if time.Since(begun) > 40*time.Second {
+					return wait.Hopeless(errors.New("too late"))
+				}
+				return nil
+			}, true
+			slow.Once = true
+			r := Round{{slow, "cp1"}, {brief, "w1"}}.Circle(t.Context(), m, Options{})
+			if r.Class != Passed || r.ToBite < 60 {
+				t.Errorf("got %+v", r)
+			}
+		})
 	})
 	t.Run("they do not compose", func(t *testing.T) {
 		m := newModel(t)
