@@ -64,7 +64,7 @@ func (c *forming) joinPolicy(role config.Role) join.Policy {
 	return p
 }
 
-// attempt makes one attempt with a token of its own, which is deleted when the attempt has ended, however it ended.
+// attempt makes one attempt with a token of its own, which is deleted when the attempt has ended.
 func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error) {
 	l := j.lab
 	j.number = number
@@ -82,13 +82,16 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 		}
 		defer j.showLearner(ctx)()
 	}
-	token, err := l.signedToken(ctx, j.view, tokenMark+"join of "+j.node.Name)
+	token, err := l.signedToken(ctx, j.view, joinMark(j.node.Name))
 	if err != nil {
 		return join.Outcome{}, err
 	}
 	text, err := marshalDocuments(l.joinDocuments(j.node, token, j.pin, key))
 	if err == nil {
 		o, err = l.runJoin(ctx, j.node, text, number, &j.heard, j.joinBudget(), j.step)
+	}
+	if ctx.Err() != nil { // the join goes on in the node, by its token; the next run deletes it
+		return j.said(o), err
 	}
 	left := j.forgetToken(ctx, token)
 	if err == nil && o.Joined && left != nil {
@@ -101,10 +104,10 @@ func (j *joining) attempt(ctx context.Context, number int) (join.Outcome, error)
 // forgetTime bounds the deletion of a token. The virtual IP may just move to the control plane that has joined.
 const forgetTime = 15 * time.Second
 
-// forgetToken deletes an attempt's token, also after a failure or Ctrl-C; a killed run's token is deleted by the next one.
+// forgetToken deletes an attempt's token, also after a failure.
 func (j *joining) forgetToken(ctx context.Context, token string) error {
 	budget := forgetTime * time.Duration(j.lab.Patience())
-	return wait.For(context.WithoutCancel(ctx), "the join's token to be deleted", budget, j.lab.pace(), func(ctx context.Context) error {
+	return wait.For(ctx, "the join's token to be deleted", budget, j.lab.pace(), func(ctx context.Context) error {
 		return j.view.kube.DeleteBootstrapToken(ctx, token)
 	})
 }

@@ -20,7 +20,11 @@ func (j *joining) clear(ctx context.Context) (join.Outcome, error) {
 	if joined := j.joinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
 		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
 	}
-	if f := j.fact(j.node); f.Dirty || f.Joined {
+	f := j.fact(j.node)
+	if f.Running() { // its own member, which it waits for, must not be taken from it
+		return join.Outcome{}, errors.New("kubeadm is at work on the machine; next: labctl join " + j.node.Name + ", which follows it to its end")
+	}
+	if f.Dirty || f.Joined {
 		if j.number == 1 && !f.Joined { // a later attempt meets what the first one left
 			j.cause(symptom.LeftoverState, "files or processes of an earlier kubeadm are on the machine")
 		}

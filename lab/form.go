@@ -24,6 +24,7 @@ type forming struct {
 	facts          map[string]join.Facts
 	view           *view
 	certificateKey string // "" until a control plane has to join
+	dryRun         bool   // change nothing
 	// boot makes the machine of a node that has no facts yet, because its making waits for the control plane before; nil where all are made.
 	boot func(context.Context, config.Node) error
 	mu   sync.Mutex
@@ -176,11 +177,28 @@ const tokenMark = "labctl: "
 // without it they are removed at once (kubeadm, copycerts.go).
 const certificatesMark = "Proxy for managing TTL for the kubeadm-certs secret"
 
-// retire deletes the lab's bootstrap tokens that are left, init's own and those of killed runs, and the certificates that it uploaded.
+// joinMark describes the tokens of the node's joins.
+func joinMark(node string) string { return tokenMark + "join of " + node }
+
+// retire deletes the lab's bootstrap tokens that are left, init's own and those of killed runs, and the certificates that it uploaded. A join
+// that an earlier run left at work keeps its token: the kubelet of a control plane needs it last of all.
 func (c *forming) retire(ctx context.Context) error {
+	if c.dryRun {
+		return nil
+	}
 	ids, err := c.view.kube.BootstrapTokens(ctx, tokenMark)
 	if err != nil {
 		return err
+	}
+	for _, n := range c.lab.cluster.Members() {
+		if !c.fact(n).JoinRunning() {
+			continue
+		}
+		needed, err := c.view.kube.BootstrapTokens(ctx, joinMark(n.Name))
+		if err != nil {
+			return err
+		}
+		ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(needed, id) })
 	}
 	if c.certificateKey != "" {
 		uploads, err := c.view.kube.BootstrapTokens(ctx, certificatesMark)

@@ -242,3 +242,13 @@ func TestSilentNodesAreNotJoined(t *testing.T) {
 		t.Error("a machine that waits for its turn would never be made")
 	}
 }
+
+// What a join at work has made so far looks like what an earlier life left. Without a view the forming cannot touch etcd.
+func TestJoinAtWorkIsNotCleared(t *testing.T) {
+	l := newLab(t, three)
+	c := &forming{lab: l, facts: map[string]join.Facts{"cp1": {Joined: true}, "cp2": {Dirty: true, JoinUnit: "active"}}}
+	j := &joining{forming: c, node: nodeOf(t, l, "cp2"), number: 1, step: l.events.Start("cp2", "join", 0)}
+	if _, err := j.clear(t.Context()); err == nil || !strings.Contains(err.Error(), "kubeadm is at work") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -27,7 +27,8 @@ type Repaired struct {
 // end again and again, the pod network. What it leaves a diagnosis names. It starts no machine.
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
-		r := &repairing{forming: c, dryRun: dryRun}
+		c.dryRun = dryRun
+		r := &repairing{forming: c}
 		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.manifests(ctx), r.network(ctx), r.addresses(ctx))
 		r.rest(ctx)
 		found = r.found
@@ -38,8 +39,7 @@ func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err er
 
 type repairing struct {
 	*forming
-	dryRun bool
-	found  []Repaired
+	found []Repaired
 }
 
 // add keeps a finding and shows it as an event of its own.
@@ -108,8 +108,14 @@ func (r *repairing) addMember(v etcd.Verdict) {
 	r.add(Repaired{Node: v.Machine, Symptom: string(symptom.EtcdStaleMember), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason), Did: "remove it from etcd"})
 }
 
-// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster.
+// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster. A join that goes on comes to its end
+// first; what it may wait for is repaired by now.
 func (r *repairing) outside(ctx context.Context) error {
+	if !r.dryRun {
+		if err := r.finishRunning(ctx); err != nil {
+			return err
+		}
+	}
 	nodes, err := r.view.kube.Nodes(ctx)
 	if err != nil {
 		return err
@@ -120,7 +126,9 @@ func (r *repairing) outside(ctx context.Context) error {
 			r.add(Repaired{Node: n.Name, Symptom: "node-unreachable", Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
 		case f.Joined && findNode(nodes, n.Name) == nil:
 			r.add(Repaired{Node: n.Name, Symptom: "node-name-mismatch", Evidence: "its kubelet runs and its Node was deleted", Did: "restart kubelet, which registers it"})
-		case !f.Joined && !f.Running():
+		case f.Running():
+			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm is at work on it", Left: "labctl join " + n.Name + " follows it to its end"})
+		case !f.Joined:
 			r.add(Repaired{Node: n.Name, Symptom: "kubelet-config-missing", Evidence: "it is in no cluster", Did: "labctl join " + n.Name})
 		}
 	}

@@ -130,16 +130,17 @@ func TestCircleOfSeveral(t *testing.T) {
 				}
 				return nil
 			}
-			brief.Bites, brief.Once = func(context.Context, Site) error {
+			brief.Bites = func(context.Context, Site) error {
 				if time.Since(begun) > 40*time.Second {
 					return wait.Hopeless(errors.New("too late"))
 				}
 				return nil
-			}, true
-			slow.Once = true
-			r := Round{{slow, "cp1"}, {brief, "w1"}}.Circle(t.Context(), m, Options{})
-			if r.Class != Passed || r.ToBite < 60 {
-				t.Errorf("got %+v", r)
+			}
+			slow.Once, brief.Once = true, true
+			var told []string // by one at a time, or -race says so
+			r := Round{{slow, "cp1"}, {brief, "w1"}}.Circle(t.Context(), m, Options{Progress: func(step string) { told = append(told, step) }})
+			if r.Class != Passed || r.ToBite < 60 || !slices.Contains(told, "slow: wait until it bites") || !slices.Contains(told, "brief: wait until it bites") {
+				t.Errorf("got %+v, told %q", r, told)
 			}
 		})
 	})

@@ -234,6 +234,13 @@ func TestJudge(t *testing.T) {
 			}}
 			m.Inside.Member = nil
 		}, []want{{id: symptom.DNSResolutionFailure, node: "w1"}}},
+		{"a firewall was in the way of its last join, to another address than the lab's", func(f *fact.Facts) {
+			m := f.Machine("w1")
+			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+				Symptom: symptom.FirewallBlocked, Phase: "preflight", Evidence: "administratively prohibited", Endpoint: "k8s.example:6443",
+			}}
+			m.Inside.Member = nil
+		}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
 		{"its last join was for the lab's own address, which answers now", func(f *fact.Facts) {
 			m := f.Machine("w1")
 			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
