@@ -124,10 +124,10 @@ func (r *repairing) outside(ctx context.Context) error {
 		switch f, answers := r.facts[n.Name]; {
 		case !answers:
 			r.add(Repaired{Node: n.Name, Symptom: "node-unreachable", Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
-		case f.Joined && findNode(nodes, n.Name) == nil:
-			r.add(Repaired{Node: n.Name, Symptom: "node-name-mismatch", Evidence: "its kubelet runs and its Node was deleted", Did: "restart kubelet, which registers it"})
 		case f.Running():
 			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm is at work on it", Left: "labctl join " + n.Name + " follows it to its end"})
+		case f.Joined && findNode(nodes, n.Name) == nil:
+			r.add(Repaired{Node: n.Name, Symptom: "node-name-mismatch", Evidence: "its kubelet runs and its Node was deleted", Did: "restart kubelet, which registers it"})
 		case !f.Joined:
 			r.add(Repaired{Node: n.Name, Symptom: "kubelet-config-missing", Evidence: "it is in no cluster", Did: "labctl join " + n.Name})
 		}
