@@ -1,7 +1,10 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 
 	"k8slab/lab/symptom"
 )
@@ -16,11 +19,22 @@ var apiServerCrashloop = Fault{
 		sed -i 's/^\( *\)- kube-apiserver$/&\n\1- --insecure-port=8080/' /etc/kubernetes/manifests/kube-apiserver.yaml
 		grep -q insecure-port /etc/kubernetes/manifests/kube-apiserver.yaml`),
 	Bites: func(ctx context.Context, s Site) error {
-		return s.shell(ctx, s.Node, `
-			test -z "$(crictl ps --quiet --state running --name '^kube-apiserver$')"
+		out, err := s.Run(ctx, s.Node, "sh", "-ec", `
+			running=$(crictl ps --quiet --state running --name '^kube-apiserver$')
+			if test -n "$running"; then
+				echo running
+				exit
+			fi
 			last=$(crictl ps --all --quiet --latest --name '^kube-apiserver$')
 			test -n "$last"
-			test "$(crictl inspect --output go-template --template '{{.status.exitCode}}' "$last")" = 1`)
+			crictl inspect --output go-template --template '{{.status.exitCode}}' "$last"`)
+		switch strings.TrimSpace(out) {
+		case "running":
+			return cmp.Or(err, absent("its API server runs"))
+		case "1":
+			return err
+		}
+		return cmp.Or(err, fmt.Errorf("its API server ended with status %q", out))
 	},
 	Recover: repair,
 	Restore: script(`

@@ -59,10 +59,14 @@ func (c *circle) bitesNoMore(ctx context.Context) error {
 		}
 		c.step("wait until it bites no more")
 		err := c.site.await(ctx, f.Name+" to bite no more", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
-			if f.Bites(ctx, f.site) == nil {
+			err := f.Bites(ctx, f.site)
+			if err == nil {
 				return errors.New("it does, although the lab looks healthy")
 			}
-			return ctx.Err()
+			if _, gone := errors.AsType[absence](err); gone {
+				return nil
+			}
+			return err // nobody could tell
 		})
 		if err != nil {
 			return err

@@ -49,7 +49,7 @@ type Fault struct {
 	Outside bool
 	Inject  func(context.Context, Site) error
 	// Bites is nil once the cluster shows the effect – a call of the CRI, a condition, a join's error, never what Inject did –, else what it
-	// shows yet. It is asked until then, for at most biteBudget.
+	// shows yet: an absence where it shows that there is none. It is asked until then, for at most biteBudget.
 	Bites func(context.Context, Site) error
 	// Symptom is what a diagnosis says first; "" when the cluster gets over it alone and there is nothing to say.
 	Symptom symptom.ID
@@ -60,8 +60,8 @@ type Fault struct {
 	// Stops says that Recover must be refused, with the symptom and its remedy, until Restore has done what a person would do.
 	Stops bool
 	// Once says that Bites tells nothing after the recovery: it asks for what was logged or counted, joins the node, or sees what only Restore
-	// ends. Otherwise it is asked again, and must not hold any more: a member can look healthy for seconds in a fault. So it is with Outside,
-	// whose end is a proven join.
+	// ends. Otherwise it is asked again, until the cluster shows an absence: a member can look healthy for seconds in a fault. So it is with
+	// Outside, whose end is a proven join.
 	Once bool
 	// May is what else than the fault itself its recovery may change. Outside implies Identity.
 	May []Change

@@ -2,8 +2,9 @@ package scenarios
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"k8slab/lab/symptom"
@@ -26,16 +27,19 @@ var learnerNeverStarted = Fault{
 
 // noRoomForLearner wants etcd to take no further member: what every control plane's join would meet.
 func (s Site) noRoomForLearner(ctx context.Context) error {
-	out, err := s.etcd(ctx, "member", "add", "fault", "--learner", "--peer-urls=https://192.0.2.43:2380")
+	out, err := s.etcd(ctx, "member", "add", "fault", "--learner", "--peer-urls=https://192.0.2.43:2380", "--write-out=json")
 	if err != nil {
 		if strings.Contains(err.Error(), "too many learner") {
 			return nil
 		}
 		return err
 	}
-	id, _, _ := strings.Cut(strings.TrimPrefix(out, "Member "), " ")
-	if err := s.etcdctl(ctx, "member", "remove", id); err != nil {
+	var added struct{ Member struct{ ID uint64 } }
+	if err = json.Unmarshal([]byte(out), &added); err == nil {
+		err = s.etcdctl(ctx, "member", "remove", strconv.FormatUint(added.Member.ID, 16))
+	}
+	if err != nil {
 		return fmt.Errorf("take the member that was to be refused back: %w", err)
 	}
-	return errors.New("etcd takes another learner")
+	return absent("etcd takes another learner")
 }

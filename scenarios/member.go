@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-var errMemberHealthy = errors.New("its etcd member is healthy")
+var errMemberHealthy = absent("its etcd member is healthy")
 
 // memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks, which can ask
 // its own member how it is.

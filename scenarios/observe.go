@@ -3,16 +3,26 @@ package scenarios
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 )
 
-// What the cluster shows of a fault. Each is nil, or returns what it found, once the effect is there.
+// What the cluster shows of a fault. Each is nil once the effect is there, and an absence when the cluster shows that it is not. Any other
+// error is no answer.
+
+// absence is what the cluster shows in place of a fault's effect.
+type absence string
+
+func (a absence) Error() string { return string(a) }
+
+func absent(format string, args ...any) error { return absence(fmt.Sprintf(format, args...)) }
+
+// succeeded ends the output of a command on a node that did.
+const succeeded = "succeeded"
 
 // says wants the command's output on the node, the failed one's too, to have one of the words.
 func (s Site) says(ctx context.Context, words []string, argv ...string) error {
-	out, err := s.Run(ctx, s.Node, append([]string{"sh", "-c", `"$@" 2>&1; true`, "sh"}, argv...)...)
+	out, err := s.Run(ctx, s.Node, append([]string{"sh", "-c", `! "$@" 2>&1 || echo ` + succeeded, "sh"}, argv...)...)
 	if err != nil {
 		return err
 	}
@@ -21,7 +31,15 @@ func (s Site) says(ctx context.Context, words []string, argv ...string) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s on %s says: %s", strings.Join(argv, " "), s.Node, strings.TrimSpace(out))
+	return unlessSucceeded(fmt.Sprintf("%s on %s says", strings.Join(argv, " "), s.Node), out)
+}
+
+// unlessSucceeded is about a command that did not fail as it was to: an absence if it did not fail at all.
+func unlessSucceeded(what, out string) error {
+	if said, ok := strings.CutSuffix(strings.TrimSpace(out), succeeded); ok {
+		return absent("%s: %s", what, strings.TrimSpace(said))
+	}
+	return fmt.Errorf("%s: %s", what, strings.TrimSpace(out))
 }
 
 // runtimeSilent is nil when nothing answers on the runtime's socket.
@@ -54,7 +72,7 @@ func networkDown(ctx context.Context, s Site) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("the runtime of %s still has a network for pods", s.Node)
+	return absent("the runtime of %s still has a network for pods", s.Node)
 }
 
 const probeSandbox = "fault-probe"
@@ -66,11 +84,11 @@ func (s Site) sandboxFails(ctx context.Context, word string) error {
 		trap 'rm -f "$file"' EXIT
 		printf '{"metadata": {"name": "%s", "namespace": "default", "uid": "%s", "attempt": 1}, "linux": {"cgroup_parent": "system.slice"}}' \
 			"$1" "$(cat /proc/sys/kernel/random/uuid)" >"$file"
-		crictl --timeout 40s runp "$file" 2>&1 || true`, "sh", probeSandbox)
-	if err == nil && !strings.Contains(out, word) {
-		err = fmt.Errorf("a sandbox on %s: %s", s.Node, strings.TrimSpace(out))
+		! crictl --timeout 40s runp "$file" 2>&1 || echo `+succeeded, "sh", probeSandbox)
+	if err != nil || strings.Contains(out, word) {
+		return err
 	}
-	return err
+	return unlessSucceeded("a sandbox on "+s.Node, out)
 }
 
 // dropSandboxes removes what sandboxFails left, where the runtime answers.
@@ -84,7 +102,7 @@ const dropSandboxes = `
 func kubeletSilent(ctx context.Context, s Site) error {
 	_, err := s.askKubelet(ctx, "healthz")
 	if err == nil {
-		return fmt.Errorf("the kubelet of %s still answers", s.Node)
+		return absent("the kubelet of %s still answers", s.Node)
 	}
 	_, apiErr := s.kubectl(ctx, "get", "node", s.Node, "--output=name")
 	return apiErr
@@ -103,7 +121,7 @@ func kubeletForgot(ctx context.Context, s Site) error {
 		err = json.Unmarshal([]byte(out), &list)
 	}
 	if err == nil && len(list.Items) > 0 {
-		err = fmt.Errorf("the kubelet of %s knows %d pods", s.Node, len(list.Items))
+		err = absent("the kubelet of %s knows %d pods", s.Node, len(list.Items))
 	}
 	return err
 }
@@ -154,7 +172,7 @@ func probeUnreachable(ctx context.Context, s Site) error {
 	}
 	out, err := s.Run(ctx, s.ControlPlane, "bash", "-c", `timeout 2 bash -c 'exec 3<>/dev/tcp/"$1"/8080' bash "$1" 2>&1 && echo open; true`, "bash", ip)
 	if err == nil && strings.Contains(out, "open") {
-		err = errors.New("the probe of " + s.Node + " still answers " + s.ControlPlane)
+		err = absent("the probe of %s still answers %s", s.Node, s.ControlPlane)
 	}
 	return err
 }

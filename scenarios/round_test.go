@@ -85,7 +85,7 @@ func (m *model) breaks(name string, id symptom.ID, recover [][]string) Fault {
 		Inject: func(_ context.Context, s Site) error { m.on[s.Node] = id; return nil },
 		Bites: func(_ context.Context, s Site) error {
 			if m.on[s.Node] != id {
-				return errors.New("no effect")
+				return absent("no effect")
 			}
 			return nil
 		},
@@ -198,6 +198,25 @@ func TestCircleOfAFaultThatStays(t *testing.T) {
 			if (r.Class == Passed) != once || !once && !strings.Contains(r.Reason, "bite no more: 1m0s budget ran out") {
 				t.Errorf("once %v: got %+v", once, r)
 			}
+		}
+	})
+}
+
+// That nobody can tell whether the effect is still there is no proof that it is gone.
+func TestCircleOfAFaultThatNobodyCanSee(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newModel(t)
+		f := m.breaks("a", symptom.CNINotInitialized, repair)
+		bites := f.Bites
+		f.Bites = func(ctx context.Context, s Site) error {
+			if len(m.on) == 0 {
+				return errors.New("connection lost")
+			}
+			return bites(ctx, s)
+		}
+		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
+		if r.Class != Failed || !strings.Contains(r.Reason, "bite no more: 1m0s budget ran out; last seen: connection lost") {
+			t.Errorf("got %+v", r)
 		}
 	})
 }

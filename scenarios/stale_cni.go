@@ -25,8 +25,11 @@ END`)
 	},
 	Bites: func(ctx context.Context, s Site) error {
 		addresses, err := s.probeAddresses(ctx)
-		if err == nil && !strings.Contains(addresses, "10.99.0.") {
-			err = fmt.Errorf("the probe of %s has %q", s.Node, addresses)
+		switch {
+		case err == nil && addresses == "":
+			return fmt.Errorf("the probe of %s has no address yet", s.Node)
+		case err == nil && !strings.Contains(addresses, "10.99.0."):
+			return absent("the probe of %s has %q", s.Node, addresses)
 		}
 		return err
 	},
