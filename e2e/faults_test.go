@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"time"
 
@@ -38,8 +39,10 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	}
 
 	It("a lossy link of the control plane that answers for CoreDNS", Label("nightly"), func(ctx SpecContext) {
-		node := l.must(ctx, "kubectl", "--", "get", "pods", "--namespace=kube-system", "--selector=k8s-app=kube-dns", "--output=jsonpath={.items[0].spec.nodeName}")
-		l.must(ctx, "fault", "run", "lossy-link@"+node)
+		DeferCleanup(func(ctx SpecContext) { l.dnsOn(ctx, "null") }, NodeTimeout(2*time.Minute))
+		l.dnsOn(ctx, `"cp3"`)
+		lossy, _ := scenarios.Lookup("lossy-link")
+		l.getsOver(ctx, lossy, "--node", "cp3")
 	}, SpecTimeout(15*time.Minute))
 
 	// Those of which an injector's own undoing would leave something: in containerd, in pods' addresses, in etcd.
@@ -71,9 +74,9 @@ var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "
 
 // getsOver makes the circle of a fault and wants it to pass. A fault that cannot be made in this kind of lab is skipped with the reason, and
 // counted apart by the nightly report; none that every change is tried with may be.
-func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault) {
+func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault, args ...string) {
 	GinkgoHelper()
-	r := l.circle(ctx, f)
+	r := l.circle(ctx, f, args...)
 	if r.Class == scenarios.NotApplicable && !inCI[f.Name] {
 		Skip(r.Reason)
 	}
@@ -82,10 +85,18 @@ func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault) {
 	l.expectHealthy(ctx)
 }
 
-// circle has labctl make the circle of a fault.
-func (l *lab) circle(ctx SpecContext, f scenarios.Fault) scenarios.Result {
+// dnsOn has both CoreDNS pods on one node, given as JSON, or anywhere.
+func (l *lab) dnsOn(ctx context.Context, node string) {
 	GinkgoHelper()
-	r := l.run(ctx, "fault", "run", f.Name, "-o", "json", "--evidence", suite.results)
+	l.kubectl(ctx, "patch", "deployment", "coredns", "-n", "kube-system", "--patch", `{"spec": {"template": {"spec": {"nodeSelector": {"kubernetes.io/hostname": `+node+`}}}}}`)
+	l.kubectl(ctx, "rollout", "status", "deployment", "coredns", "-n", "kube-system", "--timeout=90s")
+	l.becomesHealthy(ctx)
+}
+
+// circle has labctl make the circle of a fault.
+func (l *lab) circle(ctx SpecContext, f scenarios.Fault, args ...string) scenarios.Result {
+	GinkgoHelper()
+	r := l.run(ctx, append([]string{"fault", "run", f.Name, "-o", "json", "--evidence", suite.results}, args...)...)
 	var results []scenarios.Result
 	Expect(json.Unmarshal([]byte(r.stdout), &results)).To(Succeed(), "%s", r)
 	Expect(results).To(HaveLen(1))

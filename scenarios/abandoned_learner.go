@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"time"
 
 	"k8slab/lab/symptom"
 )
@@ -19,7 +20,8 @@ var abandonedLearner = Fault{
 		if err := killed(ctx, s); err != nil {
 			return err
 		}
-		return s.noRoomForLearner(ctx)
+		// The join is made once: the next one would succeed.
+		return s.await(ctx, "etcd to have no room for a learner", 20*time.Second, time.Second, s.noRoomForLearner)
 	},
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Recover: nodeVerb("join"),

@@ -27,6 +27,7 @@ func memberDown(ctx context.Context, s Site) error {
 
 // etcdMember is one of etcd's, as another tells of it.
 type etcdMember struct {
+	ID        uint64
 	Name      string
 	PeerURLs  []string
 	IsLearner bool

@@ -65,27 +65,50 @@ func TestWhatIsAbsent(t *testing.T) {
 	}
 }
 
-// What etcd was asked to take is taken back, also where its ID begins with a zero: etcdctl's own table pads it with a space.
+// What etcd was asked to take is taken back, also when the answer was lost, and where the ID begins with a zero: etcdctl's own table pads such
+// a one with a space.
 func TestRoomForALearnerIsLeft(t *testing.T) {
-	hands := &learning{}
-	err := staleLearner.Bites(t.Context(), siteOf(staleLearner, hands))
-	if _, gone := errors.AsType[absence](err); !gone || hands.removed != "e8303414980a3df" {
-		t.Errorf("removed %q: %v", hands.removed, err)
+	for _, lost := range []bool{false, true} {
+		hands := &learning{lost: lost}
+		s := siteOf(staleLearner, hands)
+		err := staleLearner.Bites(t.Context(), s)
+		if lost {
+			if _, gone := errors.AsType[absence](err); err == nil || gone {
+				t.Errorf("without an answer: %v", err)
+			}
+			err = staleLearner.Bites(t.Context(), s)
+		}
+		if _, gone := errors.AsType[absence](err); !gone || hands.member {
+			t.Errorf("lost %v: %v, and it is a member: %v", lost, err, hands.member)
+		}
 	}
 }
 
-// learning are hands to an etcd that takes a learner.
+// learning are hands to an etcd that takes one learner.
 type learning struct {
 	answering
-	removed string
+	lost   bool // what it first answers
+	member bool
 }
 
 func (l *learning) Run(_ context.Context, _ string, argv ...string) (string, error) {
-	if i := slices.Index(argv, "remove"); i > 0 {
-		l.removed = argv[i+1]
-		return "", nil
+	switch {
+	case slices.Contains(argv, "list") && l.member:
+		return `{"members":[{"ID":1045683117421011935,"peerURLs":["https://192.0.2.43:2380"],"isLearner":true}]}`, nil
+	case slices.Contains(argv, "list"):
+		return `{"members":[]}`, nil
+	case slices.Contains(argv, "remove") && slices.Contains(argv, "e8303414980a3df"):
+		l.member = false
+	case slices.Contains(argv, "add") && l.member:
+		return "", errors.New("etcdserver: too many learner members in cluster")
+	case slices.Contains(argv, "add"):
+		l.member = true
+		if l.lost {
+			l.lost = false
+			return "", errors.New("context deadline exceeded")
+		}
 	}
-	return `{"member":{"ID":1045683117421011935,"isLearner":true}}`, nil
+	return "", nil
 }
 
 func TestWhatBitesOfEtcd(t *testing.T) {

@@ -91,10 +91,14 @@ func (s Site) sandboxFails(ctx context.Context, word string) error {
 	return unlessSucceeded("a sandbox on "+s.Node, out)
 }
 
-// dropSandboxes removes what sandboxFails left, where the runtime answers.
+// dropSandboxes removes what sandboxFails left, where the runtime answers. kubelet ends pods that it does not know too, and one of the two may
+// fail.
 const dropSandboxes = `
-	for id in $(crictl --timeout 3s pods --quiet --name ` + probeSandbox + ` 2>/dev/null); do
-		crictl --timeout 20s rmp --force "$id" || true
+	for try in 1 2 3 4 5; do
+		left=$(crictl --timeout 3s pods --quiet --name '^` + probeSandbox + `$' 2>/dev/null) && test -n "$left" || break
+		for id in $left; do
+			crictl --timeout 20s rmp --force "$id" || sleep 1
+		done
 	done
 `
 
