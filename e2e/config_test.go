@@ -14,7 +14,7 @@ import (
 
 var _ = Describe("a cluster.yaml with mistakes", Label("ci"), func() {
 	It("is refused with all of them, before anything is made", func(ctx SpecContext) {
-		l := &lab{name: "broken", config: absolute("../config/testdata/broken.yaml")}
+		l := &lab{name: "broken", home: suite.home, config: absolute("../config/testdata/broken.yaml")}
 		golden, err := os.ReadFile("../config/testdata/broken.golden")
 		Expect(err).NotTo(HaveOccurred())
 		then := stateEntries()

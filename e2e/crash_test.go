@@ -48,7 +48,9 @@ var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, f
 		before := takeTraces()
 		l := useLab(name, second, controlPlanes, workers)
 		for range kills {
-			l.killed(ctx, moment(moments, bringUp), "up", "-o", "json")
+			for !l.killed(ctx, moment(moments, bringUp), "up", "-o", "json") { // it was up before the moment came
+				l.down(ctx)
+			}
 		}
 		l.must(ctx, "up")
 		l.expectHealthy(ctx)
@@ -113,8 +115,9 @@ func moment(r *rand.Rand, most time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(most)))
 }
 
-// killed runs labctl and kills it with all that it started after that time. If it has ended before, it must have succeeded.
-func (l *lab) killed(ctx context.Context, after time.Duration, args ...string) {
+// killed runs labctl and kills it with all that it started after that time. It tells whether it came to that: if it has ended before, it must
+// have succeeded.
+func (l *lab) killed(ctx context.Context, after time.Duration, args ...string) bool {
 	GinkgoHelper()
 	r := l.start(ctx, nil, args...)
 	timer := time.AfterFunc(after, r.kill)
@@ -124,4 +127,5 @@ func (l *lab) killed(ctx context.Context, after time.Duration, args ...string) {
 	if res.code >= 0 {
 		Expect(res.code).To(BeZero(), "labctl %v: %s", args, res)
 	}
+	return res.code < 0
 }

@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"syscall"
 	"time"
@@ -133,11 +134,15 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 	)
 
 	It("gets its Node back when somebody deleted it, and its pods the addresses of the new one's subnet", func(ctx SpecContext) {
-		pod := l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[?(@.spec.nodeName=='w1')].metadata.uid}")
 		l.kubectl(ctx, "delete", "node", "w1")
 		l.must(ctx, "repair")
 		l.becomesHealthy(ctx)
-		AddReportEntry("pods before and after", pod+"\n"+l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[?(@.spec.nodeName=='w1')].metadata.uid}"))
+		subnet, err := netip.ParsePrefix(l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.spec.podCIDR}"))
+		Expect(err).NotTo(HaveOccurred())
+		podIPs := func() []string {
+			return strings.Fields(l.kubectl(ctx, "get", "pods", "-n", "k8slab", "-l", "app=probe", "--field-selector", "spec.nodeName=w1", "-o", "jsonpath={.items[*].status.podIP}"))
+		}
+		Eventually(podIPs).WithContext(ctx).WithTimeout(time.Minute).Should(And(Not(BeEmpty()), HaveEach(WithTransform(netip.MustParseAddr, Satisfy(subnet.Contains)))))
 	}, SpecTimeout(3*time.Minute))
 
 	It("has its etcd's snapshot saved and its members shown", func(ctx SpecContext) {

@@ -23,6 +23,7 @@ var suite struct {
 	labctl  string
 	home    string       // XDG_STATE_HOME of every labctl
 	lock    *flock.Flock // on home: tells down.sh that the suite runs
+	reports *flock.Flock // on results: the report of one suite must not pass for another's
 	made    bool         // home is the suite's own and goes at the end
 	results string
 	seed    uint64
@@ -37,6 +38,9 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	suite.labctl = absolute(valueOr("LABCTL", "../bin/labctl"))
 	Expect(suite.labctl).To(BeAnExistingFile(), "build it first: make build")
 	suite.results = absolute("results")
+	Expect(os.MkdirAll(suite.results, 0o755)).To(Succeed())
+	suite.reports = flock.New(filepath.Join(suite.results, ".lock"))
+	Expect(suite.reports.TryLock()).To(BeTrue(), "another suite writes its report to %s", suite.results)
 	suite.seed = uint64(time.Now().UnixNano())
 	if s := os.Getenv("E2E_SEED"); s != "" {
 		n, err := strconv.ParseUint(s, 10, 64)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 )
 
 // answering are hands to which every command says the same.
@@ -132,9 +133,6 @@ func TestWhatBitesOfEtcd(t *testing.T) {
 		{"the join failed", joinFailed, answering{out: `{"joinUnit":"inactive","outcome":{"joined":false}}`}, true},
 		{"the join is at work", joinFailed, answering{out: `{"joinUnit":"active"}`}, false},
 		{"the join succeeded", joinFailed, answering{out: `{"joinUnit":"inactive","outcome":{"joined":true}}`}, false},
-		{"the answer was sent again", slowAnswers, answering{out: "https://10.0.0.9:2379 is healthy: successfully committed proposal: took = 412.5ms\n"}, true},
-		{"the answer was lost", slowAnswers, refused, true},
-		{"the answer came at once", slowAnswers, answering{out: "https://10.0.0.9:2379 is healthy: successfully committed proposal: took = 9.1ms\n"}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -148,15 +146,48 @@ func TestWhatBitesOfEtcd(t *testing.T) {
 
 // asking are hands with which cp1 asks its own etcd, and cp3's.
 type asking struct {
-	own, other error
-	called     []string
+	own, other         error
+	ownTakes           time.Duration
+	otherTakes, beside time.Duration // in turn
+	called             []string
 }
 
 func (a *asking) Run(_ context.Context, _ string, argv ...string) (string, error) {
 	if slices.Contains(argv, "https://127.0.0.1:2379") {
+		time.Sleep(a.ownTakes)
 		return "", a.own
 	}
+	time.Sleep(a.otherTakes)
+	a.otherTakes, a.beside = a.beside, a.otherTakes
 	return "", a.other
+}
+
+// A link that loses packets makes late what crosses it, and nothing else.
+func TestSlowAnswers(t *testing.T) {
+	const at, late = 50 * time.Millisecond, 400 * time.Millisecond
+	lost := errors.New("context deadline exceeded")
+	for _, tt := range []struct {
+		name        string
+		hands       asking
+		slow, known bool
+	}{
+		{"most were sent again", asking{ownTakes: at, otherTakes: late, beside: at}, true, true},
+		{"few were sent again", asking{ownTakes: at, otherTakes: at, beside: late}, false, true},
+		{"all were lost", asking{ownTakes: at, other: lost, otherTakes: late, beside: late}, true, true},
+		{"all come at once", asking{ownTakes: at, otherTakes: at, beside: at}, false, true},
+		{"they are refused at once", asking{ownTakes: at, other: errors.New("refused")}, false, true},
+		{"the computer is slow", asking{ownTakes: late, otherTakes: late, beside: late}, false, true},
+		{"nobody can ask", asking{own: lost, ownTakes: late, other: lost, otherTakes: late, beside: late}, false, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				err := slowAnswers(t.Context(), Site{Hands: &tt.hands, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"})
+				if _, gone := errors.AsType[absence](err); (err == nil) != tt.slow || gone != (!tt.slow && tt.known) {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 func (a *asking) Labctl(_ context.Context, args ...string) (string, error) {

@@ -24,19 +24,19 @@ type State string
 
 // The states. Those of a regression come first.
 const (
-	NewlyFailing    State = "newly failing"
-	StillFailing    State = "still failing"
-	NoLongerApplies State = "no longer applies"
-	NewlySlow       State = "newly slow"
-	StillSlow       State = "still slow"
-	SlowOnce        State = "slow this once"
-	Flaky           State = "flaky"
-	Mended          State = "mended" // it failed last time
-	AsBefore        State = ""
+	NewlyFailing State = "newly failing"
+	StillFailing State = "still failing"
+	DoesNotApply State = "does not apply" // it did in an earlier run, or must
+	NewlySlow    State = "newly slow"
+	StillSlow    State = "still slow"
+	SlowOnce     State = "slow this once"
+	Flaky        State = "flaky"
+	Mended       State = "mended" // it failed last time
+	AsBefore     State = ""
 )
 
 func (s State) regression() bool {
-	return s == NewlyFailing || s == StillFailing || s == NoLongerApplies || s == NewlySlow
+	return s == NewlyFailing || s == StillFailing || s == DoesNotApply || s == NewlySlow
 }
 
 // Verdict is a spec beside its earlier runs.
@@ -64,6 +64,9 @@ type Streak struct {
 	AtLeast float64 `json:"at_least"` // share of circles that pass, with 95 % confidence
 }
 
+// allApply is the part in which every scenario applies.
+const allApply = "containers"
+
 // window is how many earlier runs a comparison looks at.
 const window = 20
 
@@ -82,7 +85,7 @@ func compare(night Run, history []Run) Report {
 		if s.Scenario {
 			r.Counts[s.Class]++
 		}
-		v := verdict(s, night.Commit, r.earlier)
+		v := verdict(s, night, r.earlier)
 		if v.Slow = clock.slow(s); len(v.Slow) > 0 && !v.State.regression() {
 			v.State = slices.MinFunc(v.Slow, func(a, b Slow) int { return order(a.State) - order(b.State) }).State
 		}
@@ -93,15 +96,15 @@ func compare(night Run, history []Run) Report {
 	return r
 }
 
-// verdict compares how a spec ended.
-func verdict(s Spec, commit string, earlier []Run) Verdict {
+// verdict compares how a spec of the night ended.
+func verdict(s Spec, night Run, earlier []Run) Verdict {
 	v := Verdict{Spec: s}
 	for _, h := range earlier[max(0, len(earlier)-window):] {
 		if was, ran := h.spec(s.Name); ran {
 			v.Past = append(v.Past, Past{Date: h.Time.Format("2006-01-02"), Commit: h.Commit, Class: was.Class, Seconds: was.Seconds})
 		}
 	}
-	v.Flaky = flaky(append(slices.Clone(v.Past), Past{Commit: commit, Class: s.Class}))
+	v.Flaky = flaky(append(slices.Clone(v.Past), Past{Commit: night.Commit, Class: s.Class}))
 	var last Past
 	if len(v.Past) > 0 {
 		last = v.Past[len(v.Past)-1]
@@ -117,8 +120,8 @@ func verdict(s Spec, commit string, earlier []Run) Verdict {
 		}
 	case s.failing():
 		v.State = NewlyFailing
-	case s.Class == scenarios.NotApplicable && slices.ContainsFunc(v.Past, func(p Past) bool { return p.Class == scenarios.Passed }):
-		v.State = NoLongerApplies
+	case s.Class == scenarios.NotApplicable && (s.Scenario && night.Part == allApply || slices.ContainsFunc(v.Past, Past.passed)):
+		v.State = DoesNotApply
 	case v.Flaky:
 		v.State = Flaky
 	case s.Class == scenarios.Passed && last.failing():
@@ -128,6 +131,8 @@ func verdict(s Spec, commit string, earlier []Run) Verdict {
 }
 
 func (p Past) failing() bool { return p.Class == scenarios.Failed || p.Class == scenarios.SetupFailed }
+
+func (p Past) passed() bool { return p.Class == scenarios.Passed }
 
 // flaky tells whether a spec failed and passed with the same commit, or failed, passed and failed again. One failure that a change mended is
 // not flaky.
@@ -144,7 +149,7 @@ func flaky(past []Past) bool {
 			failing = p.failing()
 		}
 		o := of[p.Commit]
-		of[p.Commit] = outcomes{o.failed || p.failing(), o.passed || p.Class == scenarios.Passed}
+		of[p.Commit] = outcomes{o.failed || p.failing(), o.passed || p.passed()}
 	}
 	for commit, o := range of {
 		if commit != "" && o.failed && o.passed {

@@ -111,24 +111,19 @@ func (o options) report(history []Run) (r Report, err error) {
 	return r, err
 }
 
-// expected are the specs that must have run: what the part's last run had, and all scenarios on containers. One that is gone for good is missed
-// once.
+// expected are the specs that must have run: what the part's last run had in which any ran, and all scenarios on containers. One that is gone for
+// good is missed once.
 func (o options) expected(history []Run) (specs []Spec) {
-	if o.part == "containers" {
+	if o.part == allApply {
 		for _, f := range scenarios.All() {
 			specs = append(specs, Spec{Name: f.Name, Scenario: true})
 		}
 	}
 	for _, run := range slices.Backward(history) {
-		if run.Part != o.part {
-			continue
+		had := slices.DeleteFunc(slices.Clone(run.Specs), func(s Spec) bool { return s.Reason == didNotRun })
+		if run.Part == o.part && len(had) > 0 {
+			return append(specs, had...)
 		}
-		for _, s := range run.Specs {
-			if s.Reason != didNotRun {
-				specs = append(specs, s)
-			}
-		}
-		break
 	}
 	return specs
 }

@@ -104,6 +104,11 @@ func TestExpected(t *testing.T) {
 	if got := names(o.expected([]Run{first, other})); got != "ab" {
 		t.Errorf("expected %q", got)
 	}
+	none := past(3, "", "a setup-failed 0")
+	none.Part, none.Specs[0].Reason = "vms", didNotRun
+	if got := names(o.expected([]Run{first, none})); got != "ab" {
+		t.Errorf("after a night without a report expected %q", got)
+	}
 	first.Specs[1].Reason = didNotRun
 	if got := names(o.expected([]Run{first})); got != "a" {
 		t.Errorf("expected %q", got)
@@ -131,10 +136,11 @@ func TestStates(t *testing.T) {
 		{"now and then", "fppfp", "passed", false, Flaky, true, false},
 		{"of one commit", "ppfp", "passed", true, Flaky, true, false},
 		{"of one commit, now", "ppp", "failed", true, NewlyFailing, true, true},
-		{"no longer applies", "ppp", "not-applicable", false, NoLongerApplies, false, true},
-		{"no longer applies for some nights", "ppnn", "not-applicable", false, NoLongerApplies, false, true},
-		{"no longer applies where it failed", "pf", "not-applicable", false, NoLongerApplies, false, true},
-		{"never applied", "nnn", "not-applicable", false, AsBefore, false, false},
+		{"no longer applies", "ppp", "not-applicable", false, DoesNotApply, false, true},
+		{"no longer applies for some nights", "ppnn", "not-applicable", false, DoesNotApply, false, true},
+		{"no longer applies where it failed", "pf", "not-applicable", false, DoesNotApply, false, true},
+		{"never applied, where all do", "nnn", "not-applicable", false, DoesNotApply, false, true},
+		{"does not apply on the first night", "", "not-applicable", false, DoesNotApply, false, true},
 		{"applies at last", "nnn", "passed", false, AsBefore, false, false},
 	}
 	classes := map[rune]string{'p': "passed", 'f': "failed", 's': "setup-failed", 'n': "not-applicable"}
@@ -157,6 +163,15 @@ func TestStates(t *testing.T) {
 				t.Errorf("got %q, flaky %t, regression %t", v.State, v.Flaky, r.Regression)
 			}
 		})
+	}
+}
+
+// Elsewhere than where all apply, what never did may go on so.
+func TestNeverApplied(t *testing.T) {
+	before, night := past(1, "c", "a not-applicable 10"), past(2, "c", "a not-applicable 10")
+	before.Part, night.Part = "vms", "vms"
+	if r := compare(night, []Run{before}); r.Regression {
+		t.Errorf("got %+v", r.Verdicts)
 	}
 }
 
@@ -197,10 +212,16 @@ func TestExit(t *testing.T) {
 			t.Errorf("%s: %v", f, err)
 		}
 	}
-	for _, args := range [][]string{{"-part", "onboard"}, {}, {"-no-such-flag"}, {"-part", "vms", "-results", t.TempDir()}, {"-readme", "main.go"}} {
+	for _, args := range [][]string{{"-part", "onboard"}, {}, {"-no-such-flag"}, {"-readme", "main.go"}} {
 		if status, out := call(args...); status != 2 {
 			t.Errorf("%q: status %d: %s", args, status, out)
 		}
+	}
+	if status, out := call("-part", "vms", "-results", t.TempDir()); status != 1 || !strings.Contains(out, "the suite left no report") {
+		t.Errorf("no report: status %d: %s", status, out)
+	}
+	if runs, _, err := readHistory(history); err != nil || len(runs) != 2 {
+		t.Errorf("a night without a report is none in the history: %d runs, %v", len(runs), err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "e2e.json"), []byte(`[{"StartTime": "2026-11-22T01:00:00Z", "SuiteSucceeded": true, "SpecReports": []}]`), 0o600); err != nil {
 		t.Fatal(err)

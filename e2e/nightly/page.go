@@ -137,7 +137,7 @@ func (r Report) verdict() (text, tone string) {
 	return fmt.Sprintf("No regression in %d specs.", len(r.Verdicts)), "good"
 }
 
-var states = []State{NewlyFailing, StillFailing, NoLongerApplies, NewlySlow, StillSlow, SlowOnce, Flaky, Mended}
+var states = []State{NewlyFailing, StillFailing, DoesNotApply, NewlySlow, StillSlow, SlowOnce, Flaky, Mended}
 
 func order(s State) int { return slices.Index(states, s) }
 

@@ -2,8 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -78,18 +81,10 @@ const didNotRun = "it did not run"
 
 // readRun reads a report of Ginkgo. A spec that had to run and did not is one that could not be set up.
 func readRun(file string, expected []Spec) (Run, error) {
-	data, err := os.ReadFile(file)
+	s, err := readSuite(file)
 	if err != nil {
 		return Run{}, err
 	}
-	var suites []suite
-	if err := json.Unmarshal(data, &suites); err != nil {
-		return Run{}, fmt.Errorf("%s: %w", file, err)
-	}
-	if len(suites) != 1 {
-		return Run{}, fmt.Errorf("%s: it has %d suites, not 1", file, len(suites))
-	}
-	s := suites[0]
 	r := Run{Time: s.StartTime.UTC().Truncate(time.Second), Seconds: s.RunTime.Seconds(), Trouble: s.SpecialSuiteFailureReasons}
 	for _, report := range s.SpecReports {
 		switch {
@@ -124,6 +119,25 @@ func readRun(file string, expected []Spec) (Run, error) {
 	return r, nil
 }
 
+// readSuite reads the one suite of a report. One that left none, because it was not built or was killed, is a run with trouble too.
+func readSuite(file string) (suite, error) {
+	data, err := os.ReadFile(file)
+	if _, elsewhere := os.Stat(filepath.Dir(file)); errors.Is(err, fs.ErrNotExist) && elsewhere == nil {
+		return suite{StartTime: time.Now(), SpecialSuiteFailureReasons: []string{"the suite left no report"}}, nil
+	}
+	var suites []suite
+	if err == nil {
+		err = json.Unmarshal(data, &suites)
+	}
+	if err != nil {
+		return suite{}, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(suites) != 1 {
+		return suite{}, fmt.Errorf("%s: it has %d suites, not 1", file, len(suites))
+	}
+	return suites[0], nil
+}
+
 // leftOut tells whether the run did not select the spec, or ended before it.
 func (s specReport) leftOut() bool {
 	return (s.State == "skipped" || s.State == "pending") && s.Failure.Message == ""
@@ -142,7 +156,7 @@ func (s specReport) spec() Spec {
 		}
 		spec.Node, spec.Symptom, spec.ToBite, spec.ToCause, spec.ToRecover = c.Node, string(c.Symptom), c.ToBite, c.ToCause, c.ToRecover
 		spec.Seconds = c.Seconds
-		if c.Class != scenarios.Passed {
+		if c.Err() != nil {
 			spec.Class, spec.Reason = c.Class, short(c.Reason)
 		}
 	}

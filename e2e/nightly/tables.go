@@ -58,7 +58,7 @@ func lastResults(text string, history []Run) (string, error) {
 	return before + b.String() + after, nil
 }
 
-// lastOf is the last result of the scenarios that the line names: the worst of them, with its date.
+// lastOf is the last result, in the part that makes them all, of the scenarios that the line names: the worst of them, with its date.
 func lastOf(line string, history []Run) string {
 	worst, date := scenarios.Class(""), ""
 	for _, name := range inBackticks.FindAllStringSubmatch(line, -1) {
@@ -67,7 +67,7 @@ func lastOf(line string, history []Run) string {
 		}
 		class, on := scenarios.Class("not run yet"), ""
 		for _, run := range slices.Backward(history) {
-			if s, ran := run.spec(name[1]); ran && s.Scenario {
+			if s, ran := run.spec(name[1]); ran && s.Scenario && run.Part == allApply {
 				class, on = s.Class, run.Time.Format("2006-01-02")
 				break
 			}
@@ -80,7 +80,7 @@ func lastOf(line string, history []Run) string {
 }
 
 func badness(c scenarios.Class) int {
-	return slices.Index([]scenarios.Class{scenarios.NotApplicable, scenarios.Passed, "not run yet", scenarios.SetupFailed, scenarios.Failed}, c)
+	return slices.Index([]scenarios.Class{scenarios.Passed, scenarios.NotApplicable, "not run yet", scenarios.SetupFailed, scenarios.Failed}, c)
 }
 
 // times is the text with a table of how long each scenario took in the runs on such a computer that it passed in: the median, and the longest.
