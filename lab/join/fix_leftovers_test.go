@@ -10,6 +10,7 @@ func TestFixLeftovers(t *testing.T) {
 	s.write("/etc/kubernetes/pki/sa.key", "")
 	s.write("/var/lib/kubelet/config.yaml", "")
 	s.write("/var/lib/kubelet/pods/a", "kept")
+	s.write("/run/flannel/subnet.env", "")
 	s.write("/sys/class/net/cni0/address", "")
 	s.listen(10250, 77, "kubelet")
 	s.does("systemctl stop kubelet.service", func() (string, error) { s.remove("/proc/77", "/proc/net/tcp6"); return "", nil })
@@ -17,6 +18,9 @@ func TestFixLeftovers(t *testing.T) {
 	s.fixes("leftovers", "stopped kubelet and removed /etc/kubernetes/bootstrap-kubelet.conf")
 	s.has("/etc/kubernetes/manifests/mine.yaml", "mine")
 	s.has("/var/lib/kubelet/pods/a", "kept")
+	if s.Exists("/run/flannel") {
+		t.Error("pods would get addresses of an earlier Node's subnet")
+	}
 	if !s.Exists(cniConfigs + "/10-flannel.conflist") {
 		t.Error("the CNI configuration is gone")
 	}

@@ -22,6 +22,7 @@ var (
 		"/etc/kubernetes/super-admin.conf", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
 	}
 	leftKubelet = []string{"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/pki"}
+	leftNetwork = []string{"/run/flannel"} // the subnet of a Node that is no more: pods would get its addresses until flannel runs again
 	leftLinks   = []string{"cni0", "flannel.1"}
 )
 
@@ -29,6 +30,7 @@ const (
 	manifestsDir = "/etc/kubernetes/manifests"
 	pkiDir       = "/etc/kubernetes/pki"
 	etcdData     = "/var/lib/etcd/member"
+	linkDir      = "/sys/class/net/"
 )
 
 // leftovers are what earlier inits and joins left on a machine that is no member.
@@ -61,13 +63,13 @@ func (l leftovers) String() string {
 
 func (p *preflight) findLeftovers(ctx context.Context) leftovers {
 	found := leftovers{etcd: p.m.Exists(etcdData) && !p.ignores("diravailable--var-lib-etcd")}
-	for _, file := range slices.Concat(leftKubeconfigs, p.leftManifests(), leftKubelet, p.leftCertificates()) {
+	for _, file := range slices.Concat(leftKubeconfigs, p.leftManifests(), leftKubelet, leftNetwork, p.leftCertificates()) {
 		if p.m.Exists(file) && !p.ignores("fileavailable-"+strings.ReplaceAll(file, "/", "-")) {
 			found.files = append(found.files, file)
 		}
 	}
 	for _, link := range leftLinks {
-		if p.m.Exists("/sys/class/net/" + link) {
+		if p.m.Exists(linkDir + link) {
 			found.links = append(found.links, link)
 		}
 	}
@@ -171,7 +173,7 @@ func fixLeftovers(ctx context.Context, p *preflight) (string, error) {
 		}
 	}
 	for _, link := range found.links {
-		if _, err := p.m.Run(ctx, "ip", "link", "delete", link); err != nil && p.m.Exists("/sys/class/net/"+link) {
+		if _, err := p.m.Run(ctx, "ip", "link", "delete", link); err != nil && p.m.Exists(linkDir+link) {
 			return "", err
 		}
 	}

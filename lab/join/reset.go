@@ -236,10 +236,10 @@ func (r *resetting) files() error {
 func (r *resetting) links(ctx context.Context) error {
 	var errs []error
 	for _, link := range leftLinks {
-		if !r.m.Exists("/sys/class/net/" + link) {
+		if !r.m.Exists(linkDir + link) {
 			continue
 		}
-		if _, err := r.m.Run(ctx, "ip", "link", "delete", link); err != nil && r.m.Exists("/sys/class/net/"+link) {
+		if _, err := r.m.Run(ctx, "ip", "link", "delete", link); err != nil && r.m.Exists(linkDir+link) {
 			errs = append(errs, fmt.Errorf("remove link %s: %w", link, err))
 			continue
 		}

@@ -177,6 +177,11 @@ func TestDirty(t *testing.T) {
 	if !f.dirty(Target{}) || f.dirty(Target{ControlPlane: true}) {
 		t.Error("certificates alone are leftovers on a worker only")
 	}
+	f.write("/sys/class/net/cni0/address", "x")
+	if !f.dirty(Target{ControlPlane: true}) {
+		t.Error("a reset that was killed before it took the links away has come to its end")
+	}
+	f.remove("/sys/class/net/cni0")
 	f.write(manifestsDir+"/.hidden.yaml", "x")
 	if f.dirty(Target{ControlPlane: true}) {
 		t.Error("a hidden file counts")
