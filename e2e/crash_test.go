@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -123,7 +124,7 @@ func (l *lab) killed(ctx context.Context, after time.Duration, args ...string) b
 	timer := time.AfterFunc(after, r.kill)
 	res := r.wait()
 	timer.Stop()
-	AddReportEntry("killed "+args[0], after.Round(time.Millisecond).String(), ReportEntryVisibilityFailureOrVerbose)
+	AddReportEntry("killed "+strings.Join(args, " "), after.Round(time.Millisecond).String(), ReportEntryVisibilityFailureOrVerbose)
 	if res.code >= 0 {
 		Expect(res.code).To(BeZero(), "labctl %v: %s", args, res)
 	}

@@ -53,6 +53,21 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 			l.expectHealthy(ctx)
 		}
 	}, SpecTimeout(10*time.Minute))
+
+	// Others every night: all would take as long as their circles.
+	It("faults whose injection is killed", Label("nightly"), func(ctx SpecContext) {
+		moments := random()
+		all := scenarios.All()
+		kills := 0
+		for _, i := range moments.Perm(len(all))[:10] {
+			if l.killed(ctx, moment(moments, 2*time.Second), "fault", "inject", all[i].Name) {
+				kills++
+			}
+			l.must(ctx, "fault", "restore")
+			l.expectHealthy(ctx)
+		}
+		Expect(kills).NotTo(BeZero())
+	}, SpecTimeout(10*time.Minute))
 })
 
 var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {

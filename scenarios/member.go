@@ -102,10 +102,14 @@ timeouts: {etcdAPICall: %q}
 		configuration, byHand)
 }
 
-// forgetJoinByHand takes away what joinByHand left: the configuration, should the join have been killed, and the token.
+// forgetJoinByHand takes away what joinByHand left: the configuration, should the join have been killed, and the token. A join that is at work
+// comes to its end first: without its token it would wait for the kubelet's certificate for minutes.
 func forgetJoinByHand(ctx context.Context, s Site) error {
+	ended := s.await(ctx, "the join that was begun by hand to end", 3*time.Minute, time.Second, func(ctx context.Context) error {
+		return s.shell(ctx, s.Node, `! systemctl --quiet is-active "$1"`, byHand)
+	})
 	_, err := s.kubectl(ctx, "delete", "secret", "--namespace=kube-system", "--selector="+ownerToken)
-	return errors.Join(err, s.run(ctx, "rm", "--force", "/run/k8slab.fault"))
+	return errors.Join(ended, err, s.run(ctx, "rm", "--force", "/run/k8slab.fault"))
 }
 
 // joinFailed is nil once the join that was begun by hand has failed.
