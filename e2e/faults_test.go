@@ -64,7 +64,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 				kills++
 			}
 			l.must(ctx, "fault", "restore")
-			l.expectHealthy(ctx)
+			l.becomesHealthy(ctx)
 		}
 		Expect(kills).NotTo(BeZero())
 	}, SpecTimeout(10*time.Minute))
