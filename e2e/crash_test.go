@@ -60,8 +60,8 @@ var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, f
 		expectNoNewTraces(ctx, before)
 	},
 		Entry("2 times, one control plane", Label("ci"), SpecTimeout(5*time.Minute), "e2e-random", 43, 1, 1, 2, 20*time.Second),
-		Entry("10 times, one control plane", Label("nightly"), SpecTimeout(15*time.Minute), "e2e-random10", 43, 1, 1, 10, 20*time.Second),
-		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 70*time.Second),
+		Entry("10 times, one control plane", Label("nightly"), SpecTimeout(15*time.Minute), "e2e-random10", 43, 1, 1, 10, 15*time.Second),
+		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 30*time.Second),
 	)
 })
 
