@@ -223,3 +223,33 @@ func TestMemberDown(t *testing.T) {
 		})
 	}
 }
+
+// A join that is at work keeps its token until it has ended.
+func TestForgetJoinByHand(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hands := &joining{looks: 3}
+		if err := forgetJoinByHand(t.Context(), siteOf(learnerLagging, hands)); err != nil || hands.looks != 0 || !hands.deleted {
+			t.Errorf("%d looks before it ends, token deleted: %v; %v", hands.looks, hands.deleted, err)
+		}
+	})
+}
+
+// joining are hands to a node whose join by hand ends after some looks.
+type joining struct {
+	answering
+	looks   int
+	deleted bool
+}
+
+func (j *joining) Run(_ context.Context, _ string, argv ...string) (string, error) {
+	if slices.Contains(argv, byHand) && j.looks > 0 {
+		j.looks--
+		return "", errors.New("exit status 1")
+	}
+	return "", nil
+}
+
+func (j *joining) Labctl(context.Context, ...string) (string, error) {
+	j.deleted = j.looks == 0
+	return "", nil
+}
