@@ -236,7 +236,6 @@ func TestForgetJoinByHand(t *testing.T) {
 
 // joining are hands to a node whose join by hand ends after some looks.
 type joining struct {
-	answering
 	looks   int
 	deleted bool
 }
