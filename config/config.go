@@ -199,9 +199,12 @@ func (c *Cluster) Node(name string) (Node, bool) {
 }
 
 // Resource is the size of a machine with role r.
-func (c *Cluster) Resource(r Role) Resource {
+func (c *Cluster) Resource(r Role) Resource { return *c.ResourceOf(r) }
+
+// ResourceOf is where the size of machines with role r is kept.
+func (c *Cluster) ResourceOf(r Role) *Resource {
 	if r == ControlPlane {
-		return c.Resources.ControlPlane
+		return &c.Resources.ControlPlane
 	}
-	return c.Resources.Worker
+	return &c.Resources.Worker
 }

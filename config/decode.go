@@ -185,7 +185,7 @@ func isText(n *yaml.Node) bool {
 func keysOf(t reflect.Type) []string {
 	keys := make([]string, t.NumField())
 	for i := range keys {
-		keys[i] = t.Field(i).Tag.Get("yaml")
+		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
 	}
 	return keys
 }

@@ -49,15 +49,15 @@ func (g Git) EntryOf(node string) string { return strings.ReplaceAll(g.Entry, "N
 // Timeouts bound one attempt of each phase, from 1s to 24h, such as 5m; 0, the
 // default, leaves a phase its own.
 type Timeouts struct {
-	PreValidation         time.Duration `yaml:"pre_validation"`
-	GitOpsActivation      time.Duration `yaml:"gitops_activation"`
-	NodeJoinMonitoring    time.Duration `yaml:"node_join_monitoring"`
-	StorageIntegration    time.Duration `yaml:"storage_integration"`
-	NetworkValidation     time.Duration `yaml:"network_validation"`
-	MonitoringIntegration time.Duration `yaml:"monitoring_integration"`
-	SecurityValidation    time.Duration `yaml:"security_validation"`
-	PostValidation        time.Duration `yaml:"post_validation"`
-	HealthVerification    time.Duration `yaml:"health_verification"`
+	PreValidation         time.Duration `yaml:"pre_validation,omitempty"`
+	GitOpsActivation      time.Duration `yaml:"gitops_activation,omitempty"`
+	NodeJoinMonitoring    time.Duration `yaml:"node_join_monitoring,omitempty"`
+	StorageIntegration    time.Duration `yaml:"storage_integration,omitempty"`
+	NetworkValidation     time.Duration `yaml:"network_validation,omitempty"`
+	MonitoringIntegration time.Duration `yaml:"monitoring_integration,omitempty"`
+	SecurityValidation    time.Duration `yaml:"security_validation,omitempty"`
+	PostValidation        time.Duration `yaml:"post_validation,omitempty"`
+	HealthVerification    time.Duration `yaml:"health_verification,omitempty"`
 }
 
 // ByPhase has all phases, those with 0 included.

@@ -68,6 +68,9 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 	return c, d.warnings, nil
 }
 
+// YAML is a file that Parse reads as the same cluster, with every default written out.
+func (c *Cluster) YAML() ([]byte, error) { return yaml.Marshal(c) }
+
 // defaults is the cluster of a file that names only its nodes. The virtual
 // IP follows from the CIDR, so Parse sets it once that is known.
 func defaults() *Cluster {

@@ -17,7 +17,7 @@ var _ = Describe("an object of the lab's name that the lab did not make", Label(
 	It("is a domain: up refuses and leaves it as it is", func(ctx SpecContext) {
 		l := useLab("e2e-domain", 47, 1, 0)
 		l.must(ctx, "up", "--until", "network")
-		l.define(ctx, "define", l.foreignDomain())
+		l.define(ctx, "define", l.foreignDomain(ctx))
 		then := l.virsh(ctx, "dumpxml", l.name+"-cp1")
 		l.expectRefusal(ctx, `domain "e2e-domain-cp1"`)
 		Expect(l.virsh(ctx, "dumpxml", l.name+"-cp1")).To(Equal(then))
@@ -37,10 +37,10 @@ var _ = Describe("an object of the lab's name that the lab did not make", Label(
 	}, SpecTimeout(2*time.Minute))
 })
 
-func (l *lab) foreignDomain() string {
+func (l *lab) foreignDomain(ctx context.Context) string {
 	GinkgoHelper()
 	kind, system := "lxc", "<type>exe</type><init>/bin/true</init>"
-	if strings.HasPrefix(l.uri(), "qemu:") {
+	if strings.HasPrefix(l.uri(ctx), "qemu:") {
 		kind, system = "qemu", "<type>hvm</type>"
 	}
 	return "<domain type='" + kind + "'><name>" + l.name + "-cp1</name><memory unit='MiB'>64</memory><os>" + system + "</os></domain>"

@@ -123,8 +123,14 @@ func (l *lab) start(ctx context.Context, onLine func(r *running, line string), a
 // startWith is start with something on standard input.
 func (l *lab) startWith(ctx context.Context, stdin io.Reader, onLine func(r *running, line string), args ...string) *running {
 	GinkgoHelper()
+	return l.startAs(ctx, []string{"-c", l.config}, stdin, onLine, args...)
+}
+
+// startAs is startWith for a lab that is named in another way than by its file.
+func (l *lab) startAs(ctx context.Context, lab []string, stdin io.Reader, onLine func(r *running, line string), args ...string) *running {
+	GinkgoHelper()
 	r := &running{lab: l, args: args, begun: time.Now()}
-	r.cmd = exec.CommandContext(ctx, suite.labctl, append([]string{"-c", l.config}, args...)...)
+	r.cmd = exec.CommandContext(ctx, suite.labctl, append(lab, args...)...)
 	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	// A suite that is killed takes its labctl with it.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
@@ -236,14 +242,28 @@ func (l *lab) expectHealthy(ctx context.Context) {
 // virsh runs virsh where the lab's daemon is.
 func (l *lab) virsh(ctx context.Context, args ...string) string {
 	GinkgoHelper()
-	return l.must(ctx, append([]string{"host", "exec", "--", "virsh", "-q", "-c", l.uri()}, args...)...)
+	return l.must(ctx, append([]string{"host", "exec", "--", "virsh", "-q", "-c", l.uri(ctx)}, args...)...)
 }
 
-func (l *lab) uri() string {
+// labs is what `lab list -o json` says of the labs of the lab's state directory.
+func (l *lab) labs(ctx context.Context) (all []struct {
+	Name, URI         string
+	Machines, Running int
+}) {
 	GinkgoHelper()
-	uri, err := os.ReadFile(l.dir("uri"))
-	Expect(err).NotTo(HaveOccurred())
-	return string(uri)
+	Expect(json.Unmarshal([]byte(l.must(ctx, "lab", "list", "-o", "json")), &all)).To(Succeed())
+	return all
+}
+
+func (l *lab) uri(ctx context.Context) string {
+	GinkgoHelper()
+	for _, e := range l.labs(ctx) {
+		if e.Name == l.name {
+			return e.URI
+		}
+	}
+	Fail("labctl lab list does not have " + l.name)
+	return ""
 }
 
 func (l *lab) ssh(ctx context.Context, node string, argv ...string) string {

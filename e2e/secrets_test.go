@@ -73,7 +73,7 @@ func (w *secretWatch) look() {
 func expectNoSecrets(ctx context.Context, l *lab, w *secretWatch, up result) {
 	GinkgoHelper()
 	s := w.scanner
-	if strings.HasPrefix(l.uri(), "lxc:") {
+	if strings.HasPrefix(l.uri(ctx), "lxc:") {
 		// init's token and key, and a token for each of the four joins.
 		Expect(len(s.known)).To(BeNumerically(">=", 6), "the search knows the secrets that were used")
 	}

@@ -54,6 +54,21 @@ func (j *joining) undo(ctx context.Context) error {
 	return j.look(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
 }
 
+// clearSilent is clear for a machine that does not answer and is to go: its etcd member leaves, the machine ends, and its Node is deleted. A join
+// that is at work there ends with the machine.
+func (j *joining) clearSilent(ctx context.Context) (join.Outcome, error) {
+	if j.node.Role == config.ControlPlane {
+		if err := j.dismiss(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+	}
+	if err := j.lab.deleteMachine(ctx, j.node.Name); err != nil {
+		return join.Outcome{}, err
+	}
+	j.setFact(j.node, join.Facts{MachineID: machineID(j.lab.id, j.node.Name)})
+	return j.clearNode(ctx)
+}
+
 // dismiss removes the node's etcd member, a voter only after a snapshot.
 func (j *joining) dismiss(ctx context.Context) error {
 	members, err := j.view.etcd.Members(ctx)

@@ -44,7 +44,7 @@ func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 		return err
 	}
 	dir := l.state.path("libvirt")
-	if err := l.removeObjects(ctx, dir, adopted); err != nil {
+	if err := l.removeObjects(ctx, adopted); err != nil {
 		return err
 	}
 	// Also after a run whose processes were all killed at once: what they left is found by the lab's identity.
@@ -55,12 +55,8 @@ func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 }
 
 // removeObjects removes the lab's domains and network from the daemon that has them.
-func (l *Lab) removeObjects(ctx context.Context, dir string, adopted bool) error {
-	uri, err := l.resolveURI()
-	if err != nil {
-		return err
-	}
-	h, err := host.Connect(uri, dir)
+func (l *Lab) removeObjects(ctx context.Context, adopted bool) error {
+	h, err := l.connect()
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		return l.noVagrantDisks(adopted) // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
 	}

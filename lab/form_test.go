@@ -205,21 +205,6 @@ func TestNotUp(t *testing.T) {
 	}
 }
 
-func TestResolveURI(t *testing.T) {
-	l := newLab(t, three)
-	if err := l.state.write("uri", []byte("qemu:///system")); err != nil {
-		t.Fatal(err)
-	}
-	// Settled once: a computer that can do more by now must not make strangers of the lab's machines.
-	if got, err := l.resolveURI(); err != nil || got != "qemu:///system" {
-		t.Errorf("auto: %s, %v", got, err)
-	}
-	l.cluster.Libvirt.URI = "lxc:///system"
-	if got, err := l.resolveURI(); err != nil || got != "lxc:///system" {
-		t.Errorf("given: %s, %v", got, err)
-	}
-}
-
 func TestChanges(t *testing.T) {
 	l := newLab(t, three)
 	l.mutated("one")

@@ -48,7 +48,10 @@ func newLab(t *testing.T, path string) *Lab {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.id, l.uri = "6f1d0f5c-2f4e-4c53-9a55-0d6f3c1e2b7a", host.Containers
+	l.id = "6f1d0f5c-2f4e-4c53-9a55-0d6f3c1e2b7a"
+	if l.described.Libvirt.URI == "auto" {
+		l.uri = host.Containers
+	}
 	return l
 }
 

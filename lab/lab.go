@@ -31,12 +31,14 @@ type Options struct {
 // Lab is one lab: what cluster.yaml says, and what of it exists.
 type Lab struct {
 	described *config.Cluster // by cluster.yaml
-	cluster   *config.Cluster // with the nodes that were onboarded since as members: see Admit
+	cluster   *config.Cluster // as it is: see AsMade
 	opts      Options
 	events    *event.Stream
 	state     state
 	id        string
-	uri       string // resolved from cluster.yaml's
+	uri       string // what the lab was made with, or will be: never auto
+
+	differences []Difference // of described and what the lab was made with
 
 	host     *host.Host
 	machines *machine.Lab
@@ -50,7 +52,7 @@ type Lab struct {
 	changes []string
 }
 
-// New returns the lab that the cluster describes, with the nodes that were onboarded. It touches nothing.
+// New returns the lab that the cluster describes, as it was made if it was. It touches nothing.
 func New(cluster *config.Cluster, opts Options) (*Lab, error) {
 	s, err := openState(cluster.Name)
 	if err != nil {
@@ -59,6 +61,9 @@ func New(cluster *config.Cluster, opts Options) (*Lab, error) {
 	l := &Lab{described: cluster, opts: opts, events: opts.Events, state: s, nodes: map[string]*node.Node{}}
 	if err := l.recount(); err != nil {
 		return nil, err
+	}
+	if l.uri = l.cluster.Libvirt.URI; l.uri == "auto" {
+		l.uri, _ = host.Probe().Choose()
 	}
 	if l.events == nil {
 		l.events = event.NewStream()
@@ -74,11 +79,7 @@ func (l *Lab) open() error {
 	if !l.state.exists() {
 		return ErrNotUp
 	}
-	uri, err := l.resolveURI()
-	if err != nil {
-		return err
-	}
-	h, err := host.Connect(uri, l.state.path("libvirt"))
+	h, err := l.connect()
 	if errors.Is(err, fs.ErrNotExist) {
 		return ErrNotUp
 	}
@@ -88,22 +89,22 @@ func (l *Lab) open() error {
 	return l.attach(h)
 }
 
-// resolveURI settles `auto` once for the lab's life: machines of the other kind would be strangers.
-func (l *Lab) resolveURI() (string, error) {
-	l.uri = l.cluster.Libvirt.URI
-	if l.uri != "auto" {
-		return l.uri, nil
-	}
-	data, err := os.ReadFile(l.state.path("uri"))
-	if err == nil {
-		l.uri = string(data)
-		return l.uri, nil
-	}
+// connect finds the daemon that has the lab's machines. An error that wraps fs.ErrNotExist is that there is none to have them.
+func (l *Lab) connect() (*host.Host, error) {
+	dir := l.state.path("libvirt")
+	h, err := host.Connect(l.uri, dir)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return "", err
+		return h, err
 	}
-	l.uri, _ = host.Probe().Choose()
-	return l.uri, nil
+	made, madeErr := l.state.made()
+	if madeErr != nil {
+		return nil, madeErr
+	}
+	if _, statErr := os.Stat(dir); made != nil && errors.Is(statErr, fs.ErrNotExist) {
+		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
+			l.cluster.Name, l.uri)
+	}
+	return nil, err
 }
 
 // rootKey is root's key on all machines, a file of the state.
@@ -151,7 +152,7 @@ func (l *Lab) emulated() bool {
 // Patience is how many times longer than on this computer's own processors everything may take in the lab. Of an emulated 1 + 1, a machine's
 // own part of a diagnosis took 5.5 s when nothing else was asked of it; a container's takes less than 1.
 func (l *Lab) Patience() int {
-	if _, err := l.resolveURI(); err == nil && l.emulated() {
+	if l.emulated() {
 		return 5
 	}
 	return 1

@@ -45,11 +45,10 @@ func (l *Lab) haveVMs() error {
 	if !l.state.exists() {
 		return ErrNotUp
 	}
-	uri, err := l.resolveURI()
-	if err == nil && uri == host.Containers {
-		err = errContainerSnapshot
+	if l.uri == host.Containers {
+		return errContainerSnapshot
 	}
-	return err
+	return nil
 }
 
 func (l *Lab) labSnapshots(ctx context.Context) ([]WholeSnapshot, error) {

@@ -16,26 +16,17 @@ import (
 // membersDir has an empty file for each node with `onboard: true` that is a member nevertheless, because it was onboarded or is being so.
 const membersDir = "members"
 
-// AsAdmitted is the cluster as it is now: a copy in which the nodes that were admitted are members like any other.
-func AsAdmitted(c *config.Cluster) (*config.Cluster, error) {
-	s, err := openState(c.Name)
-	if err != nil {
-		return nil, err
+// admitted are the names of the nodes that were admitted.
+func (s state) admitted() ([]string, error) {
+	entries, err := os.ReadDir(s.path(membersDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("which nodes were onboarded: %w", err)
 	}
-	now := *c
-	now.Nodes = slices.Clone(c.Nodes)
-	for i, n := range now.Nodes {
-		if !n.Onboard {
-			continue
-		}
-		switch _, err := os.Lstat(s.path(membersDir, n.Name)); {
-		case err == nil:
-			now.Nodes[i].Onboard = false
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("is %s a member: %w", n.Name, err)
-		}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
 	}
-	return &now, nil
+	return names, nil
 }
 
 // Admit makes a node with `onboard: true` a member, which `up` and everything else count with from now on. It stays one until Dismiss or Down.
@@ -68,9 +59,9 @@ func (l *Lab) onboards(name string) error {
 	return nil
 }
 
-// recount makes the lab's cluster that which the marks say.
+// recount makes the lab's cluster that which its state says.
 func (l *Lab) recount() (err error) {
-	l.cluster, err = AsAdmitted(l.described)
+	l.cluster, l.differences, err = AsMade(l.described)
 	return err
 }
 
@@ -120,6 +111,9 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 				return err
 			}
 		}
+		if err := l.settle(n); err != nil {
+			return err
+		}
 		if err := l.network(ctx); err != nil {
 			return err
 		}
@@ -134,20 +128,25 @@ func (l *Lab) RemoveMachine(ctx context.Context, name string) error {
 		if err := l.open(); err != nil {
 			return err
 		}
-		machines, err := l.machines.List(ctx)
-		if err != nil {
-			return err
-		}
-		own := slices.DeleteFunc(machines, func(m machine.Machine) bool { return m.Node != name })
-		if err := notOurs(own); err != nil {
-			return err
-		}
-		step := l.events.Start(name, "delete", 0)
-		if err := step.End(l.machines.Delete(ctx, name)); err != nil {
+		if err := l.deleteMachine(ctx, name); err != nil {
 			return err
 		}
 		return l.Dismiss(name)
 	})
+}
+
+// deleteMachine deletes the machine of a node, with its disk, unless vagrant made it. One that is gone is no error.
+func (l *Lab) deleteMachine(ctx context.Context, name string) error {
+	machines, err := l.machines.List(ctx)
+	if err != nil {
+		return err
+	}
+	own := slices.DeleteFunc(machines, func(m machine.Machine) bool { return m.Node != name })
+	if err := notOurs(own); err != nil {
+		return err
+	}
+	step := l.events.Start(name, "delete", 0)
+	return step.End(l.machines.Delete(ctx, name))
 }
 
 // onMachine does something to the machine of a node that is onboarded, under the lab's lock.

@@ -15,7 +15,7 @@ func TestAdmission(t *testing.T) {
 	l := newLab(t, onboard)
 	want := func(members string) {
 		t.Helper()
-		again, err := AsAdmitted(l.described)
+		again, _, err := AsMade(l.described)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,7 +80,7 @@ func TestDownDismisses(t *testing.T) {
 	if err := l.Down(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if c, err := AsAdmitted(l.described); err != nil || memberNames(c) != "cp1, w1" {
+	if c, _, err := AsMade(l.described); err != nil || memberNames(c) != "cp1, w1" {
 		t.Errorf("after down: %s, %v", memberNames(c), err)
 	}
 }
@@ -93,7 +93,7 @@ func TestMachinesNeedALab(t *testing.T) {
 			t.Errorf("got %v, want ErrNotUp", err)
 		}
 	}
-	if c, err := AsAdmitted(l.described); err != nil || memberNames(c) != "cp1, w1" {
+	if c, _, err := AsMade(l.described); err != nil || memberNames(c) != "cp1, w1" {
 		t.Errorf("admitted without a lab: %s, %v", memberNames(c), err)
 	}
 	if err := l.MakeMachine(t.Context(), "w1"); err == nil || !strings.Contains(err.Error(), "onboard: true") {

@@ -42,11 +42,10 @@ func (l *Lab) onCluster(ctx context.Context, verb string, do func(*forming) erro
 
 // onNode is onCluster for one node, which must answer.
 func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*forming, config.Node) error) error {
-	i := slices.IndexFunc(l.cluster.Members(), func(n config.Node) bool { return n.Name == name })
-	if i < 0 {
-		return fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+	n, err := l.member(name)
+	if err != nil {
+		return err
 	}
-	n := l.cluster.Members()[i]
 	return l.onCluster(ctx, verb+" "+name, func(c *forming) error {
 		if _, known := c.facts[name]; !known {
 			state, err := l.machines.State(ctx, name)
@@ -86,17 +85,55 @@ func (l *Lab) Rejoin(ctx context.Context, name string) error {
 // Reset takes the node out of the cluster: its etcd member, what kubeadm did on the machine, its Node, and the pods that ran there, in
 // this order.
 func (l *Lab) Reset(ctx context.Context, name string) error {
-	return l.onNode(ctx, "labctl reset", name, func(c *forming, n config.Node) error {
-		j := &joining{forming: c, node: n, step: l.events.Start(name, "reset", resetBudget)}
-		o, err := j.clear(ctx)
-		if err == nil && o.Symptom != "" {
-			err = fmt.Errorf("%s: %s: %s\nnext: %s", name, o.Symptom, o.Evidence, o.Hint)
+	return l.onNode(ctx, "labctl reset", name, func(c *forming, n config.Node) error { return c.takeOut(ctx, n, (*joining).clear) })
+}
+
+// Remove takes the node out of the cluster as Reset does, deletes its machine and its disk, and forgets that it was there. Of a machine that
+// does not answer nothing is undone.
+func (l *Lab) Remove(ctx context.Context, name string) error {
+	n, err := l.member(name)
+	if err != nil {
+		return err
+	}
+	return l.onCluster(ctx, "labctl reset "+name, func(c *forming) error {
+		if _, answers := c.facts[name]; answers {
+			if err := c.finish(ctx, n); err != nil {
+				return err
+			}
+			if err := c.takeOut(ctx, n, (*joining).clear); err != nil {
+				return err
+			}
+			if err := l.deleteMachine(ctx, name); err != nil {
+				return err
+			}
+		} else if err := c.takeOut(ctx, n, (*joining).clearSilent); err != nil {
+			return err
 		}
-		if err == nil {
-			err = c.view.kube.ForgetPods(ctx, name)
-		}
-		return j.step.End(err)
+		return l.forget(name)
 	})
+}
+
+// takeOut takes a node out of the cluster; clear is how.
+func (c *forming) takeOut(ctx context.Context, n config.Node, clear func(*joining, context.Context) (join.Outcome, error)) error {
+	j := &joining{forming: c, node: n, step: c.lab.events.Start(n.Name, "reset", resetBudget)}
+	o, err := clear(j, ctx)
+	if err == nil && o.Symptom != "" {
+		err = fmt.Errorf("%s: %s: %s\nnext: %s", n.Name, o.Symptom, o.Evidence, o.Hint)
+	}
+	if err == nil {
+		err = c.view.kube.ForgetPods(ctx, n.Name)
+	}
+	return j.step.End(err)
+}
+
+// member finds a node of the lab by name.
+func (l *Lab) member(name string) (config.Node, error) {
+	members := l.cluster.Members()
+	i := slices.IndexFunc(members, named(name))
+	if i < 0 {
+		return config.Node{}, fmt.Errorf("no node %q; the lab has %s", name, l.nodeNames())
+	}
+	return members[i], nil
 }
 
 func (c *forming) joinOne(ctx context.Context, n config.Node) error {

@@ -22,6 +22,7 @@ type Status struct {
 	Healthy  bool         `json:"healthy"`
 	Nodes    []NodeStatus `json:"nodes"`
 	Problems []string     `json:"problems,omitempty"`
+	Changed  []Difference `json:"changed,omitempty"` // what cluster.yaml says and the lab was made without
 }
 
 // NodeStatus is one node's part of it.
@@ -41,10 +42,13 @@ type NodeStatus struct {
 func (l *Lab) Status(ctx context.Context) (Status, error) {
 	ctx, cancel := l.within(ctx, statusBudget)
 	defer cancel()
-	s := Status{Name: l.cluster.Name}
+	s := Status{Name: l.cluster.Name, Changed: l.differences}
 	for _, n := range l.cluster.Nodes {
 		st := NodeStatus{Name: n.Name, Role: n.Role, IP: n.IP.String(), Machine: machine.Absent, Etcd: "none"}
-		if n.Onboard {
+		switch _, described := l.described.Node(n.Name); {
+		case !described:
+			st.Note = "not in cluster.yaml"
+		case n.Onboard:
 			st.Note = "to be onboarded later"
 		}
 		s.Nodes = append(s.Nodes, st)

@@ -29,11 +29,7 @@ func (l *Lab) checkBase() error {
 	if base == "" {
 		return nil
 	}
-	uri, err := l.resolveURI()
-	if err != nil {
-		return err
-	}
-	if uri == host.Containers {
+	if l.uri == host.Containers {
 		return errors.New("cluster.yaml has image.base, which virtual machines boot, and the lab's machines are containers on this computer; " +
 			"set libvirt.uri: qemu:///system, or remove image.base")
 	}

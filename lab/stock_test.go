@@ -175,7 +175,7 @@ func TestCheckBase(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, small)
-			l.cluster.Image.Base, l.cluster.Libvirt.URI = tt.base, tt.uri
+			l.cluster.Image.Base, l.uri = tt.base, tt.uri
 			l.cluster.Resources.Worker.Disk = tt.disk
 			err := l.checkBase()
 			if got := err != nil; got != (tt.want != "") || got && !strings.Contains(err.Error(), tt.want) {
@@ -188,7 +188,7 @@ func TestCheckBase(t *testing.T) {
 // Up refuses before it installs or starts anything.
 func TestUpOfStockImageInContainers(t *testing.T) {
 	l := newLab(t, small)
-	l.cluster.Image.Base, l.cluster.Libvirt.URI = "/srv/images/debian.qcow2", host.Containers
+	l.cluster.Image.Base, l.uri = "/srv/images/debian.qcow2", host.Containers
 	if err := l.Up(t.Context(), StageProof); err == nil || !strings.Contains(err.Error(), "remove image.base") {
 		t.Errorf("got %v", err)
 	}

@@ -27,10 +27,7 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 		return err
 	}
 	defer release()
-	if err := l.checkBase(); err != nil {
-		return err
-	}
-	if err := l.wholeLab(); err != nil {
+	if err := errors.Join(l.asDescribed(), l.checkBase(), l.wholeLab()); err != nil {
 		return err
 	}
 	if err := l.connectHost(ctx); err != nil {
@@ -53,6 +50,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if until == StageImage {
 		return nil
 	}
+	if err := l.settle(l.cluster.Members()...); err != nil {
+		return err
+	}
 	if err := l.network(ctx); err != nil || until == StageNetwork {
 		return err
 	}
@@ -66,26 +66,19 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 
 // connectHost installs what this computer lacks, and gets a libvirt daemon.
 func (l *Lab) connectHost(ctx context.Context) error {
-	uri, err := l.resolveURI()
-	if err != nil {
-		return err
-	}
 	if l.cluster.Libvirt.URI == "auto" && !l.state.exists() {
 		_, why := host.Probe().Choose()
 		step := l.events.Start("", "host", 0)
 		step.EndWith(why)
 	}
-	if err := host.Install(ctx, uri, image.Packages(), l.events); err != nil {
+	if err := host.Install(ctx, l.uri, image.Packages(), l.events); err != nil {
 		return err
 	}
-	if err := l.state.write("uri", []byte(uri)); err != nil {
-		return err
-	}
-	h, err := host.Connect(uri, l.state.path("libvirt"))
+	h, err := l.connect()
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := l.events.Start("", "libvirt", 0)
 		l.mutated("start libvirtd")
-		h, err = host.Ensure(ctx, uri, l.state.path("libvirt"))
+		h, err = host.Ensure(ctx, l.uri, l.state.path("libvirt"))
 		_ = step.End(err)
 	}
 	if err != nil {

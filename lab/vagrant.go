@@ -69,16 +69,12 @@ func (l *Lab) writeVagrantBox(b vagrantBox) error {
 	if _, _, err := l.state.keyPair(rootKey); err != nil {
 		return err
 	}
-	return errors.Join(l.state.keepImage(b.Box.Dir()), l.state.write("uri", []byte(l.uri)), l.state.write("box", text))
+	return errors.Join(l.state.keepImage(b.Box.Dir()), l.state.write("box", text))
 }
 
 // needVMs refuses a lab of containers, of which vagrant knows nothing, and one of a stock image.
 func (l *Lab) needVMs() error {
-	uri, err := l.resolveURI()
-	if err != nil {
-		return err
-	}
-	if uri == host.Containers {
+	if l.uri == host.Containers {
 		return errors.New("the lab's machines are containers on this computer, and vagrant makes virtual machines; set libvirt.uri: qemu:///system in cluster.yaml")
 	}
 	if l.cluster.Image.Base != "" {
@@ -132,6 +128,9 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 		return err
 	}
 	if err := l.connectHost(ctx); err != nil {
+		return err
+	}
+	if err := l.settle(l.cluster.Members()...); err != nil { // vagrant makes them all
 		return err
 	}
 	if err := l.network(ctx); err != nil {

@@ -13,11 +13,11 @@ import (
 
 func TestVagrant(t *testing.T) {
 	l := newLab(t, small)
-	l.cluster.Libvirt.URI = host.Containers
+	l.uri = host.Containers
 	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "libvirt.uri: qemu:///system") {
 		t.Errorf("of containers: %v", err)
 	}
-	l.cluster.Libvirt.URI = host.VirtualMachines
+	l.uri = host.VirtualMachines
 	l.cluster.Image.Base = "/srv/images/debian.qcow2"
 	if _, err := l.Vagrant(); err == nil || !strings.Contains(err.Error(), "remove image.base") {
 		t.Errorf("of a stock image: %v", err)

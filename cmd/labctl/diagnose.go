@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/diagnose"
 )
@@ -97,7 +96,7 @@ func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) er
 
 // patient is the time that something may take in the lab of cluster.yaml, which need not be there.
 func (a *app) patient(d time.Duration) time.Duration {
-	c, _, err := config.Load(a.file)
+	c, _, err := a.load()
 	if err != nil {
 		return d
 	}
@@ -117,6 +116,7 @@ func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string,
 		return diagnose.Report{}, err
 	}
 	defer l.Close()
+	a.warnOfDifferences(l)
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
 	defer cancel()
 	return l.Diagnose(ctx, o)

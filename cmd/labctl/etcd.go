@@ -8,7 +8,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/etcd"
 )
@@ -231,10 +230,7 @@ func (a *app) restore(cmd *cobra.Command, r lab.Restore) error {
 
 // controlPlaneNames completes a control plane of cluster.yaml.
 func (a *app) controlPlaneNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	c, _, err := config.Load(a.file)
-	if err == nil {
-		c, err = lab.AsAdmitted(c)
-	}
+	c, err := a.asMade()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

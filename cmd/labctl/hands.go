@@ -34,8 +34,12 @@ func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	file, err := h.app.description()
+	if err != nil {
+		return "", err
+	}
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, append([]string{"--config", h.app.file}, args...)...)
+	cmd := exec.CommandContext(ctx, self, append([]string{"--config", file}, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
 	if err = cmd.Run(); err != nil {

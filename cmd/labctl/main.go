@@ -119,6 +119,7 @@ type app struct {
 	stdin          *os.File
 	stdout, stderr io.Writer
 	file           string // -c
+	labName        string // --lab
 	output         string // -o
 	verbose        bool
 	passthrough    bool
@@ -145,6 +146,9 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
 	flags.StringVarP(&a.file, "config", "c", "cluster.yaml", "the lab's description")
+	flags.StringVar(&a.labName, "lab", "", "`NAME` of a lab that was made; -c is not needed then (labctl lab list)")
+	root.MarkFlagsMutuallyExclusive("config", "lab")
+	_ = root.RegisterFlagCompletionFunc("lab", labNames)
 	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
@@ -152,7 +156,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.validateCommand(), a.sshCommand(), a.logsCommand(),
 		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(),
 		a.snapshotCommand(), a.addonsCommand(), a.onboardCommand(), a.healthServeCommand(),
-		a.vagrantCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
+		a.vagrantCommand(), a.labCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
 	)
 	root.AddCommand(a.nodeCommands()...)
 	usageArgs(root)

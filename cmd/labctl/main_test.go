@@ -107,16 +107,16 @@ func TestPlan(t *testing.T) {
 		golden.Check(t, name, stdout)
 	}
 	status, stdout, _ := labctl(t, "plan", "-c", three, "-o", "json")
-	var steps []lab.Step
-	if err := json.Unmarshal([]byte(stdout), &steps); err != nil || status != 0 {
+	var plan struct{ Steps []lab.Step }
+	if err := json.Unmarshal([]byte(stdout), &plan); err != nil || status != 0 {
 		t.Fatalf("status %d, %v", status, err)
 	}
 	c, _, err := config.Load(three)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := lab.NewPlan(c); fmt.Sprint(steps) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", steps, want)
+	if want := lab.NewPlan(c); fmt.Sprint(plan.Steps) != fmt.Sprint(want) {
+		t.Errorf("got  %v\nwant %v", plan.Steps, want)
 	}
 }
 

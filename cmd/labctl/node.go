@@ -21,8 +21,7 @@ earlier join left on the machine, a stale etcd member, a Node of its name that i
 			(*lab.Lab).Join),
 		a.nodeCommand("rejoin", "Reset a node and join it again", "Reset a node, whatever state it is in, and join it again. The etcd member of a control plane leaves only while the others keep a quorum.",
 			(*lab.Lab).Rejoin),
-		a.nodeCommand("reset", "Take a node out of the cluster", "Take a node out of the cluster: its etcd member, what kubeadm did on the machine, and its Node. `labctl up` or `labctl join` bring it back.",
-			(*lab.Lab).Reset),
+		a.resetCommand(),
 		a.repairCommand(),
 	}
 }
@@ -47,6 +46,7 @@ func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 		return err
 	}
 	defer l.Close()
+	a.warnOfDifferences(l)
 	err = do(l)
 	if err := errors.Join(err, finish()); err != nil {
 		return fmt.Errorf("%w\nLog: %s", err, log)

@@ -100,7 +100,7 @@ func (o onboardOptions) check(given func(flag string) bool) error {
 
 // onboardNodes completes nodes that can be onboarded.
 func (a *app) onboardNodes(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	c, _, err := config.Load(a.file)
+	c, _, err := a.load()
 	if err != nil || len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}

@@ -15,9 +15,32 @@ import (
 	"k8slab/lab/event"
 )
 
+// description is the path of the file that describes the lab: -c's, or what the lab named with --lab was made with.
+func (a *app) description() (string, error) {
+	if a.labName == "" {
+		return a.file, nil
+	}
+	return lab.MadeWith(a.labName)
+}
+
+func (a *app) load() (*config.Cluster, []config.Warning, error) {
+	path, err := a.description()
+	if err != nil {
+		return nil, nil, err
+	}
+	return config.Load(path)
+}
+
+// warnOfDifferences says what of cluster.yaml does not apply to the lab that is there.
+func (a *app) warnOfDifferences(l *lab.Lab) {
+	for _, d := range l.Differences() {
+		_, _ = fmt.Fprintln(a.stderr, "warning: cluster.yaml differs from the lab, which stays as it was made:", d)
+	}
+}
+
 // cluster reads cluster.yaml and shows its warnings.
 func (a *app) cluster() (*config.Cluster, error) {
-	c, warnings, err := config.Load(a.file)
+	c, warnings, err := a.load()
 	for _, w := range warnings {
 		_, _ = fmt.Fprintln(a.stderr, "warning:", w)
 	}
@@ -91,15 +114,21 @@ func (a *app) print(v any, text func(io.Writer)) error {
 	return nil
 }
 
+// asMade is the cluster as it is, for completion.
+func (a *app) asMade() (*config.Cluster, error) {
+	c, _, err := a.load()
+	if err == nil {
+		c, _, err = lab.AsMade(c)
+	}
+	return c, err
+}
+
 // nodeNames completes a node of cluster.yaml.
 func (a *app) nodeNames(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveDefault
 	}
-	c, _, err := config.Load(a.file)
-	if err == nil {
-		c, err = lab.AsAdmitted(c)
-	}
+	c, err := a.asMade()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

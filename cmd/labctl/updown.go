@@ -120,14 +120,23 @@ func (a *app) planCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			c, err := a.cluster()
-			if err == nil {
-				c, err = lab.AsAdmitted(c)
+			if err != nil {
+				return err
 			}
+			c, changed, err := lab.AsMade(c)
 			if err != nil {
 				return err
 			}
 			steps := lab.NewPlan(c)
-			return a.print(steps, func(w io.Writer) {
+			plan := struct {
+				Changed []lab.Difference `json:"changed,omitempty"`
+				Steps   []lab.Step       `json:"steps"`
+			}{changed, steps}
+			return a.print(plan, func(w io.Writer) {
+				if len(changed) > 0 {
+					printDifferences(w, changed)
+					_, _ = fmt.Fprintln(w, "up refuses until that is settled. The lab as it was made:")
+				}
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				for _, s := range steps {
 					after := ""
@@ -189,10 +198,22 @@ func printStatus(w io.Writer, s lab.Status) {
 	_ = t.Flush()
 	if s.Healthy {
 		_, _ = fmt.Fprintln(w, "healthy")
+	} else {
+		_, _ = fmt.Fprintln(w, "not healthy:")
+	}
+	for _, p := range s.Problems {
+		_, _ = fmt.Fprintln(w, "  "+strings.ReplaceAll(p, "\n", "\n    "))
+	}
+	printDifferences(w, s.Changed)
+}
+
+// printDifferences says what cluster.yaml does not change in the lab that is there.
+func printDifferences(w io.Writer, changed []lab.Difference) {
+	if len(changed) == 0 {
 		return
 	}
-	_, _ = fmt.Fprintln(w, "not healthy:")
-	for _, p := range s.Problems {
-		_, _ = fmt.Fprintln(w, "  "+p)
+	_, _ = fmt.Fprintln(w, "cluster.yaml differs from what the lab was made with; the lab stays as it was made:")
+	for _, d := range changed {
+		_, _ = fmt.Fprintln(w, "  "+d.String())
 	}
 }
