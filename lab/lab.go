@@ -207,6 +207,9 @@ func (l *Lab) Changes() []string {
 	return append([]string(nil), l.changes...)
 }
 
+// Name is the lab's name.
+func (l *Lab) Name() string { return l.cluster.Name }
+
 // Events is where what happens to the lab is shown.
 func (l *Lab) Events() *event.Stream { return l.events }
 

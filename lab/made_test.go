@@ -85,7 +85,9 @@ func TestDifferences(t *testing.T) {
 		{"memory", func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 }, "resources.worker.memory: 2048, 3072"},
 		{"sizes of control planes", func(c *config.Cluster) { c.Resources.ControlPlane = config.Resource{CPUs: 3, Memory: 4096, Disk: 30} },
 			"resources.control_plane.cpus: 2, 3; resources.control_plane.disk: 20, 30"},
-		{"address", func(c *config.Cluster) { set(c, "w1", func(n *config.Node) { n.IP = netip.MustParseAddr("10.30.0.29") }) },
+		{"address", func(c *config.Cluster) {
+			set(c, "w1", func(n *config.Node) { n.IP = netip.MustParseAddr("10.30.0.29") })
+		},
 			"nodes[w1].ip: 10.30.0.21, 10.30.0.29"},
 		{"role", func(c *config.Cluster) { set(c, "w1", func(n *config.Node) { n.Role = config.ControlPlane }) },
 			"nodes[w1].role: worker, control-plane"},

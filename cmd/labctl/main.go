@@ -22,6 +22,9 @@ import (
 // version is set by the build.
 var version = "devel"
 
+// defaultFile describes the lab unless -c or --lab names another.
+const defaultFile = "cluster.yaml"
+
 const (
 	exitFailed      = 1
 	exitUsage       = 2
@@ -145,7 +148,7 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.file, "config", "c", "cluster.yaml", "the lab's description")
+	flags.StringVarP(&a.file, "config", "c", defaultFile, "the lab's description")
 	flags.StringVar(&a.labName, "lab", "", "`NAME` of a lab that was made; -c is not needed then (labctl lab list)")
 	root.MarkFlagsMutuallyExclusive("config", "lab")
 	_ = root.RegisterFlagCompletionFunc("lab", labNames)

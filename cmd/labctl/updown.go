@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -42,7 +43,7 @@ What is there already is verified, not made again: after an interruption, run it
 			if err := errors.Join(err, finish()); err != nil {
 				return a.afterFailure(cmd, err, log, keep || !restored) // with the lab its snapshots would go
 			}
-			a.reportChanges(l)
+			a.reportChanges(l, stage)
 			return nil
 		},
 	}
@@ -74,7 +75,7 @@ func (a *app) afterFailure(cmd *cobra.Command, err error, log string, keep bool)
 }
 
 // reportChanges says what up did to a lab that was there: nothing, or how much.
-func (a *app) reportChanges(l *lab.Lab) {
+func (a *app) reportChanges(l *lab.Lab, until lab.Stage) {
 	changes := l.Changes()
 	if len(changes) == 0 {
 		_, _ = fmt.Fprintln(a.stderr, "verified: healthy, nothing changed")
@@ -85,6 +86,26 @@ func (a *app) reportChanges(l *lab.Lab) {
 			_, _ = fmt.Fprintln(a.stderr, "changed:", c)
 		}
 	}
+	if until == lab.StageProof {
+		_, _ = fmt.Fprint(a.stderr, whatNext(a.self(l)))
+	}
+}
+
+// whatNext is what to do with a lab that is up; self is how to call labctl for it.
+func whatNext(self string) string {
+	return fmt.Sprintf(`Use it:    %[1]s kubectl get pods -A
+           export KUBECONFIG=$(%[1]s kubeconfig --path)
+Break it:  %[1]s fault run missing-cni    (all faults: %[1]s fault list)
+Remove it: %[1]s down
+`, self)
+}
+
+// self is how this labctl was called, as far as it names the lab.
+func (a *app) self(l *lab.Lab) string {
+	if a.labName == "" && a.file == defaultFile {
+		return os.Args[0]
+	}
+	return os.Args[0] + " --lab " + l.Name()
 }
 
 func (a *app) downCommand() *cobra.Command {
