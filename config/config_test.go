@@ -149,7 +149,8 @@ func TestLoadUnreadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	tests := []struct{ name, path, want string }{
-		{"missing", "none.yaml", "none.yaml: no such file; `labctl -c FILE` names another"},
+		{"missing", "none.yaml", "no none.yaml in this directory; run in the checkout, or pass -c FILE"},
+		{"missing elsewhere", "none/none.yaml", "none/none.yaml: no such file; pass the path of a cluster.yaml with -c FILE"},
 		{"directory", dir, dir + ": cannot be read: is a directory"},
 		{"too large", large, large + ": the file is larger than 64 KiB; this is no cluster.yaml"},
 	}
@@ -171,10 +172,10 @@ func TestWarnings(t *testing.T) {
 		want    string
 	}{
 		{"one", 1, 0, ""},
-		{"two", 2, 0, "f:1: nodes: 2 control planes tolerate no more failures than 1, because etcd needs a majority; use 1 or 3"},
+		{"two", 2, 0, "f:1: nodes: 2 control planes are no safer than 1, because etcd needs a majority; use 1 or 3"},
 		{"three", 3, 0, ""},
 		{"three and one onboard", 3, 1, ""},
-		{"eight", 8, 0, "f:1: nodes: 8 control planes tolerate no more failures than 7, because etcd needs a majority; use 7 or 9"},
+		{"eight", 8, 0, "f:1: nodes: 8 control planes are no safer than 7, because etcd needs a majority; use 7 or 9"},
 		{"seven", 7, 0, ""},
 		{"nine", 9, 0, "f:1: nodes: 9 control planes make every write to etcd slower; use at most 7"},
 	}

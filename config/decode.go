@@ -134,7 +134,7 @@ func (d *document) unknownKey(path string, key *yaml.Node, keys []string) {
 		return
 	}
 	message := "unknown key; "
-	if near := nearest(key.Value, keys); near != "" {
+	if near := Nearest(key.Value, keys); near != "" {
 		message += "did you mean " + near + "? "
 		// The value meant for the near key is not in it: checks that rely on
 		// that key would report mistakes the file does not have.
@@ -197,19 +197,32 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// nearest is the accepted key that at most half of its letters must change to
-// give word, or "" when there is none.
-func nearest(word string, keys []string) string {
+// Nearest is the name that a mistyped word most likely stands for: at most half
+// of its letters differ. It is "" when there is none, or more than one.
+func Nearest(word string, names []string) string {
 	best, bestDistance := "", len(word)
-	for _, key := range keys {
-		if len(word) > 2*len(key) {
+	for _, name := range names {
+		if len(word) > 2*len(name) {
 			continue
 		}
-		if dist := distance(strings.ToLower(word), key); dist < bestDistance && 2*dist <= len(key) {
-			best, bestDistance = key, dist
+		switch dist := distance(strings.ToLower(word), name); {
+		case 2*dist > len(name):
+		case dist < bestDistance:
+			best, bestDistance = name, dist
+		case dist == bestDistance:
+			best = ""
 		}
 	}
 	return best
+}
+
+// DidYouMean is a question for a message about a mistyped word, "" when no
+// name is near.
+func DidYouMean(word string, names []string) string {
+	if near := Nearest(word, names); near != "" {
+		return "; did you mean " + quote(near) + "?"
+	}
+	return ""
 }
 
 // distance counts the bytes to insert, delete or replace to turn a into b.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"cmp"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"net/netip"
 	"os"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -33,9 +35,17 @@ func Load(path string) (*Cluster, []Warning, error) {
 		message = "cannot be read: " + pathErr.Err.Error()
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		message = "no such file; `labctl -c FILE` names another"
+		return nil, nil, Problems{missing(path)}
 	}
 	return nil, nil, Problems{{File: path, Message: message}}
+}
+
+// missing is the problem of a file that is not there.
+func missing(path string) Problem {
+	if filepath.Base(path) == path {
+		return Problem{Message: fmt.Sprintf("no %s in this directory; run in the checkout, or pass -c FILE", path)}
+	}
+	return Problem{File: path, Message: "no such file; pass the path of a cluster.yaml with -c FILE"}
 }
 
 func read(path string) ([]byte, error) {

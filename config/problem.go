@@ -8,7 +8,7 @@ import (
 
 // Problem is one thing wrong with the file.
 type Problem struct {
-	File    string // as given by the caller
+	File    string // as given by the caller; empty where the message names it
 	Line    int    // from 1; 0 when the problem has no line
 	Field   string // such as nodes[2].ip; empty for the file as a whole
 	Message string // what is wrong and what is accepted, without a line break
@@ -25,6 +25,9 @@ func (p Problem) String() string {
 	}
 	if p.Field != "" {
 		s += ": " + p.Field
+	}
+	if s == "" {
+		return p.Message
 	}
 	return s + ": " + p.Message
 }

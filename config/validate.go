@@ -36,7 +36,7 @@ func (d *document) checkLabel(field, name string, limit int) {
 		return
 	}
 	if !label.MatchString(name) {
-		d.report(field, "%s is no RFC 1123 label; use a-z, 0-9 and inner dashes, at most %d characters", quote(name), limit)
+		d.report(field, "%s is not a valid name: use lowercase letters, digits and inner dashes, at most %d characters", quote(name), limit)
 	} else if len(name) > limit {
 		d.report(field, "%s has %d characters; use at most %d", quote(name), len(name), limit)
 	}
@@ -206,7 +206,7 @@ func (d *document) checkAddons(names []string) {
 		}
 		if !slices.Contains(AddonNames, name) {
 			near := ""
-			if n := nearest(name, AddonNames); n != "" {
+			if n := Nearest(name, AddonNames); n != "" {
 				near = "; did you mean " + n + "?"
 			}
 			d.report(at, "%s is no add-on%s; use %s", quote(name), near, strings.Join(AddonNames, ", "))
@@ -283,7 +283,7 @@ func (d *document) checkControlPlanes(c *Cluster) {
 	case count == 0:
 		d.report("nodes", "no control plane; give at least one node with role: %s", ControlPlane)
 	case count%2 == 0:
-		d.warn("nodes", "%d control planes tolerate no more failures than %d, because etcd needs a majority; use %d or %d", count, count-1, count-1, count+1)
+		d.warn("nodes", "%d control planes are no safer than %d, because etcd needs a majority; use %d or %d", count, count-1, count-1, count+1)
 	case count > 7:
 		d.warn("nodes", "%d control planes make every write to etcd slower; use at most 7", count)
 	}

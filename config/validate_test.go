@@ -16,20 +16,20 @@ func TestNames(t *testing.T) {
 		{"cp-1", ""},
 		{strings.Repeat("a", 20), ""},
 		{strings.Repeat("a", 64), "use at most"},
-		{"a;rm -rf /", "RFC 1123"},
-		{"<x>", "RFC 1123"},
-		{"$(id)", "RFC 1123"},
-		{"`id`", "RFC 1123"},
-		{"../x", "RFC 1123"},
-		{"a\nb", "RFC 1123"},
-		{"a\n", "RFC 1123"},
-		{"a.b", "RFC 1123"},
-		{"a_b", "RFC 1123"},
-		{"a'b", "RFC 1123"},
-		{"é", "RFC 1123"},
-		{"A", "RFC 1123"},
-		{"-a", "RFC 1123"},
-		{"a-", "RFC 1123"},
+		{"a;rm -rf /", "is not a valid name"},
+		{"<x>", "is not a valid name"},
+		{"$(id)", "is not a valid name"},
+		{"`id`", "is not a valid name"},
+		{"../x", "is not a valid name"},
+		{"a\nb", "is not a valid name"},
+		{"a\n", "is not a valid name"},
+		{"a.b", "is not a valid name"},
+		{"a_b", "is not a valid name"},
+		{"a'b", "is not a valid name"},
+		{"é", "is not a valid name"},
+		{"A", "is not a valid name"},
+		{"-a", "is not a valid name"},
+		{"a-", "is not a valid name"},
 	}
 	for _, tt := range tests {
 		files := map[string]string{
@@ -58,7 +58,7 @@ func TestNameLength(t *testing.T) {
 	runProblemTests(t, []problemTest{
 		{"cluster", plane + "name: " + strings.Repeat("a", 21), []string{`2: name: "aaaaaaaaaaaaaaaaaaaaa" has 21 characters; use at most 20`}},
 		{"node", strings.Replace(plane, "cp1", strings.Repeat("a", 63), 1), nil},
-		{"empty", plane + "name: ''", []string{`2: name: "" is no RFC 1123 label; use a-z, 0-9 and inner dashes, at most 20 characters`}},
+		{"empty", plane + "name: ''", []string{`2: name: "" is not a valid name: use lowercase letters, digits and inner dashes, at most 20 characters`}},
 	})
 }
 
