@@ -4,7 +4,12 @@ SHELL := bash
 export CGO_ENABLED := 0
 
 LABCTL := bin/labctl
-GOFLAGS_BUILD := -trimpath -buildvcs=false -ldflags '-s -w'
+GOFLAGS_BUILD := -trimpath -buildvcs=false
+LDFLAGS := -s -w
+
+# Which labctl it is: the same commit gives the same binary. Outside of a git checkout they are empty, and labctl says unknown.
+VERSION = $(shell git describe --tags --dirty 2>/dev/null)
+DATE = $(shell git log -1 --format=%cI 2>/dev/null)
 
 # What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run.
 LABELS ?= ci
@@ -28,7 +33,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build bin/labctl and bin/labnode
-	go build $(GOFLAGS_BUILD) -o bin/ ./cmd/...
+	go build $(GOFLAGS_BUILD) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/labnode # without the commit: it is a part of the node image
+	go build $(GOFLAGS_BUILD) -ldflags '$(LDFLAGS) -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)' -o bin/ ./cmd/labctl
 
 up: build ## bring up the cluster of cluster.yaml, whatever state it is in
 	$(LABCTL) up

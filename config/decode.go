@@ -225,6 +225,16 @@ func DidYouMean(word string, names []string) string {
 	return ""
 }
 
+// Unknown is the error for a word that names no such thing: what it may have
+// been, and, after "the lab has" or the like, every name there is.
+func Unknown(what, word, have string, names []string) error {
+	all := strings.Join(names, ", ")
+	if near := DidYouMean(word, names); near != "" {
+		return fmt.Errorf("no %s %s%s %s%s %s", what, quote(word), near, strings.ToUpper(have[:1]), have[1:], all)
+	}
+	return fmt.Errorf("no %s %s; %s %s", what, quote(word), have, all)
+}
+
 // distance counts the bytes to insert, delete or replace to turn a into b.
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)

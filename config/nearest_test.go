@@ -17,3 +17,14 @@ func TestDidYouMean(t *testing.T) {
 		}
 	}
 }
+
+func TestUnknown(t *testing.T) {
+	for word, want := range map[string]string{
+		"w11": `no node "w11"; did you mean "w1"? The lab has cp1, w1`,
+		"db":  `no node "db"; the lab has cp1, w1`,
+	} {
+		if got := Unknown("node", word, "the lab has", []string{"cp1", "w1"}).Error(); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (c *forming) awaitAddons(ctx context.Context, addons []addon.Addon, budget 
 		return errors.Join(errs...)
 	}))
 	if err != nil {
-		err = fmt.Errorf("%w\nnext: labctl kubectl -- get pods -A -o wide; labctl kubectl -- describe pod -n NAMESPACE POD", err)
+		err = fmt.Errorf("%w\nnext: labctl kubectl get pods -A -o wide; labctl kubectl describe pod -n NAMESPACE POD", err)
 	}
 	return err
 }

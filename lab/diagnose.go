@@ -44,7 +44,7 @@ func (l *Lab) sources(o DiagnoseOptions) (diagnose.Sources, error) {
 	members := l.cluster.Members()
 	for _, name := range o.Nodes {
 		if !slices.ContainsFunc(members, func(n config.Node) bool { return n.Name == name }) {
-			return diagnose.Sources{}, fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+			return diagnose.Sources{}, l.unknownNode(name)
 		}
 	}
 	if err := l.open(); err != nil {

@@ -145,7 +145,7 @@ func (c *forming) seedGit(ctx context.Context, a addon.Addon, sops bool) error {
 	if err := wait.For(ctx, "the Git server to be ready", budget, l.pace(), func(ctx context.Context) error {
 		return c.view.workloadReady(ctx, a.Workloads[0])
 	}); err != nil {
-		return fmt.Errorf("%w\nnext: labctl kubectl -- describe pod -n %s", err, gitNamespace)
+		return fmt.Errorf("%w\nnext: labctl kubectl describe pod -n %s", err, gitNamespace)
 	}
 	to, err := l.gitOps(ctx, c.view)
 	if err != nil {

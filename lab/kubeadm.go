@@ -82,7 +82,7 @@ func (l *Lab) kubeadmFailure(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("%s: kubeadm failed and its log cannot be read: %w", name, err)
 	}
-	return fmt.Errorf("%s: kubeadm failed: %s\nnext: labctl ssh %s -- cat %s; labctl logs %s --unit kubelet",
+	return fmt.Errorf("%s: kubeadm failed: %s\nnext: labctl ssh %s cat %s; labctl logs %s --unit kubelet",
 		name, event.Redact(cause(out)), name, kubeadmLog, name)
 }
 

@@ -223,20 +223,9 @@ func (l *Lab) Node(name string) (*node.Node, error) {
 	}
 	n, ok := l.nodes[name]
 	if !ok {
-		return nil, fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+		return nil, l.unknownNode(name)
 	}
 	return n, nil
-}
-
-func (l *Lab) nodeNames() string {
-	var names string
-	for i, n := range l.cluster.Members() {
-		if i > 0 {
-			names += ", "
-		}
-		names += n.Name
-	}
-	return names
 }
 
 // Host returns the lab's libvirt host.

@@ -40,6 +40,26 @@ func (l *Lab) onCluster(ctx context.Context, verb string, do func(*forming) erro
 	return errors.Join(do(c), c.retire(ctx))
 }
 
+// Made is ErrNotUp for a lab of which nothing was made yet, or nothing is left.
+func (l *Lab) Made() error {
+	if !l.state.exists() {
+		return ErrNotUp
+	}
+	return nil
+}
+
+// unknownNode says what to do about a name that is no member's.
+func (l *Lab) unknownNode(name string) error {
+	if n, ok := l.cluster.Node(name); ok && n.Onboard {
+		return fmt.Errorf("%s is to be onboarded: run `labctl onboard %[1]s`", name)
+	}
+	var names []string
+	for _, n := range l.cluster.Members() {
+		names = append(names, n.Name)
+	}
+	return config.Unknown("node", name, "the lab has", names)
+}
+
 // onNode is onCluster for one node, which must answer.
 func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*forming, config.Node) error) error {
 	n, err := l.member(name)
@@ -131,7 +151,7 @@ func (l *Lab) member(name string) (config.Node, error) {
 	members := l.cluster.Members()
 	i := slices.IndexFunc(members, named(name))
 	if i < 0 {
-		return config.Node{}, fmt.Errorf("no node %q; the lab has %s", name, l.nodeNames())
+		return config.Node{}, l.unknownNode(name)
 	}
 	return members[i], nil
 }

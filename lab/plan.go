@@ -97,5 +97,5 @@ func ParseStage(s string) (Stage, error) {
 		}
 		names = append(names, string(stage))
 	}
-	return "", fmt.Errorf("no step %q; steps are %s", s, strings.Join(names, ", "))
+	return "", config.Unknown("step", s, "steps are", names)
 }

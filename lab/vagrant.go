@@ -122,7 +122,7 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 	defer release()
 	n, ok := l.cluster.Node(name)
 	if !ok {
-		return fmt.Errorf("no node %q; cluster.yaml has %s", name, l.nodeNames())
+		return l.unknownNode(name)
 	}
 	if err := l.needVMs(); err != nil {
 		return err

@@ -57,11 +57,11 @@ func (c *circle) bitesNoMore(ctx context.Context) error {
 		if f.Outside || f.Once {
 			continue
 		}
-		c.step("wait until it bites no more")
-		err := c.site.await(ctx, f.Name+" to bite no more", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
+		c.step("wait until the effect is gone")
+		err := c.site.await(ctx, "the effect of "+f.Name+" to be gone", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
 			err := f.Bites(ctx, f.site)
 			if err == nil {
-				return errors.New("it does, although the lab looks healthy")
+				return errors.New("it is there, although the lab looks healthy")
 			}
 			if _, gone := errors.AsType[absence](err); gone {
 				return nil

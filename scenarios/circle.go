@@ -252,7 +252,7 @@ func (f Fault) inject(ctx context.Context, s Site, progress func(string)) error 
 }
 
 func (f Fault) bites(ctx context.Context, s Site, progress func(string)) error {
-	progress("wait until it bites")
+	progress("wait for the effect")
 	return s.await(ctx, f.Name+" to take effect", biteBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Bites(ctx, s) })
 }
 
@@ -260,15 +260,35 @@ func (f Fault) bites(ctx context.Context, s Site, progress func(string)) error {
 func (c *circle) name(ctx context.Context) error {
 	begun := time.Now()
 	wanted := sayings(c.faults)
-	return c.site.await(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
+	err := c.site.await(ctx, "the diagnosis to name "+c.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, c.site)
 		c.result.Symptom, c.result.SymptomOn, c.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
 		says := saying{first.Symptom, first.Node}
 		if err != nil || slices.Contains(wanted, says) {
 			return err
 		}
-		return fmt.Errorf("the diagnosis says first %s (%s), not %s", says, first.Meaning, wanted)
+		return &misdiagnosedError{wanted: wanted, says: says}
 	})
+	if wrong, other := errors.AsType[*misdiagnosedError](err); other {
+		wrong.after = c.site.patiently(nameBudget)
+		return wrong
+	}
+	return err
+}
+
+// misdiagnosedError is a diagnosis that names something else than the fault.
+type misdiagnosedError struct {
+	wanted []saying
+	says   saying
+	after  time.Duration
+}
+
+func (e *misdiagnosedError) Error() string {
+	var wanted []string
+	for _, w := range e.wanted {
+		wanted = append(wanted, w.String())
+	}
+	return fmt.Sprintf("timed out after %.0f s: expected %s, diagnosis said %s", e.after.Seconds(), strings.Join(wanted, " or "), e.says)
 }
 
 // diagnosed is the first finding of `labctl diagnose`, empty when there is none.

@@ -48,11 +48,20 @@ func ParseRound(text string) (Round, error) {
 		name, node, _ := strings.Cut(part, "@")
 		f, known := Lookup(name)
 		if !known {
-			return nil, fmt.Errorf("no fault %q: see `labctl fault list`", name)
+			return nil, Unknown(name)
 		}
 		r = append(r, Target{f, node})
 	}
 	return r, nil
+}
+
+// Unknown says that there is no fault of the name, and which may have been meant.
+func Unknown(name string) error {
+	var names []string
+	for _, f := range faults {
+		names = append(names, f.Name)
+	}
+	return fmt.Errorf("no fault %q%s; see `labctl fault list`", name, config.DidYouMean(name, names))
 }
 
 // compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
@@ -119,7 +128,7 @@ func (s saying) String() string {
 	case s.of == "":
 		return string(s.symptom)
 	}
-	return string(s.symptom) + " of " + s.of
+	return string(s.symptom) + " on " + s.of
 }
 
 // sayings are what a diagnosis may say first. A fault that the cluster gets over alone leaves the word to the others.

@@ -139,7 +139,7 @@ func TestCircleOfSeveral(t *testing.T) {
 			slow.Once, brief.Once = true, true
 			var told []string // by one at a time, or -race says so
 			r := Round{{slow, "cp1"}, {brief, "w1"}}.Circle(t.Context(), m, Options{Progress: func(step string) { told = append(told, step) }})
-			if r.Class != Passed || r.ToBite < 60 || !slices.Contains(told, "slow: wait until it bites") || !slices.Contains(told, "brief: wait until it bites") {
+			if r.Class != Passed || r.ToBite < 60 || !slices.Contains(told, "slow: wait for the effect") || !slices.Contains(told, "brief: wait for the effect") {
 				t.Errorf("got %+v, told %q", r, told)
 			}
 		})
@@ -195,7 +195,7 @@ func TestCircleOfAFaultThatStays(t *testing.T) {
 			f.Once = once
 			f.Restore = func(context.Context, Site) error { clear(m.on); return nil }
 			r := Round{{f, "w1"}}.Circle(t.Context(), unaware{m}, Options{})
-			if (r.Class == Passed) != once || !once && !strings.Contains(r.Reason, "bite no more: 1m0s budget ran out") {
+			if (r.Class == Passed) != once || !once && !strings.Contains(r.Reason, "to be gone: 1m0s budget ran out") {
 				t.Errorf("once %v: got %+v", once, r)
 			}
 		}
@@ -215,7 +215,7 @@ func TestCircleOfAFaultThatNobodyCanSee(t *testing.T) {
 			return bites(ctx, s)
 		}
 		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
-		if r.Class != Failed || !strings.Contains(r.Reason, "bite no more: 1m0s budget ran out; last seen: connection lost") {
+		if r.Class != Failed || !strings.Contains(r.Reason, "to be gone: 1m0s budget ran out; last seen: connection lost") {
 			t.Errorf("got %+v", r)
 		}
 	})
@@ -282,9 +282,9 @@ func TestSayingsOfSeveral(t *testing.T) {
 		want   string
 	}{
 		{[]placed{silent}, "[nothing]"},
-		{[]placed{loud}, "[disk-full of w1]"},
-		{[]placed{silent, loud}, "[disk-full of w1]"},
-		{[]placed{common, either}, "[etcd-no-quorum disk-full of w1 disk-full of cp1]"},
+		{[]placed{loud}, "[disk-full on w1]"},
+		{[]placed{silent, loud}, "[disk-full on w1]"},
+		{[]placed{common, either}, "[etcd-no-quorum disk-full on w1 disk-full on cp1]"},
 	} {
 		if got := fmt.Sprint(sayings(tt.faults)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
@@ -299,7 +299,7 @@ func TestCircleOfACauseOfAnotherNode(t *testing.T) {
 		f := m.breaks("a", symptom.CNINotInitialized, repair)
 		f.Of = func(Site) []string { return []string{"w2"} }
 		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
-		if want := "the diagnosis says first cni-not-initialized of w1"; r.Class != Failed || !strings.Contains(r.Reason, want) {
+		if want := "timed out after 30 s: expected cni-not-initialized on w2, diagnosis said cni-not-initialized on w1"; r.Class != Failed || !strings.Contains(r.Reason, want) {
 			t.Errorf("got %+v", r)
 		}
 	})

@@ -86,7 +86,7 @@ func (s Site) complete(f Fault) (Site, error) {
 	case s.Node == "":
 		return s, fmt.Errorf("%w: %s is for a %s, and the lab has none", errNotApplicable, f.Name, f.Roles[0])
 	case role == "":
-		return s, fmt.Errorf("no node %q in the lab", s.Node)
+		return s, s.unknownNode()
 	case !f.For(role):
 		return s, fmt.Errorf("%w: %s is for a %s, and %s is none", errNotApplicable, f.Name, f.Roles[0], s.Node)
 	}
@@ -100,4 +100,12 @@ func (s Site) complete(f Fault) (Site, error) {
 		}
 	}
 	return s, nil
+}
+
+func (s Site) unknownNode() error {
+	var names []string
+	for _, m := range s.Members {
+		names = append(names, m.Name)
+	}
+	return config.Unknown("node", s.Node, "the lab has", names)
 }

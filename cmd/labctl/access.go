@@ -3,22 +3,31 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
-
-	"k8slab/lab/node"
 )
 
 func (a *app) sshCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:               "ssh NODE [-- COMMAND...]",
-		Short:             "Log in to a node, or run a command on it",
+	cmd := &cobra.Command{
+		Use:   "ssh NODE [COMMAND...]",
+		Short: "Log in to a node, or run a command on it",
+		Long: `Log in to a node, or run a command on it as root. The command's arguments arrive as they are, so pipes need a shell:
+  labctl ssh w1 systemctl status kubelet
+  labctl ssh w1 sh -c 'journalctl -u kubelet | tail'
+
+Flags of labctl go before NODE: what follows it is the command's.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.nodeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			argv, err := remoteCommand(args[1:])
+			if err != nil {
+				return err
+			}
 			l, err := a.lab()
 			if err != nil {
 				return err
@@ -29,60 +38,49 @@ func (a *app) sshCommand() *cobra.Command {
 				return err
 			}
 			a.passthrough = true
-			return n.Shell(cmd.Context(), args[1:], a.stdin, a.stdout, a.stderr)
+			return n.Shell(cmd.Context(), argv, a.stdin, a.stdout, a.stderr)
 		},
 	}
+	cmd.Flags().SetInterspersed(false)
+	return cmd
 }
 
-func (a *app) logsCommand() *cobra.Command {
-	var unit string
-	var follow bool
-	cmd := &cobra.Command{
-		Use:               "logs NODE",
-		Short:             "Show a node's journal",
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: a.nodeNames,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			n, err := l.Node(args[0])
-			if err != nil {
-				return err
-			}
-			argv := []string{"journalctl", "--no-pager", "--output", "short-iso"}
-			if unit != "" {
-				argv = append(argv, "--unit", unit)
-			}
-			if follow {
-				argv = append(argv, "--follow")
-			}
-			return n.Run(cmd.Context(), node.Command{Argv: argv, Stdout: a.stdout, Stderr: a.stderr, ReadOnly: true})
-		},
+// remoteCommand is the command after NODE, without the -- that may stand before it.
+func remoteCommand(words []string) ([]string, error) {
+	if len(words) > 0 && words[0] == "--" {
+		return words[1:], nil
 	}
-	cmd.Flags().StringVar(&unit, "unit", "", "only this systemd unit, for example kubelet or containerd")
-	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on with new lines")
-	return cmd
+	if len(words) > 0 && strings.HasPrefix(words[0], "-") {
+		return nil, usageError{fmt.Errorf("%s after NODE is no command; flags of labctl go before NODE: labctl ssh [flags] NODE [COMMAND...]", words[0])}
+	}
+	return words, nil
 }
 
 func (a *app) kubectlCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "kubectl -- ARGS...",
-		Short: "Run kubectl, of the lab's version, as the cluster's administrator",
-		Args:  cobra.MinimumNArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.lab()
+		Use:   "kubectl ARGS...",
+		Short: "Run kubectl as the cluster's administrator",
+		Long: `Run kubectl, in the version of the lab, as the cluster's administrator:
+  labctl kubectl get pods -A
+
+What follows the word kubectl is kubectl's, flags too. Flags of labctl go before it: labctl -c other.yaml kubectl get pods.
+This is the help of labctl; "labctl kubectl help" and "labctl kubectl -- --help" are kubectl's own.`,
+		DisableFlagParsing: true,
+		ValidArgsFunction:  a.completeKubectl,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			args, err := a.ownArgs(cmd, a.args)
 			if err != nil {
 				return err
 			}
-			defer l.Close()
-			kubeconfig, err := l.Kubeconfig()
-			if err != nil {
-				return err
+			switch {
+			case len(args) == 0:
+				return usageError{wrongArgs(cmd, nil)}
+			case args[0] == "--help" || args[0] == "-h":
+				return cmd.Help()
+			case args[0] == "--":
+				args = args[1:]
 			}
-			kubectl, err := l.Kubectl()
+			kubectl, kubeconfig, err := a.kubectl()
 			if err != nil {
 				return err
 			}
@@ -91,11 +89,46 @@ func (a *app) kubectlCommand() *cobra.Command {
 	}
 }
 
+// kubectl are the paths of the lab's kubectl and of the administrator's kubeconfig.
+func (a *app) kubectl() (kubectl, kubeconfig string, err error) {
+	l, err := a.lab()
+	if err != nil {
+		return "", "", err
+	}
+	defer l.Close()
+	if kubeconfig, err = l.Kubeconfig(); err == nil {
+		kubectl, err = l.Kubectl()
+	}
+	return kubectl, kubeconfig, err
+}
+
+// completeKubectl asks kubectl itself, which is built with cobra too.
+func (a *app) completeKubectl(cmd *cobra.Command, _ []string, word string) ([]string, cobra.ShellCompDirective) {
+	args, err := a.ownArgs(cmd, a.args[1:len(a.args)-1]) // without __complete and the word
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	kubectl, kubeconfig, err := a.kubectl()
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	c := exec.CommandContext(cmd.Context(), kubectl, slices.Concat([]string{cobra.ShellCompRequestCmd}, args, []string{word})...)
+	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
+	out, err := c.Output()
+	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+	last := len(lines) - 1
+	directive, wrong := strconv.Atoi(strings.TrimPrefix(lines[last], ":"))
+	if err != nil || wrong != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return lines[:last], cobra.ShellCompDirective(directive)
+}
+
 func (a *app) kubeconfigCommand() *cobra.Command {
 	var printPath bool
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
-		Short: "Print the administrator's kubeconfig, for use on this computer",
+		Short: "Print the kubeconfig of the administrator, for use on this computer",
 		Long: `Print the kubeconfig of the cluster's administrator. It works on this computer, also while the lab runs in a network namespace of its own.
   export KUBECONFIG=$(labctl kubeconfig --path)`,
 		Args: cobra.NoArgs,
@@ -135,15 +168,4 @@ func (a *app) program(cmd *cobra.Command, argv []string, env ...string) error {
 		return exitStatus(exit.ExitCode())
 	}
 	return err
-}
-
-func (a *app) versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Print labctl's version",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			return a.print(map[string]string{"version": version}, func(w io.Writer) { _, _ = fmt.Fprintln(w, version) })
-		},
-	}
 }

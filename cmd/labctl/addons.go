@@ -15,7 +15,7 @@ import (
 func (a *app) addonsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "addons",
-		Short: "List the add-ons, or install some",
+		Short: "List the add-ons, or install some of them",
 		Long: `List the add-ons: which there are, which of them cluster.yaml lists (addons:), and which the cluster has. "labctl up" installs those of
 cluster.yaml.`,
 		Args: cobra.NoArgs,

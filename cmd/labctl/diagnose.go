@@ -19,6 +19,7 @@ import (
 func (a *app) diagnoseCommand() *cobra.Command {
 	var o lab.DiagnoseOptions
 	var from, output string
+	var force bool
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "diagnose [NODE...]",
@@ -47,6 +48,9 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 			if err := checkDiagnose(o, from, timeout); err != nil {
 				return usageError{err}
 			}
+			if err := newFile(o.Bundle, force); err != nil {
+				return err
+			}
 			r, err := a.diagnosed(cmd.Context(), o, from, timeout)
 			if r.Source == "" { // nothing was judged
 				return err
@@ -64,6 +68,7 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 	flags.StringVarP(&output, "output", "o", "text", "text, json or html")
 	flags.StringVar(&from, "from", "", "judge this bundle, directory of logs or text, or - for standard input, instead of the lab")
 	flags.StringVar(&o.Bundle, "bundle", "", "also keep the facts and logs, redacted, in this `FILE.tar.gz`, which --from judges again")
+	flags.BoolVar(&force, "force", false, "replace the file of --bundle if it exists")
 	flags.DurationVar(&o.Since, "since", 0, "read journals from this long ago on, for example 30m; 0 is from the last boot on")
 	flags.DurationVar(&timeout, "timeout", 0, "give up after this time; the default is 30s, and five times as long where processors are emulated")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))

@@ -14,8 +14,8 @@ import (
 
 func (a *app) etcdCommand() *cobra.Command {
 	help := func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd := &cobra.Command{Use: "etcd", Short: "Show and repair the membership of etcd, save and restore its data", Args: cobra.NoArgs, RunE: help}
-	snapshot := &cobra.Command{Use: "snapshot", Short: "Save etcd's data, or make a new cluster of it", Args: cobra.NoArgs, RunE: help}
+	cmd := &cobra.Command{Use: "etcd", Short: "Show and repair the members of etcd, save and restore its data", Args: cobra.NoArgs, RunE: help}
+	snapshot := &cobra.Command{Use: "snapshot", Short: "Save the data of etcd, or create a new cluster from it", Args: cobra.NoArgs, RunE: help}
 	snapshot.AddCommand(a.snapshotSaveCommand(), a.snapshotRestoreCommand())
 	cmd.AddCommand(a.etcdMembersCommand(), a.cleanLearnersCommand(), snapshot)
 	return cmd
@@ -24,7 +24,7 @@ func (a *app) etcdCommand() *cobra.Command {
 func (a *app) etcdMembersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "members",
-		Short: "Show etcd's members; exit 1 unless all are healthy voters",
+		Short: "Show the members of etcd; exit 1 unless all are healthy voters",
 		Long: `Show etcd's members: who leads, votes or still learns, how far each has come, and what is wrong. While a learner catches up, how fast.
 Without a quorum it shows the members that one of them remembers. Exit status 1 unless every member is a healthy voter.`,
 		Args: cobra.NoArgs,
@@ -95,7 +95,7 @@ func (a *app) cleanLearnersCommand() *cobra.Command {
 	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   "clean-learners",
-		Short: "Remove the etcd learners that a failed join left behind",
+		Short: "Remove etcd learners that a failed join left behind",
 		Long: `Remove the learners that no join will promote: etcd takes one at a time, so each blocks the next control plane. One by one, with the quorum
 projected before each removal. Voters are never touched, and a learner whose machine has a join at work, or cannot be asked, stays.
 Exit status 1 if a learner had to go and could not.`,
@@ -121,7 +121,7 @@ Exit status 1 if a learner had to go and could not.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be done")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be done")
 	return cmd
 }
 
@@ -148,13 +148,17 @@ func printVerdicts(w io.Writer, verdicts []lab.MemberVerdict, dryRun bool) {
 }
 
 func (a *app) snapshotSaveCommand() *cobra.Command {
-	return &cobra.Command{
+	var force bool
+	cmd := &cobra.Command{
 		Use:   "save FILE",
-		Short: "Save etcd's data to a file that only you can read; it has every secret of the cluster",
-		Long: `Save a snapshot of etcd's data, with its checksum verified, from the voter that is furthest ahead. One that runs is enough; it takes no
-quorum. The file appears whole or not at all, and only its owner can read it: it has every secret of the cluster.`,
+		Short: "Save the data of etcd to a file; it contains every secret of the cluster",
+		Long: `Save a snapshot of etcd's data, with its checksum verified, from the voter that is furthest ahead. One running voter is enough, without a
+quorum. The file appears whole or not at all, and only its owner can read it: it contains every secret of the cluster.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := newFile(args[0], force); err != nil {
+				return err
+			}
 			l, err := a.lab()
 			if err != nil {
 				return err
@@ -169,6 +173,8 @@ quorum. The file appears whole or not at all, and only its owner can read it: it
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
+	return cmd
 }
 
 func (a *app) snapshotRestoreCommand() *cobra.Command {
@@ -176,7 +182,7 @@ func (a *app) snapshotRestoreCommand() *cobra.Command {
 	var own bool
 	cmd := &cobra.Command{
 		Use:   "restore [FILE] --node NAME",
-		Short: "Make a new etcd cluster of one member, from a snapshot or from what the node has stored",
+		Short: "Create a new etcd cluster of one member, from a snapshot or from the data of a node",
 		Long: `For an etcd that has lost its quorum for good: make a new cluster of one member on one control plane, out of a snapshot or, with --own-data,
 out of what that node's own etcd has stored. What was written since is lost.
   labctl etcd snapshot restore before.db --node cp1

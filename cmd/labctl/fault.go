@@ -23,73 +23,14 @@ import (
 func (a *app) faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
-		Short: "Break the lab as clusters break in real life, and take it back",
-		Long: `Break the lab as clusters break in real life, and take it back. inject leaves the fault for you to look at; run makes the whole circle: a healthy
-lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab is as healthy as before and lost nothing.`,
+		Short: "Break the lab as clusters break in real life, and recover it",
+		Long: `Break the lab as clusters break in real life, and recover it. inject leaves the fault in place for you to look at; run makes the whole cycle: a
+healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab is as healthy as before and lost nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(a.faultListCommand(), a.faultInjectCommand(), a.faultRestoreCommand(), a.faultRunCommand())
 	return cmd
-}
-
-// listed is a fault in `fault list`.
-type listed struct {
-	Name    string   `json:"name"`
-	Story   string   `json:"story"`
-	Roles   []string `json:"roles"`
-	Symptom string   `json:"symptom"`
-	Recover []string `json:"recover"`
-	Stops   bool     `json:"stops"`
-	On      string   `json:"on,omitempty"` // the node that it is on now
-}
-
-func (a *app) faultListCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "list",
-		Short: "List the faults: what they imitate, what a diagnosis says, what ends them ([…] once a person has acted)",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			injected, err := a.record()
-			if err != nil {
-				return err
-			}
-			in, err := injected.Faults()
-			if err != nil {
-				return err
-			}
-			var rows []listed
-			for _, f := range scenarios.All() {
-				row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops}
-				for _, r := range f.Roles {
-					row.Roles = append(row.Roles, string(r))
-				}
-				for _, call := range f.Calls("NODE") {
-					row.Recover = append(row.Recover, "labctl "+strings.Join(call, " "))
-				}
-				for _, i := range in {
-					if i.Fault == f.Name {
-						row.On = strings.TrimPrefix(row.On+", "+i.Node, ", ")
-					}
-				}
-				rows = append(rows, row)
-			}
-			return a.print(rows, func(w io.Writer) { printFaults(w, rows) })
-		},
-	}
-}
-
-func printFaults(w io.Writer, rows []listed) {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "FAULT\tDIAGNOSIS\tENDED BY\tNOW ON\tSTORY")
-	for _, r := range rows {
-		ended := strings.Join(r.Recover, ", ")
-		if r.Stops {
-			ended = "[" + ended + "]"
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.Name, cmp.Or(r.Symptom, "nothing"), ended, cmp.Or(r.On, "–"), r.Story)
-	}
-	_ = t.Flush()
 }
 
 // record is where the lab's injected faults are written down; `labctl down` removes it with the rest.
@@ -105,6 +46,9 @@ func (a *app) record() (scenarios.Record, error) {
 // withFaults is withEvents for what makes faults or takes them back.
 func (a *app) withFaults(verb string, do func(*lab.Lab, scenarios.Record) error) error {
 	return a.withEvents(verb, func(l *lab.Lab) error {
+		if err := l.Made(); err != nil {
+			return err
+		}
 		release, err := l.LockFaults("labctl " + strings.ReplaceAll(verb, "-", " "))
 		if err != nil {
 			return err
@@ -132,8 +76,8 @@ func (a *app) faultInjectCommand() *cobra.Command {
 	var on string
 	cmd := &cobra.Command{
 		Use:   "inject NAME",
-		Short: "Make a fault and leave it: see it, diagnose it, end it",
-		Long: `Make a fault and leave it: see it, diagnose it, end it. A fault that is in the way of joins resets its node first. The command ends when the
+		Short: "Inject a fault and leave it in place, to inspect, diagnose and undo",
+		Long: `Inject a fault and leave it in place, to inspect, diagnose and undo. A fault that blocks joins resets its node first. The command ends when the
 fault has taken effect.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: faultNames,
@@ -159,7 +103,7 @@ fault has taken effect.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&on, "node", "", "where; the default is the last node of a role that the fault is for")
+	cmd.Flags().StringVar(&on, "node", "", "the node to inject it on; the default is the last one of a role that the fault is for")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
 }
@@ -184,7 +128,7 @@ func quoted(calls [][]string) string {
 func faultOf(name string) (scenarios.Fault, error) {
 	f, known := scenarios.Lookup(name)
 	if !known {
-		return f, usageError{fmt.Errorf("no fault %q: see `labctl fault list`", name)}
+		return f, usageError{scenarios.Unknown(name)}
 	}
 	return f, nil
 }
@@ -192,7 +136,7 @@ func faultOf(name string) (scenarios.Fault, error) {
 func (a *app) faultRestoreCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restore",
-		Short: "Undo the faults that were injected, repair what they did, and bring the lab up again",
+		Short: "Undo the injected faults, repair what they did, and bring the lab up again",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withFaults("fault-restore", func(l *lab.Lab, injected scenarios.Record) error {
@@ -248,12 +192,13 @@ func undo(ctx context.Context, h scenarios.Hands, i scenarios.Injected) error {
 
 func (a *app) faultRunCommand() *cobra.Command {
 	var on, evidence string
+	var junit junitFile
 	cmd := &cobra.Command{
 		Use:   "run NAME[@NODE]...",
-		Short: "Take the healthy lab through faults and back, and prove it healthy after each",
-		Long: `Take the healthy lab through each fault and back: inject it, see it take effect, have it diagnosed, recover, prove the lab as healthy as before:
-no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about. NAME@w1+NAME@w2 makes two faults at the same
-time. What a run that was killed left in the lab is taken back first.
+		Short: "Inject faults, diagnose and recover each, and prove the lab healthy after it",
+		Long: `Take the healthy lab through each fault and back: inject it, wait for its effect, diagnose it, recover, and prove that the lab is as healthy as
+before: no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about. NAME@w1+NAME@w2 makes two faults at
+the same time. What a killed run left in the lab is undone first.
 
 Exit status: 0 all passed or do not apply here, 1 one failed.`,
 		Args:              cobra.MinimumNArgs(1),
@@ -267,12 +212,13 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 				}
 				rounds = append(rounds, r)
 			}
-			if evidence != "" {
-				if err := os.MkdirAll(evidence, 0o700); err != nil {
-					return err
-				}
+			if err := junit.check(); err != nil {
+				return err
 			}
-			return a.withCircles("fault-run", func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
+			if err := evidenceDir(evidence); err != nil {
+				return err
+			}
+			return a.withCircles("fault-run", junit, func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
 				h := hands{a, l}
 				if err := h.restoreLeft(cmd.Context(), injected); err != nil {
 					for _, r := range rounds {
@@ -290,8 +236,9 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&on, "node", "", "where the faults without a node are made; the default is the last node of a role that the fault is for")
-	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each circle that fails in this directory")
+	cmd.Flags().StringVar(&on, "node", "", "the node for faults that name none; the default is the last one of a role that the fault is for")
+	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each cycle that fails in this directory")
+	junit.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
 }
@@ -308,8 +255,19 @@ func roundOf(text, node string) (scenarios.Round, error) {
 	return r, nil
 }
 
+// evidenceDir makes the directory that --evidence names.
+func evidenceDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("--evidence: %w; name a directory that you can write to", err)
+	}
+	return nil
+}
+
 // withCircles shows the results of circles; one that failed is exit status 1.
-func (a *app) withCircles(verb string, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
+func (a *app) withCircles(verb string, junit junitFile, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var results []scenarios.Result
@@ -318,7 +276,7 @@ func (a *app) withCircles(verb string, do func(*lab.Lab, scenarios.Record) ([]sc
 		return err
 	})
 	if results != nil {
-		err = errors.Join(err, a.print(results, func(w io.Writer) { printResults(w, results) }))
+		err = errors.Join(err, a.print(results, func(w io.Writer) { printResults(w, results) }), junit.write(verb, results))
 	}
 	if err != nil {
 		return err

@@ -25,11 +25,12 @@ func (a *app) hostCommand() *cobra.Command {
 			return a.print(abilities, func(w io.Writer) { _, _ = fmt.Fprint(w, abilities) })
 		},
 	}
-	cmd.AddCommand(&cobra.Command{
-		Use:   "exec -- COMMAND...",
-		Short: "Run a command on this computer where the lab's libvirt daemon and network are",
-		Long: `Run a command where the lab's libvirt daemon and network are, for example:
-  labctl host exec -- virsh -c lxc:///system list`,
+	execute := &cobra.Command{
+		Use:   "exec COMMAND...",
+		Short: "Run a command on this computer, in the network of the lab and of its libvirt daemon",
+		Long: `Run a command on this computer, in the network of the lab and of its libvirt daemon:
+  labctl host exec virsh -c lxc:///system list
+  labctl host exec curl http://10.30.0.21:30080`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := a.lab()
@@ -42,7 +43,9 @@ func (a *app) hostCommand() *cobra.Command {
 			}
 			return a.program(cmd, h.Enter(args))
 		},
-	}, a.installCommand(), serveCommand())
+	}
+	execute.Flags().SetInterspersed(false) // what follows COMMAND is the command's
+	cmd.AddCommand(execute, a.installCommand(), serveCommand())
 	return cmd
 }
 

@@ -11,7 +11,7 @@ func (a *app) joinCommandCommand() *cobra.Command {
 	var controlPlane bool
 	cmd := &cobra.Command{
 		Use:   "join-command",
-		Short: "Print a kubeadm join command for a machine that the lab did not make",
+		Short: "Print a kubeadm join command for a machine outside the lab",
 		Long: `Make a bootstrap token that is valid for 30 minutes and print the kubeadm join command with it; the cluster's CA is pinned. For a control
 plane also upload the certificates, and print the key to them. The command is a secret. While a control plane joins with it, run no other
 command of labctl that joins one or cleans learners: the lab cannot see that join.`,

@@ -15,7 +15,7 @@ import (
 
 // labCommand is about all labs of this user.
 func (a *app) labCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "lab", Short: "List the labs of this user", Args: cobra.NoArgs,
+	cmd := &cobra.Command{Use: "lab", Short: "List your labs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
 	cmd.AddCommand(&cobra.Command{
 		Use:   "list",
@@ -78,8 +78,8 @@ func labNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirect
 // resetCommand takes a node out of the cluster, and with --remove out of the lab.
 func (a *app) resetCommand() *cobra.Command {
 	var remove bool
-	cmd := a.nodeCommand("reset", "Take a node out of the cluster",
-		`Take a node out of the cluster: its etcd member, what kubeadm did on the machine, and its Node. `+"`labctl up` or `labctl join`"+` bring it back.
+	cmd := a.nodeCommand("reset", "Remove a node from the cluster; with --remove its machine too",
+		`Remove a node from the cluster: its etcd member, what kubeadm did on the machine, and its Node object. `+"`labctl up` or `labctl join`"+` bring it back.
 
 With --remove also delete its machine and disk, also when the machine does not answer. Use it for a node that cluster.yaml no longer has, or
 describes otherwise; `+"`labctl up`"+` makes the machine of a node that the file has.`,

@@ -19,9 +19,6 @@ import (
 	"k8slab/lab/node"
 )
 
-// version is set by the build.
-var version = "devel"
-
 // defaultFile describes the lab unless -c or --lab names another.
 const defaultFile = "cluster.yaml"
 
@@ -48,7 +45,7 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 		pressedAgain(signals)
 		os.Exit(exitInterrupted)
 	}()
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	a := &app{args: args, stdin: stdin, stdout: stdout, stderr: stderr}
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetOut(stdout)
@@ -119,6 +116,7 @@ func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)
 
 // app is one call of labctl.
 type app struct {
+	args           []string // what labctl was called with
 	stdin          *os.File
 	stdout, stderr io.Writer
 	file           string // -c
@@ -129,22 +127,23 @@ type app struct {
 }
 
 func (a *app) rootCommand() *cobra.Command {
+	var showVersion bool
 	root := &cobra.Command{
 		Use:   "labctl",
-		Short: "A lab of real multi-control-plane kubeadm clusters on libvirt",
-		Long: `labctl makes the kubeadm cluster that cluster.yaml describes out of libvirt machines on this computer, proves it healthy, and removes it again.
+		Short: "Create and test multi-control-plane kubeadm clusters on libvirt",
+		Long: `labctl creates the kubeadm cluster that cluster.yaml describes from libvirt machines on this computer, proves that it is healthy, and removes it.
 
-Run "labctl up" to get a cluster, and again to verify it or to go on after an interruption.`,
+Run "labctl up" to create the cluster. Run it again to verify the cluster, or to continue after an interruption.`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs, // an unknown command is an argument too many
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if a.output != "text" && a.output != "json" {
-				return usageError{fmt.Errorf("--output %q: use text or json", a.output)}
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if showVersion {
+				return a.printVersion()
 			}
-			return nil
+			return cmd.Help()
 		},
+		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
@@ -155,28 +154,48 @@ Run "labctl up" to get a cluster, and again to verify it or to go on after an in
 	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.AddCommand(
-		a.upCommand(), a.downCommand(), a.planCommand(), a.statusCommand(), a.diagnoseCommand(), a.validateCommand(), a.sshCommand(), a.logsCommand(),
-		a.kubectlCommand(), a.kubeconfigCommand(), a.etcdCommand(), a.joinCommandCommand(), a.faultCommand(), a.soakCommand(), a.powerCommand(),
-		a.snapshotCommand(), a.addonsCommand(), a.onboardCommand(), a.healthServeCommand(),
-		a.vagrantCommand(), a.labCommand(), a.hostCommand(), a.imageCommand(), a.versionCommand(),
-	)
-	root.AddCommand(a.nodeCommands()...)
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version, as the command version does")
+	a.addCommands(root)
 	usageArgs(root)
 	return root
 }
 
-// usageArgs makes wrong arguments of the command and its children usage errors.
-func usageArgs(cmd *cobra.Command) {
-	if check := cmd.Args; check != nil {
-		cmd.Args = func(c *cobra.Command, args []string) error {
-			if err := check(c, args); err != nil {
-				return usageError{err}
-			}
-			return nil
+// addCommands adds the commands in the groups in which help lists them.
+func (a *app) addCommands(root *cobra.Command) {
+	cobra.EnableCommandSorting = false // within a group the order is ours
+	const other = "other"
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"lab", "The lab:", []*cobra.Command{
+			a.upCommand(), a.statusCommand(), a.planCommand(), a.downCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(), a.addonsCommand(),
+			a.snapshotCommand(),
+		}},
+		{"nodes", "Nodes:", []*cobra.Command{
+			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.powerCommand(),
+			a.joinCommandCommand(), a.onboardCommand(),
+		}},
+		{"repair", "Diagnose and repair:", []*cobra.Command{
+			a.diagnoseCommand(), a.repairCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
+		}},
+		{"faults", "Faults:", []*cobra.Command{a.faultCommand(), a.soakCommand()}},
+		{"images", "Images:", []*cobra.Command{a.imageCommand()}},
+		{other, "Other:", []*cobra.Command{a.hostCommand(), a.vagrantCommand(), a.versionCommand()}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, cmd := range g.commands {
+			cmd.GroupID = g.id
+			root.AddCommand(cmd)
 		}
 	}
-	for _, child := range cmd.Commands() {
-		usageArgs(child)
+	root.SetHelpCommandGroupID(other)
+	root.SetCompletionCommandGroupID(other)
+}
+
+func (a *app) checkOutput() error {
+	if a.output != "text" && a.output != "json" {
+		return usageError{fmt.Errorf("--output %q: use text or json", a.output)}
 	}
+	return nil
 }

@@ -51,12 +51,32 @@ func TestUsage(t *testing.T) {
 		{"unknown output below", []string{"image", "list", "-o", "wide"}, `"wide"`},
 		{"unknown command", []string{"explode"}, "explode"},
 		{"unknown command below", []string{"image", "explode"}, "explode"},
-		{"too many arguments", []string{"plan", "x"}, "x"},
-		{"too few", []string{"logs"}, "accepts 1 arg"},
-		{"no command for a node", []string{"ssh"}, "at least 1 arg"},
+		{"too many arguments", []string{"plan", "x"}, "plan takes no arguments, got \"x\": labctl plan\n"},
+		{"too many nodes", []string{"join", "w1", "w2"}, "join takes 1 argument, got also \"w2\": labctl join NODE\n"},
+		{"a node for repair", []string{"repair", "w1"}, "repair takes no arguments, got \"w1\": labctl repair\n"},
+		{"too few", []string{"logs"}, "logs needs NODE: labctl logs NODE\n"},
+		{"no node", []string{"join"}, "join needs NODE: labctl join NODE\n"},
+		{"no node for a command", []string{"ssh"}, "ssh needs NODE: labctl ssh NODE [COMMAND...]\n"},
+		{"nothing for kubectl", []string{"kubectl"}, "kubectl needs ARGS: labctl kubectl ARGS...\n"},
+		{"nothing to run", []string{"host", "exec"}, "host exec needs COMMAND: labctl host exec COMMAND...\n"},
+		{"nothing to copy", []string{"cp"}, "cp needs SRC and DST: labctl cp SRC DST\n"},
+		{"copy to nowhere", []string{"cp", "w1:/x"}, "cp needs DST: labctl cp SRC DST\n"},
+		{"copy without a node", []string{"cp", "a", "b"}, "write SRC or DST as NODE:PATH"},
+		{"copy between nodes", []string{"cp", "w1:/a", "w2:/a"}, "copy to this computer first"},
+		{"no fault", []string{"fault", "run"}, "fault run needs NAME[@NODE]: labctl fault run NAME[@NODE]...\n"},
+		{"flags after the node", []string{"ssh", "w1", "-v"}, "flags of labctl go before NODE"},
 		{"unknown step", []string{"up", "--until", "explode"}, "image, network"},
-		{"unknown command of etcd", []string{"etcd", "explode"}, "explode"},
-		{"no file", []string{"etcd", "snapshot", "save"}, "accepts 1 arg"},
+		{"mistyped step", []string{"up", "--until", "machine"}, `no step "machine"; did you mean "machines"? Steps are image, `},
+		{"mistyped command", []string{"statsu"}, "unknown command \"statsu\"; did you mean \"status\"?\n"},
+		{"mistyped command below", []string{"fault", "lst"}, "unknown command \"lst\" of labctl fault; did you mean \"list\"?\n"},
+		{"mistyped command of a command that runs", []string{"addons", "instal"}, "did you mean \"install\"?\n"},
+		{"mistyped fault", []string{"fault", "run", "missing-cnl"}, "no fault \"missing-cnl\"; did you mean \"missing-cni\"?"},
+		{"mistyped fault to inject", []string{"fault", "inject", "kubelet-stoped"}, "did you mean \"kubelet-stopped\"?"},
+		{"mistyped add-on", []string{"addons", "install", "fluxx"}, "no add-on \"fluxx\"; did you mean \"flux\"?"},
+		{"mistyped area", []string{"validate", "netwrok"}, "validate knows no \"netwrok\"; did you mean \"network\"?"},
+		{"lines that are negative", []string{"logs", "w1", "-n", "-1"}, "must not be negative"},
+		{"unknown command of etcd", []string{"etcd", "explode"}, "unknown command \"explode\" of labctl etcd; see `labctl etcd --help`\n"},
+		{"no file", []string{"etcd", "snapshot", "save"}, "etcd snapshot save needs FILE: labctl etcd snapshot save FILE\n"},
 		{"restore out of nothing", []string{"etcd", "snapshot", "restore", "--node", "cp1"}, "FILE or --own-data"},
 		{"restore out of two", []string{"etcd", "snapshot", "restore", "a.db", "--own-data", "--node", "cp1"}, "FILE or --own-data"},
 		{"restore on no node", []string{"etcd", "snapshot", "restore", "a.db"}, "--node is required"},
@@ -143,7 +163,8 @@ func TestStatusNotUp(t *testing.T) {
 func TestNotUp(t *testing.T) {
 	alone(t)
 	for _, args := range [][]string{
-		{"ssh", "cp1", "--", "true"}, {"logs", "cp1"}, {"kubectl", "--", "get", "nodes"}, {"kubeconfig"}, {"kubeconfig", "--path"}, {"host", "exec", "--", "true"},
+		{"ssh", "cp1", "--", "true"}, {"ssh", "cp1", "ls", "-l"}, {"logs", "cp1"}, {"kubectl", "--", "get", "nodes"}, {"kubectl", "get", "pods", "-A"},
+		{"kubeconfig"}, {"kubeconfig", "--path"}, {"host", "exec", "--", "true"}, {"host", "exec", "virsh", "-c", "lxc:///system"}, {"cp", "x", "cp1:"},
 		{"etcd", "members"}, {"etcd", "clean-learners"}, {"etcd", "clean-learners", "--dry-run", "-o", "json"}, {"etcd", "snapshot", "save", "x.db"},
 		{"etcd", "snapshot", "restore", "--own-data", "--node", "cp1"}, {"join-command"}, {"join-command", "--control-plane", "-o", "json"},
 	} {
@@ -174,11 +195,22 @@ func TestKubeconfig(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	if status, stdout, _ := labctl(t, "version"); status != 0 || stdout != version+"\n" {
-		t.Errorf("status %d, stdout %q", status, stdout)
-	}
-	if status, stdout, _ := labctl(t, "version", "-o", "json"); status != 0 || stdout != "{\n  \"version\": \""+version+"\"\n}\n" {
-		t.Errorf("status %d, stdout %q", status, stdout)
+	defer func(v, c, d string) { version, commit, date = v, c, d }(version, commit, date)
+	for _, tt := range []struct{ version, commit, date, text string }{
+		{"v1.2", "abcdef0", "2026-11-24T22:43:00+00:00", "labctl v1.2, commit abcdef0 of 2026-11-24T22:43:00+00:00\n"},
+		{"", "", "", "labctl devel, commit unknown of unknown\n"}, // a test's binary has no notes of a commit
+	} {
+		version, commit, date = tt.version, tt.commit, tt.date
+		for _, args := range [][]string{{"version"}, {"--version"}} {
+			if status, stdout, stderr := labctl(t, args...); status != 0 || stdout != tt.text || stderr != "" {
+				t.Errorf("%s: status %d, stdout %q, stderr %q", args, status, stdout, stderr)
+			}
+			var got build
+			status, stdout, _ := labctl(t, append(args, "-o", "json")...)
+			if err := json.Unmarshal([]byte(stdout), &got); status != 0 || err != nil || got != thisBuild() {
+				t.Errorf("%s: status %d, %v, stdout %q", args, status, err, stdout)
+			}
+		}
 	}
 }
 
@@ -219,6 +251,11 @@ func TestCompletion(t *testing.T) {
 		{"control planes", []string{"-c", small, "etcd", "snapshot", "restore", "--node", ""}, "cp1\n"},
 		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\naddons\njoin\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
+		{"units", []string{"logs", "cp1", "--unit", ""}, strings.Join(knownUnits, "\n") + "\n"},
+		{"places", []string{"-c", small, "cp", ""}, "cp1:\nw1:\n"},
+		{"places that begin so", []string{"-c", small, "cp", "/x", "w"}, "w1:\n"},
+		{"files", []string{"-c", small, "cp", "./"}, ""},
+		{"kubectl without a lab", []string{"-c", small, "kubectl", "get", ""}, ""},
 		{"a broken configuration", []string{"-c", broken, "ssh", ""}, ""},
 	}
 	for _, tt := range tests {

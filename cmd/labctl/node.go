@@ -12,18 +12,17 @@ import (
 	"k8slab/lab"
 )
 
-// nodeCommands act on one node's membership.
-func (a *app) nodeCommands() []*cobra.Command {
-	return []*cobra.Command{
-		a.nodeCommand("join", "Get a node into the cluster: check, clear what is in the way, join, prove",
-			`Get a node whose machine runs into the cluster. What is in the way is named as soon as it is known and removed where that is safe: what an
-earlier join left on the machine, a stale etcd member, a Node of its name that is its own. A healthy member is left as it is.`,
-			(*lab.Lab).Join),
-		a.nodeCommand("rejoin", "Reset a node and join it again", "Reset a node, whatever state it is in, and join it again. The etcd member of a control plane leaves only while the others keep a quorum.",
-			(*lab.Lab).Rejoin),
-		a.resetCommand(),
-		a.repairCommand(),
-	}
+func (a *app) joinCommand() *cobra.Command {
+	return a.nodeCommand("join", "Join a node to the cluster, and remove what blocks the join",
+		`Join a node to the cluster. Its machine must be running. What blocks the join is reported as soon as it is known, and removed where that is
+safe: leftovers of an earlier join on the machine, a stale etcd member, the Node object of the same machine. A healthy member is left as it is.`,
+		(*lab.Lab).Join)
+}
+
+func (a *app) rejoinCommand() *cobra.Command {
+	return a.nodeCommand("rejoin", "Reset a node and join it again",
+		"Reset a node, whatever state it is in, and join it again. The etcd member of a control plane leaves only while the others keep a quorum.",
+		(*lab.Lab).Rejoin)
 }
 
 func (a *app) nodeCommand(verb, short, long string, do func(*lab.Lab, context.Context, string) error) *cobra.Command {
@@ -48,10 +47,11 @@ func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 	defer l.Close()
 	a.warnOfDifferences(l)
 	err = do(l)
-	if err := errors.Join(err, finish()); err != nil {
-		return fmt.Errorf("%w\nLog: %s", err, log)
+	err = errors.Join(err, finish())
+	if err == nil || errors.Is(err, lab.ErrNotUp) { // nothing was begun
+		return err
 	}
-	return nil
+	return fmt.Errorf("%w\nLog: %s", err, log)
 }
 
 // leftOf names what a repair left.
@@ -73,11 +73,11 @@ func (a *app) repairCommand() *cobra.Command {
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "repair",
-		Short: "Make the repairs that are safe, one event each",
-		Long: `Make the repairs that are safe, and say of everything else why it is left and what to do: containerd, kubelet and the pod network's
-configuration on each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster.
+		Short: "Apply safe repairs; for everything else, explain why not and what to do",
+		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the configuration of the pod network
+on each node, a Node object that was deleted while its kubelet runs, etcd learners that no join will promote, and nodes that are in no cluster.
 
-Exit status: 0 nothing is left, 1 something is.`,
+Exit status: 0 everything is repaired, 1 something is not.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.withEvents("repair", func(l *lab.Lab) error {
@@ -87,7 +87,7 @@ Exit status: 0 nothing is left, 1 something is.`,
 				found, err := l.Repair(cmd.Context(), dryRun)
 				switch left := leftOf(found); {
 				case len(left) > 0:
-					err = errors.Join(fmt.Errorf("left, because it cannot be repaired safely: %s", strings.Join(left, ", ")), err)
+					err = errors.Join(fmt.Errorf("not repaired (needs a person): %s", strings.Join(left, ", ")), err)
 				case err == nil && len(found) == 0:
 					_, _ = fmt.Fprintln(a.stderr, "nothing to repair")
 				}

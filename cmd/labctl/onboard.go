@@ -30,8 +30,8 @@ func (a *app) onboardCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "onboard NODE",
-		Short: "Take a node into a running cluster in nine phases, or out of it again",
-		Long: `Take a node into a running cluster, whole: ` + strings.Join(phases, ", ") + `.
+		Short: "Add a node to a running cluster in nine phases, or remove it again",
+		Long: `Add a node to a running cluster, in nine phases: ` + strings.Join(phases, ", ") + `.
 In the lab it is a node of cluster.yaml with onboard: true, whose machine is made and joined; with --kubeconfig or --context it is any machine
 that joins another cluster by its own means, and cluster.yaml (-c) need have nothing but its onboard section.
 
@@ -55,13 +55,13 @@ Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usag
 		RunE: func(cmd *cobra.Command, args []string) error { return a.onboard(cmd, args[0], o) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done, also with --rollback or --resume; nothing is changed")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done, also with --rollback or --resume; nothing is changed")
 	flags.BoolVar(&o.skipValidation, "skip-validation", false, "leave out the pre-validation, which is recorded")
 	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make the repairs that are safe and validate again (the lab)")
 	flags.BoolVar(&o.report, "report", false, "write a report at the end, as Markdown and HTML, beside the log")
-	flags.BoolVar(&o.rollback, "rollback", false, "undo the onboarding, the newest change first, and verify each; asks first")
-	flags.BoolVar(&o.status, "status", false, "show where the onboarding is, and change nothing")
-	flags.BoolVar(&o.resume, "resume", false, "go on with an onboarding that was interrupted or failed, or mend a completed one")
+	flags.BoolVar(&o.rollback, "rollback", false, "undo the onboarding, the newest change first, and verify each change; asks first")
+	flags.BoolVar(&o.status, "status", false, "show the state of the onboarding, and change nothing")
+	flags.BoolVar(&o.resume, "resume", false, "continue an onboarding that was interrupted or failed, or re-check and fix a completed one")
 	flags.BoolVar(&o.yes, "yes", false, "roll back without a question")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
 	flags.StringVar(&o.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of what kubectl would take")

@@ -26,7 +26,7 @@ func TestOnboardUsage(t *testing.T) {
 		args string
 		want []string
 	}{
-		{"no node", "", []string{"accepts 1 arg"}},
+		{"no node", "", []string{"onboard needs NODE: labctl onboard NODE"}},
 		{"status and rollback", "w2 --status --rollback", []string{"--status and --rollback contradict each other"}},
 		{"all at once", "w2 --rollback --resume --skip-validation --dry-run --report", []string{
 			"--rollback and --resume contradict", "--rollback and --skip-validation contradict", "--dry-run and --report contradict"}},
@@ -158,7 +158,7 @@ func TestOnboardFailsElsewhere(t *testing.T) {
 		t.Errorf("%v; the log is\n%s", err, text)
 	}
 	status, _, stderr = labctl(t, "onboard", "n1", "--kubeconfig", kubeconfig)
-	if status != exitFailed || !strings.Contains(stderr, "is not finished: go on with --resume") {
+	if status != exitFailed || !strings.Contains(stderr, "is not finished: continue with --resume") {
 		t.Errorf("a second one: %d, %q", status, stderr)
 	}
 	status, _, stderr = labctl(t, "onboard", "n1", "--kubeconfig", kubeconfig, "--rollback")
@@ -194,8 +194,8 @@ func TestInterruptedOnboarding(t *testing.T) {
 
 func TestPrintUndoable(t *testing.T) {
 	var out bytes.Buffer
-	printUndoable(&out, []onboard.Change{{Undo: "drain w3", Status: onboard.Made}, {Undo: "remove its machine", Status: onboard.Intended}})
-	if want := "1. drain w3\n2. remove its machine (if it was made)\n"; out.String() != want {
+	printUndoable(&out, []onboard.Change{{Phase: "storage", Undo: "drain w3", Status: onboard.Made}, {Phase: "join", Undo: "remove its machine", Status: onboard.Intended}})
+	if want := "1. storage: drain w3\n2. join: remove its machine (if it was made)\n"; out.String() != want {
 		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }

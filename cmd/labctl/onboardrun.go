@@ -99,9 +99,9 @@ func (a *app) ended(ctx context.Context, s *site, o onboardOptions, err error) e
 	if ctx.Err() == nil {
 		return err
 	}
-	how := fmt.Sprintf("go on with labctl onboard %s --resume, or undo what was done with --rollback", s.Target.Node)
+	how := fmt.Sprintf("continue with labctl onboard %s --resume, or undo what was done with --rollback", s.Target.Node)
 	if o.rollback {
-		how = fmt.Sprintf("go on with labctl onboard %s --rollback", s.Target.Node)
+		how = fmt.Sprintf("continue with labctl onboard %s --rollback", s.Target.Node)
 	}
 	return resumableError{err, how}
 }
@@ -184,7 +184,7 @@ func printUndoable(w io.Writer, changes []onboard.Change) {
 		if c.Status == onboard.Intended {
 			done = " (if it was made)"
 		}
-		_, _ = fmt.Fprintf(w, "%d. %s%s\n", i+1, c.Undo, done)
+		_, _ = fmt.Fprintf(w, "%d. %s: %s%s\n", i+1, c.Phase, c.Undo, done)
 	}
 }
 

@@ -10,8 +10,14 @@ import (
 
 // powerCommand acts on machines as a person in front of them would.
 func (a *app) powerCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "power", Short: "Switch a node's machine off, or pause and resume it", Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd := &cobra.Command{
+		Use:   "power",
+		Short: "Switch the machine of a node off, or pause and resume it",
+		Long: `Switch the machine of a node off, or pause and resume it, as a person in front of it would. There is no "power on": labctl up starts a machine
+that is off, and verifies the rest of the lab.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
 	verb := func(name, short string, do func(*lab.Lab, context.Context, string) error) {
 		cmd.AddCommand(&cobra.Command{
 			Use:               name + " NODE",
@@ -23,8 +29,8 @@ func (a *app) powerCommand() *cobra.Command {
 			},
 		})
 	}
-	verb("off", "Pull the plug; `labctl up` starts the machine again", (*lab.Lab).PowerOff)
+	verb("off", "Pull the plug (labctl up starts the machine again)", (*lab.Lab).PowerOff)
 	verb("pause", "Stop the machine's processors, as if the computer slept", (*lab.Lab).Pause)
-	verb("resume", "Let a paused machine go on", (*lab.Lab).Resume)
+	verb("resume", "Continue a paused machine", (*lab.Lab).Resume)
 	return cmd
 }

@@ -20,7 +20,7 @@ func (a *app) healthServeCommand() *cobra.Command {
 	var listen string
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve the lab's health and metrics on this computer, until Ctrl-C",
+		Short: "Serve the health and metrics of the lab over HTTP, until Ctrl-C",
 		Long: `Serve on a loopback address, until Ctrl-C:
   /healthz   200 or 503, and as JSON whether the lab is healthy as up proves it, and what is not
   /metrics   the same, and the onboardings, as Prometheus metrics

@@ -17,10 +17,10 @@ import (
 func (a *app) snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
-		Short: "Save and restore the whole lab at one moment (virtual machines)",
+		Short: "Save and restore the whole lab (virtual machines only)",
 		Long: `Save and restore the whole lab at one moment: memory and disks of all its virtual machines, saved while all are paused. A restored lab goes on with
-its clocks set right, and is proven healthy. Snapshots are kept beside the machines' disks and go with them. For containers libvirt
-has no such thing.`,
+its clocks set right, and is proven healthy. Snapshots are kept beside the machines' disks and go with them. libvirt
+cannot do this for containers.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -36,11 +36,11 @@ has no such thing.`,
 		}
 		cmd.AddCommand(c)
 	}
-	verb("save", "Save the lab as it is now; it goes on", false, (*lab.Lab).LabSnapshotSave)
-	verb("restore", "Make the lab what it was; what happened since is lost", true, (*lab.Lab).LabSnapshotRestore)
+	verb("save", "Save the lab as it is now", false, (*lab.Lab).LabSnapshotSave)
+	verb("restore", "Restore the lab from a snapshot; what happened since is lost", true, (*lab.Lab).LabSnapshotRestore)
 	verb("delete", "Delete a snapshot", true, (*lab.Lab).LabSnapshotDelete)
 	cmd.AddCommand(&cobra.Command{
-		Use: "list", Short: "List the lab's snapshots, the oldest first", Args: cobra.NoArgs,
+		Use: "list", Short: "List the snapshots of the lab, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			all, err := a.snapshots(cmd.Context())
 			if err != nil {

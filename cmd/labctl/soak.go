@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,18 +20,19 @@ type soakOptions struct {
 	first, rounds, replays int
 	anew                   bool
 	evidence               string
+	junit                  junitFile
 }
 
 func (a *app) soakCommand() *cobra.Command {
 	var o soakOptions
 	cmd := &cobra.Command{
 		Use:   "soak",
-		Short: "Take the lab through random faults until one is not recovered",
-		Long: `Take the healthy lab through random faults, on random nodes, sometimes two at a time, until a round is not recovered. What is drawn depends on the
-seed and the number of the round alone, so a run can be continued (--first) and repeated. When a round fails, shorter sequences of the rounds are
-played again, to find the shortest one that still fails.
+		Short: "Inject random faults until the lab does not recover from one",
+		Long: `Inject random faults into the healthy lab, on random nodes, sometimes two at a time, until the lab does not recover from a round. The draw depends
+only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, shorter sequences of the rounds
+are played again, to find the shortest one that still fails.
 
-Exit status: 0 all recovered, 1 one was not, or could not be made.`,
+Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.rounds < 1 || o.first < 1 || o.replays < 0 {
@@ -41,20 +41,19 @@ Exit status: 0 all recovered, 1 one was not, or could not be made.`,
 			if !cmd.Flags().Changed("seed") {
 				o.seed = rand.Uint64()
 			}
-			if o.evidence != "" {
-				if err := os.MkdirAll(o.evidence, 0o700); err != nil {
-					return err
-				}
+			if err := errors.Join(o.junit.check(), evidenceDir(o.evidence)); err != nil {
+				return err
 			}
 			return a.soak(cmd.Context(), o)
 		},
 	}
-	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "what is drawn; the default is a random one, which is printed")
+	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the seed of the draw; the default is a random one, which is printed")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 20, "how many rounds to play")
 	cmd.Flags().IntVar(&o.first, "first", 1, "number of the first round, to go on with a seed")
 	cmd.Flags().IntVar(&o.replays, "replays", 20, "play at most so many rounds again to find the shortest failing sequence")
-	cmd.Flags().BoolVar(&o.anew, "anew", false, "make the lab anew before each sequence that is played again: it then owes nothing to earlier rounds; what is in the lab is lost")
+	cmd.Flags().BoolVar(&o.anew, "anew", false, "recreate the lab before each sequence that is played again, so that earlier rounds have no influence; what is in the lab is lost")
 	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a bundle of each round that fails in this directory")
+	o.junit.flags(cmd)
 	return cmd
 }
 
@@ -81,7 +80,7 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 		return errors.Join(err, context.Cause(ctx))
 	})
 	if len(s.Results) > 0 {
-		err = errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) }))
+		err = errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) }), o.junit.write("soak", s.Results))
 	}
 	if err != nil {
 		return err
@@ -113,12 +112,17 @@ func anew(ctx context.Context, h hands, fresh bool) error {
 	return err
 }
 
+// enoughRounds is how many rounds it takes until a share of them says something: 20 of 20 show 86 %, one of one 5 %.
+const enoughRounds = 20
+
 func printSoak(w io.Writer, s scenarios.Soaked) {
 	printResults(w, s.Results)
-	_, _ = fmt.Fprintf(w, "\nseed %d, rounds %d to %d: %d recovered, %d not, %d could not be made\n",
+	_, _ = fmt.Fprintf(w, "\nseed %d, rounds %d to %d: %d recovered, %d not, %d could not be set up\n",
 		s.Seed, s.First, s.First+len(s.Rounds)-1, s.Recovered, s.Unrecovered, s.SetupFailed)
 	if s.Unrecovered == 0 {
-		_, _ = fmt.Fprintf(w, "with 95 %% confidence at least %.1f %% of such rounds are recovered\n", 100*s.AtLeast)
+		if s.Recovered >= enoughRounds {
+			_, _ = fmt.Fprintf(w, "with 95 %% confidence at least %.1f %% of such rounds are recovered\n", 100*s.AtLeast)
+		}
 		return
 	}
 	if s.Reproduced {

@@ -15,7 +15,7 @@ import (
 func (a *app) vagrantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vagrant",
-		Short: "What the Vagrantfile needs: the box, the machines, the network",
+		Short: "Prepare what the Vagrantfile needs: the box, the machines, the network",
 		Long: `What the Vagrantfile needs to make the lab's virtual machines from cluster.yaml. "make box" comes first, then vagrant up and labctl up in any order:
 labctl forms the cluster on the machines that are there and makes those that are not.`,
 		Args: cobra.NoArgs,

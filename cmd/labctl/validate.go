@@ -51,7 +51,7 @@ func (a *app) validateCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "validate [" + strings.Join(areas, "|") + "]",
-		Short: "Check a running cluster area by area: the lab's, or any other",
+		Short: "Check a running cluster area by area (the lab, or any other cluster)",
 		Long: `Run the checks of one area, or of all, on the lab's cluster or with --kubeconfig on any other. Network and storage are tried with test pods and a
 claim, in a namespace of their own that is removed again. What the cluster does not have is not applicable.
 

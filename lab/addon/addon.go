@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"text/template"
+
+	"k8slab/config"
 )
 
 // Kind is the kind of a workload.
@@ -66,7 +68,7 @@ func Resolve(names []string) ([]Addon, error) {
 	}
 	for _, name := range names {
 		if _, ok := all[name]; !ok {
-			unknown = append(unknown, fmt.Sprintf("%q", name))
+			unknown = append(unknown, fmt.Sprintf("%q%s", name, config.DidYouMean(name, known)))
 		}
 	}
 	if len(unknown) > 0 {

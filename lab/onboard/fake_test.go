@@ -224,7 +224,7 @@ func tree(t *testing.T, dir string) string {
 
 // phasesOf lists how the phases stand, in their order.
 func phasesOf(st *State) string {
-	short := map[Status]string{NotStarted: ".", InProgress: ">", Completed: "+", Failed: "!", Skipped: "-"}
+	short := map[Status]string{NotStarted: ".", InProgress: ">", Completed: "+", Failed: "!", Skipped: "-", NotApplicable: "0"}
 	var b strings.Builder
 	for _, p := range phases {
 		b.WriteString(short[st.PhaseStatus[p.ID]])

@@ -16,8 +16,22 @@ type Journal struct {
 	phase   PhaseID
 	step    *event.Step
 
-	mu   sync.Mutex
-	last string
+	mu     sync.Mutex
+	last   string
+	absent string // why the phase does not apply
+}
+
+// NotApplicable says that the phase had nothing to check or to do, and why. If it ends well then, it is not counted as completed.
+func (j *Journal) NotApplicable(why string) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.absent = why
+}
+
+func (j *Journal) notApplicable() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.absent
 }
 
 // Do makes a change, once, whatever interrupts it and however often it is asked for. isMade looks at the world; do makes the change. The

@@ -46,7 +46,7 @@ func (e *Engine) plan(ctx context.Context, st *State, p Phase, o Options) (Plann
 	nothing := func() string { return "" }
 	switch status := st.PhaseStatus[p.ID]; {
 	case p.ID == PreValidation && (o.SkipValidation || status == Skipped):
-		one.Note = "skipped: the user wants no pre-validation"
+		one.Note = "skipped, as --skip-validation says"
 		return one, nil
 	case status == Completed:
 		err := bounded(ctx, "verify", e.limit(p.ID), nothing, e.Runners[p.ID].Verify)
@@ -55,6 +55,8 @@ func (e *Engine) plan(ctx context.Context, st *State, p Phase, o Options) (Plann
 			return one, nil
 		}
 		one.Note = fmt.Sprintf("again: what was completed no longer holds: %v", err)
+	case status == NotApplicable:
+		one.Note = "again: it was not applicable"
 	case status != NotStarted:
 		one.Note = "again: the last attempt did not end well"
 	}

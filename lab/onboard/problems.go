@@ -51,7 +51,7 @@ func (c *check) phases() {
 		switch {
 		case !ok || !hasText:
 			c.report("phase_status or phase_errors lacks %s", p.ID)
-		case !slices.Contains([]Status{NotStarted, InProgress, Completed, Failed, Skipped}, status):
+		case !slices.Contains([]Status{NotStarted, InProgress, Completed, Failed, Skipped, NotApplicable}, status):
 			c.report("%s is %.80q, which no phase can be", p.ID, status)
 		case status == Skipped && p.ID != PreValidation:
 			c.report("%s is skipped, and only %s may be", p.ID, PreValidation)
@@ -100,7 +100,7 @@ func (c *check) times() {
 		switch {
 		case ran && status == NotStarted:
 			c.report("%s was not started and took time", p.ID)
-		case !ran && (status == InProgress || status == Completed || status == Failed):
+		case !ran && (status == InProgress || status == Completed || status == Failed || status == NotApplicable):
 			c.report("%s is %s and has no times", p.ID, status)
 		case ran && (t.Attempts < 1 || t.Seconds < 0 || t.Started.IsZero()):
 			c.report("%s took %v s in %d attempts from %v on", p.ID, t.Seconds, t.Attempts, t.Started)
@@ -154,7 +154,7 @@ func (c *check) whole() {
 	default:
 		c.report("status is %.80q, which no onboarding can be", c.Status)
 	}
-	if c.Status == Completed && c.count(Completed)+c.count(Skipped) != len(phases) {
-		c.report("the onboarding is completed and %d phases are not", len(phases)-c.count(Completed)-c.count(Skipped))
+	if done := c.count(Completed) + c.count(Skipped) + c.count(NotApplicable); c.Status == Completed && done != len(phases) {
+		c.report("the onboarding is completed and %d phases are not", len(phases)-done)
 	}
 }

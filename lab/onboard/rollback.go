@@ -17,9 +17,9 @@ type RollbackError struct {
 func (e *RollbackError) Error() string {
 	var left strings.Builder
 	for _, c := range e.Left {
-		_, _ = fmt.Fprintf(&left, "\n  %s", c.Undo)
+		_, _ = fmt.Fprintf(&left, "\n  %s: %s", c.Phase, c.Undo)
 	}
-	return fmt.Sprintf("roll back the onboarding of %s: %v\nleft to do:%s\nnext: mend what is in the way and run --rollback again",
+	return fmt.Sprintf("roll back the onboarding of %s: %v\nleft to do:%s\nnext: fix that and run --rollback again",
 		e.Node, e.Err, left.String())
 }
 

@@ -23,14 +23,14 @@ func toRun(t Target, under, last *State, o Options) (*State, error) {
 	completed := last != nil && last.Status == Completed
 	switch {
 	case under != nil && under.Status == RollingBack:
-		return nil, fmt.Errorf("the onboarding of %s is half rolled back: finish that with --rollback, then onboard the node anew", t.Node)
+		return nil, fmt.Errorf("the onboarding of %s is half rolled back: finish that with --rollback, then start again", t.Node)
 	case under != nil && !o.Resume:
-		return nil, fmt.Errorf("the onboarding of %s was begun at %s and is not finished: go on with --resume, or undo it with --rollback",
+		return nil, fmt.Errorf("the onboarding of %s was begun at %s and is not finished: continue with --resume, or undo it with --rollback",
 			t.Node, clock(under.Started))
 	case under != nil:
 		return under, nil
 	case completed && !o.Resume:
-		return nil, fmt.Errorf("%s was onboarded at %s: verify that and mend what no longer holds with --resume, or undo it with --rollback",
+		return nil, fmt.Errorf("%s was onboarded at %s: re-check and fix it with --resume, or remove the node with --rollback",
 			t.Node, clock(last.Timestamp))
 	case completed:
 		again := last.clone()
@@ -63,7 +63,7 @@ func (s *session) run(ctx context.Context, o Options) error {
 }
 
 func (s *session) stopped(err error) error {
-	return fmt.Errorf("onboard %s: %w\nnext: go on with --resume when that is mended, or undo what was done with --rollback", s.Store.target.Node, err)
+	return fmt.Errorf("onboard %s: %w\nnext: fix that and continue with --resume, or undo what was done with --rollback", s.Store.target.Node, err)
 }
 
 // finish ends the onboarding for good.
@@ -106,7 +106,7 @@ func (s *session) skip(id PhaseID, status Status, step *event.Step) error {
 			return err
 		}
 	}
-	step.EndWith("skipped: the user wants no pre-validation")
+	step.EndWith("skipped, as --skip-validation says")
 	return nil
 }
 
@@ -131,11 +131,20 @@ func (s *session) attempt(ctx context.Context, id PhaseID, j *Journal, why error
 	}
 	s.timing = watch
 	err = bounded(ctx, "phase "+string(id), s.limit(id), j.seen, func(ctx context.Context) error { return s.Runners[id].Run(ctx, j) })
-	return s.ended(ctx, id, err)
+	missing := j.notApplicable()
+	if err != nil || missing == "" {
+		return s.ended(ctx, id, err, Completed)
+	}
+	if err := s.ended(ctx, id, nil, NotApplicable); err != nil {
+		return err
+	}
+	j.step.EndWith("not applicable: " + missing)
+	return nil
 }
 
-// ended writes down how an attempt ended. An interrupted one leaves the phase in progress, as a killed one does.
-func (s *session) ended(ctx context.Context, id PhaseID, err error) error {
+// ended writes down how an attempt ended, with the status that it has without an error. An interrupted one leaves the phase in progress, as a
+// killed one does.
+func (s *session) ended(ctx context.Context, id PhaseID, err error, well Status) error {
 	interrupted := err != nil && ctx.Err() != nil
 	saved := s.update(func(st *State) {
 		t := st.PhaseTimes[id]
@@ -148,7 +157,7 @@ func (s *session) ended(ctx context.Context, id PhaseID, err error) error {
 			st.record(id, err)
 			st.set(id, Failed, err)
 		default:
-			st.set(id, Completed, nil)
+			st.set(id, well, nil)
 		}
 	})
 	s.timing = nil

@@ -268,3 +268,26 @@ func TestEngineLacksRunners(t *testing.T) {
 		t.Error("it changed something")
 	}
 }
+
+// A phase that had nothing to do is not completed. A resumed run asks it again.
+func TestNotApplicable(t *testing.T) {
+	dir := t.TempDir()
+	f := newFake(dir)
+	f.runners[StorageIntegration].run = func(_ context.Context, j *Journal) error {
+		j.NotApplicable("the cluster has no storage")
+		return nil
+	}
+	must(t, f.Run(t.Context(), Options{}))
+	v := view(t, f)
+	if phasesOf(v.State) != "+++0+++++" || v.Condition != Onboarded || v.CompletedPhases != 8 || v.Progress() != "8 of 9 completed, 1 not applicable" {
+		t.Errorf("got %s %s, %s", phasesOf(v.State), v.Condition, v.Progress())
+	}
+	if !strings.Contains(f.events.String(), "not applicable: the cluster has no storage") {
+		t.Errorf("it is not said:\n%s", f.events)
+	}
+	f = newFake(dir)
+	must(t, f.Run(t.Context(), Options{Resume: true}))
+	if v := view(t, f); phasesOf(v.State) != "+++++++++" || f.runners[StorageIntegration].ran != 1 {
+		t.Errorf("resumed: %s, the phase ran %d times", phasesOf(v.State), f.runners[StorageIntegration].ran)
+	}
+}

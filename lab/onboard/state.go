@@ -33,6 +33,8 @@ const (
 	Failed Status = "failed"
 	// Skipped is the pre-validation that the user did not want.
 	Skipped Status = "skipped"
+	// NotApplicable is a phase that had nothing to check or to do, because the cluster does not have what it is about.
+	NotApplicable Status = "not_applicable"
 	// RollingBack is an onboarding that is being undone, and stays when its process is interrupted.
 	RollingBack Status = "rolling_back"
 	// RolledBack is an onboarding of which every change is undone and verified.

@@ -3,6 +3,7 @@ package onboard
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -87,11 +88,11 @@ func condition(st *State, working bool) Condition {
 var advice = map[Condition]string{
 	Never:       "start it: labctl onboard NODE",
 	Working:     "wait, or look again",
-	Broken:      "mend it and go on with --resume, or undo it with --rollback",
-	Interrupted: "go on with --resume, or undo it with --rollback",
+	Broken:      "fix it and continue with --resume, or undo it with --rollback",
+	Interrupted: "continue with --resume, or undo it with --rollback",
 	HalfBack:    "finish it: --rollback",
-	Onboarded:   "verify and mend it with --resume, or take the node out with --rollback",
-	TakenBack:   "take it in anew: labctl onboard NODE",
+	Onboarded:   "re-check and fix with --resume, or remove the node with --rollback",
+	TakenBack:   "start again: labctl onboard NODE",
 }
 
 // WriteText writes the view for a terminal of 60 columns; only errors and what a user must do may be longer.
@@ -107,7 +108,11 @@ func (v View) WriteText(w io.Writer) error {
 	if v.Holder != "" {
 		_, _ = fmt.Fprintf(&b, "at work: %s\n", event.OneLine(v.Holder))
 	}
-	_, _ = fmt.Fprintf(&b, "next: %s\n", advice[v.Condition])
+	next := advice[v.Condition]
+	if v.State != nil {
+		next = strings.ReplaceAll(next, "NODE", v.Node)
+	}
+	_, _ = fmt.Fprintf(&b, "next: %s\n", next)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -123,15 +128,58 @@ func (v View) table(b *strings.Builder) {
 	_, _ = fmt.Fprintln(t, "PHASE\tSTATUS\tTIME\tTRIES")
 	total := 0.0
 	for _, p := range phases {
-		status, took, tries := strings.ReplaceAll(string(v.PhaseStatus[p.ID]), "_", " "), "", ""
+		status, took, tries := v.word(p.ID), "", ""
 		if times, ran := v.PhaseTimes[p.ID]; ran {
 			took, tries = seconds(times.Seconds), fmt.Sprint(times.Attempts)
 			total += times.Seconds
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", p.ID, status, took, tries)
 	}
-	_, _ = fmt.Fprintf(t, "%d of %d completed\t\t%s\t\n", v.CompletedPhases, v.TotalPhases, seconds(total))
+	_, _ = fmt.Fprintf(t, "%s\t\t%s\t\n", v.Progress(), seconds(total))
 	_ = t.Flush()
+}
+
+// word is the status of a phase for people. After a rollback nothing of a phase that changed something is completed any more.
+func (v View) word(id PhaseID) string {
+	status := v.PhaseStatus[id]
+	if status == Completed && v.back() && slices.ContainsFunc(v.Changes, func(c Change) bool { return c.Phase == id && c.Status == Undone }) {
+		status = Undone
+	}
+	return strings.ReplaceAll(string(status), "_", " ")
+}
+
+// back tells whether the onboarding is undone or being undone.
+func (s *State) back() bool { return s.Status == RollingBack || s.Status == RolledBack }
+
+// Progress is how far the onboarding has come, in a few words.
+func (s *State) Progress() string {
+	undone := len(s.Changes) - len(s.left())
+	switch {
+	case s.Status == RolledBack:
+		return "rolled back"
+	case s.Status == RollingBack:
+		return fmt.Sprintf("%d of %d undone", undone, len(s.Changes))
+	}
+	text := fmt.Sprintf("%d of %d completed", s.CompletedPhases, s.TotalPhases)
+	if n := s.count(NotApplicable); n > 0 {
+		text += fmt.Sprintf(", %d not applicable", n)
+	}
+	return text
+}
+
+// changed counts the changes, and how many of them are undone.
+func changed(all, undone int) string {
+	text := fmt.Sprintf("%d changes", all)
+	if all == 1 {
+		text = "1 change"
+	}
+	switch undone {
+	case 0:
+		return text + ", none undone"
+	case all:
+		return text + ", all undone"
+	}
+	return fmt.Sprintf("%s, %d undone", text, undone)
 }
 
 func seconds(s float64) string {
@@ -142,11 +190,11 @@ func seconds(s float64) string {
 func (v View) tail(b *strings.Builder) {
 	left := v.left()
 	if len(v.Changes) > 0 {
-		_, _ = fmt.Fprintf(b, "\nchanges: %d, of which %d are undone\n", len(v.Changes), len(v.Changes)-len(left))
+		_, _ = fmt.Fprintf(b, "\n%s\n", changed(len(v.Changes), len(v.Changes)-len(left)))
 	}
 	for _, c := range left {
 		if v.Status == RollingBack {
-			_, _ = fmt.Fprintf(b, "  left: %s\n", event.OneLine(c.Undo))
+			_, _ = fmt.Fprintf(b, "  still to undo: %s\n", event.OneLine(c.Undo))
 		}
 	}
 	if len(v.Errors) > 0 {

@@ -15,11 +15,27 @@ func TestText(t *testing.T) {
 	back := sample()
 	back.Changes[1].Status = Undone
 	turnBack(back)
+	gone := sample()
+	turnBack(gone)
+	for i := range gone.Changes {
+		gone.Changes[i].Status = Undone
+	}
+	gone.Status = RolledBack
 	tests := []struct {
 		name string
 		view View
 		want string
 	}{
+		{"rolled back", View{Condition: TakenBack, State: gone}, `
+rolled back                          4m5.5s
+
+2 changes, all undone
+
+errors, the newest last:
+  10:30:40 gitops_activation
+    push the commit: <remote> "origin" refused: non-fast-forward
+next: start again: labctl onboard w2
+`},
 		{"never", View{Condition: Never}, "onboarding: not_started\nnext: start it: labctl onboard NODE\n"},
 		{"at work", View{Condition: Working, Holder: "labctl onboard (process 7)", State: sample()}, `onboarding of w2: working
 worker, cluster small
@@ -37,7 +53,7 @@ post_validation         not started
 health_verification     not started
 2 of 9 completed                     4m5.5s
 
-changes: 2, of which 0 are undone
+2 changes, none undone
 
 errors, the newest last:
   10:30:40 gitops_activation
@@ -46,8 +62,8 @@ at work: labctl onboard (process 7)
 next: wait, or look again
 `},
 		{"half rolled back", View{Condition: HalfBack, State: back}, `
-changes: 2, of which 1 are undone
-  left: revert the commit of w2's configuration
+2 changes, 1 undone
+  still to undo: revert the commit of w2's configuration
 
 errors, the newest last:
   10:30:40 gitops_activation

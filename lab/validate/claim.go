@@ -50,7 +50,7 @@ func (c *Cluster) claimWorks(ctx context.Context, node string) (Finding, error) 
 		return Finding{}, err
 	}
 	if class == nil {
-		return absent("no StorageClass is the default one, so no claim is bound that names none"), nil
+		return absent("there is no default StorageClass, so a claim without one stays Pending"), nil
 	}
 	if c.Image == "" {
 		return warn(imageNext, "not tried: no image of labnode for test pods is known"), nil

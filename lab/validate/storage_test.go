@@ -193,7 +193,7 @@ func TestClaim(t *testing.T) {
 		{"works on all that take pods", "", nodes(node("cp1"), node("w1"), node("w2"), node("w3", unready)), nil, Passed, []string{"on w1, w2"}},
 		{"works on a control plane", "cp1", nodes(node("cp1")), nil, Passed, []string{"on cp1"}},
 		{"no driver on a control plane", "cp1", []runtime.Object{node("cp1"), csiNode("w1", driver), storageClass("disk", driver, true)}, nil, NotApplicable, []string{"disk.example is not installed there"}},
-		{"no default class", "", []runtime.Object{node("w1"), storageClass("disk", driver, false)}, nil, NotApplicable, []string{"no StorageClass is the default"}},
+		{"no default class", "", []runtime.Object{node("w1"), storageClass("disk", driver, false)}, nil, NotApplicable, []string{"there is no default StorageClass"}},
 		{"no image", "", nodes(node("w1")), func(_ *world, c *Cluster) { c.Image = "" }, Warned, []string{"not tried"}},
 		{"a class that keeps volumes", "w1", nodes(node("w1")), func(w *world, _ *Cluster) { w.reclaim = corev1.PersistentVolumeReclaimRetain }, Passed, nil},
 		{"not written", "w1", nodes(node("w1")), func(w *world, _ *Cluster) {

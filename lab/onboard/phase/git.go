@@ -88,7 +88,7 @@ func (a *activation) Run(ctx context.Context, j *onboard.Journal) error {
 		return err
 	}
 	if why != "" {
-		j.Info("not applicable: %s", why)
+		j.NotApplicable(why)
 		return nil
 	}
 	revision, err := a.repo.Run(ctx, j)
@@ -97,7 +97,7 @@ func (a *activation) Run(ctx context.Context, j *onboard.Journal) error {
 	}
 	j.Info("active at %s", revision)
 	if !flux {
-		j.Warn("the cluster has no Flux: nobody applies what %s says", revision)
+		j.Warn("the cluster has no Flux: nothing applies what %s says", revision)
 		return nil
 	}
 	return a.apply(ctx, revision, func(text string) { j.Info("%s", text) }, a.repo.Verify)
@@ -180,7 +180,7 @@ func repositoryCheck(c Config) validate.Check {
 			return validate.Finding{Status: validate.NotApplicable, Detail: why}, err
 		}
 		if _, err := a.repo.Plan(ctx); err != nil {
-			return validate.Finding{Status: validate.Failed, Detail: err.Error(), Next: "mend the repository, or its place in cluster.yaml (onboard.git)"}, nil
+			return validate.Finding{Status: validate.Failed, Detail: err.Error(), Next: "fix the repository, or its place in cluster.yaml (onboard.git)"}, nil
 		}
 		return validate.Finding{Status: validate.Passed, Detail: fmt.Sprintf("%s in %s", c.Git.Entry, c.Git.File)}, nil
 	}}

@@ -34,7 +34,7 @@ func trying(ctx context.Context, j *onboard.Journal, node string, work func(cont
 func testObjectsOf(node string) onboard.Change {
 	return onboard.Change{
 		Kind: testKind, Params: map[string]string{"owner": Owner(node)},
-		What: "try it with test objects, and remove them", Undo: "remove the test objects that the phase has left, if any",
+		What: "test it with temporary objects, and remove them", Undo: "remove leftover test objects, if any",
 	}
 }
 
@@ -97,8 +97,13 @@ func (l *looking) look(ctx context.Context, j *onboard.Journal) error {
 		j.Warn("the findings are not kept for a report: %v", saved)
 	}
 	tell(j, findings)
+	if len(findings) > 0 && !slices.ContainsFunc(findings, applies) {
+		j.NotApplicable(findings[0].Detail)
+	}
 	return either(failed(findings), err)
 }
+
+func applies(f validate.Finding) bool { return f.Status != validate.NotApplicable }
 
 // Verify makes the checks once, without those that a later phase repeats or verifies.
 func (l *looking) Verify(ctx context.Context) error {

@@ -308,3 +308,15 @@ func TestSnapshotFailure(t *testing.T) {
 		t.Errorf("kept %+v, %v", r, err)
 	}
 }
+
+// A phase of which every check is not applicable has completed nothing.
+func TestLookingAtNothing(t *testing.T) {
+	b := newBench(t)
+	b.looking(onboard.StorageIntegration,
+		finding(validate.AreaStorage, "a", validate.NotApplicable, "there is no Longhorn", ""),
+		finding(validate.AreaStorage, "b", validate.NotApplicable, "there is no StorageClass", ""))
+	must(t, b.Run(t.Context(), onboard.Options{}))
+	if st := b.state(t); st.PhaseStatus[onboard.StorageIntegration] != onboard.NotApplicable || st.Progress() != "8 of 9 completed, 1 not applicable" {
+		t.Errorf("phases are %v, %s", st.PhaseStatus, st.Progress())
+	}
+}

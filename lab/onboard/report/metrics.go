@@ -6,7 +6,7 @@ import (
 )
 
 // phaseStatuses are all that a phase can have.
-var phaseStatuses = []onboard.Status{onboard.NotStarted, onboard.InProgress, onboard.Completed, onboard.Failed, onboard.Skipped}
+var phaseStatuses = []onboard.Status{onboard.NotStarted, onboard.InProgress, onboard.Completed, onboard.Failed, onboard.Skipped, onboard.NotApplicable}
 
 // AddMetrics adds an onboarding's phases to a set. labels, names and values in turns, come before the phases' own.
 func AddMetrics(s *metrics.Set, st *onboard.State, labels ...string) {

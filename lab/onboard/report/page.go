@@ -101,13 +101,13 @@ func left(st *onboard.State) int {
 func next(st *onboard.State, found []finding) string {
 	switch condition := st.Condition(); {
 	case condition == onboard.Onboarded && slices.ContainsFunc(found, finding.open):
-		return "the administrator: the node is in, and there are findings to mend"
+		return "the node is in; fix the findings below"
 	case condition == onboard.Onboarded:
-		return "nobody: the node takes work"
+		return "nothing to do; the node is schedulable"
 	case condition == onboard.TakenBack:
-		return "nobody: the node is out"
+		return "nothing to do; the node is removed"
 	default:
-		return "the administrator: " + condition.Advice()
+		return strings.ReplaceAll(condition.Advice(), "NODE", st.Node)
 	}
 }
 
@@ -119,7 +119,7 @@ func summary(in Input, took string, found []finding) []fact {
 		{"Began", moment(st.Started)},
 		{"Last written", moment(st.Timestamp)},
 		{"Duration", fmt.Sprintf("%s in all, %s of it in phases", span(st.Timestamp.Sub(st.Started)), took)},
-		{"Phases", fmt.Sprintf("%d of %d completed, %d failed", st.CompletedPhases, st.TotalPhases, st.FailedPhases)},
+		{"Phases", fmt.Sprintf("%s, %d failed", st.Progress(), st.FailedPhases)},
 		{"Next", next(st, found)},
 	}
 	if in.Log != "" {
@@ -228,10 +228,10 @@ func advice(st *onboard.State, found []finding) []string {
 	case onboard.HalfBack:
 		add("Finish the rollback: " + command + " --rollback")
 	case onboard.Onboarded:
-		add("Verify it again later, and mend what no longer holds: " + command + " --resume")
+		add("Check it again later, and fix what no longer holds: " + command + " --resume")
 	}
 	if st.PhaseStatus[onboard.PreValidation] == onboard.Skipped {
-		add("The pre-validation was skipped: nobody knows what it would have found; make its checks now: labctl validate")
+		add("The pre-validation was skipped; make its checks now: labctl validate")
 	}
 	return all
 }

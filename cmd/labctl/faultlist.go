@@ -1,0 +1,113 @@
+package main
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/scenarios"
+)
+
+// listed is a fault in `fault list`.
+type listed struct {
+	Name    string   `json:"name"`
+	Story   string   `json:"story"`
+	Roles   []string `json:"roles"`
+	Symptom string   `json:"symptom"`
+	Recover []string `json:"recover"`
+	Stops   bool     `json:"stops"`
+	On      string   `json:"on,omitempty"` // the node that it is on now
+}
+
+func (a *app) faultListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the faults: what each imitates, its diagnosis and its recovery",
+		Long: `List the faults: what each imitates, the diagnosis that names it, the command of labctl that ends it, and the node that it is on now.
+A recovery in brackets is refused until a person has acted. Without a cluster.yaml nothing is known of where faults are.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			in, known, err := a.activeFaults(cmd)
+			if err != nil {
+				return err
+			}
+			rows := listFaults(in)
+			return a.print(rows, func(w io.Writer) { printFaults(w, rows, known) })
+		},
+	}
+}
+
+// activeFaults are those in the lab, which is known unless there is no cluster.yaml and none was asked for.
+func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known bool, err error) {
+	injected, err := a.record()
+	if err != nil {
+		if _, missing := os.Stat(a.file); errors.Is(missing, fs.ErrNotExist) && !cmd.Flags().Changed("config") {
+			return nil, false, nil
+		}
+		return nil, false, err
+	}
+	in, err = injected.Faults()
+	return in, true, err
+}
+
+func listFaults(in []scenarios.Injected) (rows []listed) {
+	for _, f := range scenarios.All() {
+		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops}
+		for _, r := range f.Roles {
+			row.Roles = append(row.Roles, string(r))
+		}
+		for _, call := range f.Calls("NODE") {
+			row.Recover = append(row.Recover, "labctl "+strings.Join(call, " "))
+		}
+		for _, i := range in {
+			if i.Fault == f.Name {
+				row.On = strings.TrimPrefix(row.On+", "+i.Node, ", ")
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// printFaults writes a line of columns for each fault, and its story below. It fits 80 columns: what does not fit its column goes below, too.
+func printFaults(w io.Writer, rows []listed, known bool) {
+	const recoveryWidth = 17
+	line := func(fault, diagnosis, recovery, on string) {
+		_, _ = fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-26s  %-23s  %-*s  %s", fault, diagnosis, recoveryWidth, recovery, on), " "))
+	}
+	line("FAULT", "DIAGNOSIS", "RECOVERY", "ACTIVE ON")
+	for _, r := range rows {
+		on := "unknown"
+		if known {
+			on = cmp.Or(r.On, "–")
+		}
+		recovery, below := r.recovery(), ""
+		if len(recovery) > recoveryWidth {
+			recovery, below = "see below", recovery
+		}
+		line(r.Name, cmp.Or(r.Symptom, "nothing"), recovery, on)
+		writeWrapped(w, "  ", r.Story)
+		if below != "" {
+			writeWrapped(w, "  recovery: ", below)
+		}
+	}
+}
+
+// recovery are the commands of labctl that end the fault, in brackets if they are refused until a person has acted.
+func (r listed) recovery() string {
+	var calls []string
+	for _, c := range r.Recover {
+		calls = append(calls, strings.TrimPrefix(c, "labctl "))
+	}
+	text := strings.Join(calls, ", ")
+	if r.Stops {
+		text = "[" + text + "]"
+	}
+	return text
+}
