@@ -5,6 +5,8 @@ package e2e
 import (
 	"context"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -150,6 +152,28 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		file := l.dir("saved.db")
 		l.must(ctx, "etcd", "snapshot", "save", file)
 		Expect(file).To(BeAnExistingFile())
+		Expect(l.run(ctx, "etcd", "snapshot", "save", file).stderr).To(ContainSubstring("--force"))
+		l.must(ctx, "etcd", "snapshot", "save", file, "--force")
+	}, SpecTimeout(2*time.Minute))
+
+	It("is open to a user's own commands, journals and files", func(ctx SpecContext) {
+		Expect(l.must(ctx, "kubectl", "get", "pods", "-A")).To(ContainSubstring("kube-apiserver-cp1"))
+		Expect(l.must(ctx, "ssh", "w1", "ls", "-d", "/etc/kubernetes")).To(Equal("/etc/kubernetes\n"))
+		Expect(l.must(ctx, "host", "exec", "virsh", "-c", l.uri(), "list")).To(ContainSubstring(l.name + "-w1"))
+		Expect(strings.Count(l.must(ctx, "logs", "w1", "--unit", "kubelet", "--since", "1h", "-n", "2"), "\n")).To(Equal(2))
+		Expect(l.run(ctx, "logs", "w1", "--unit", "kublet").stderr).To(ContainSubstring(`did you mean "kubelet"?`))
+		Expect(l.run(ctx, "ssh", "w11").stderr).To(ContainSubstring(`no node "w11"; did you mean "w1"? The lab has cp1, `))
+
+		dir := GinkgoT().TempDir()
+		tree := filepath.Join(dir, "it's a \"tree\"")
+		Expect(os.MkdirAll(tree, 0o750)).To(Succeed())
+		Expect(os.WriteFile(filepath.Join(tree, "a script"), []byte("#!/bin/sh\necho ran\n"), 0o750)).To(Succeed())
+		l.must(ctx, "cp", tree, "w1:/tmp/")
+		Expect(l.ssh(ctx, "w1", "/tmp/it's a \"tree\"/a script")).To(Equal("ran\n"))
+		l.must(ctx, "cp", "w1:/tmp/it's a \"tree\"", filepath.Join(dir, "back"))
+		Expect(os.Stat(filepath.Join(dir, "back", "a script"))).To(HaveField("Mode()", os.FileMode(0o750)))
+		Expect(l.must(ctx, "cp", "w1:/etc/hostname", "-")).To(Equal("w1\n"))
+		l.ssh(ctx, "w1", "rm", "-r", "/tmp/it's a \"tree\"")
 	}, SpecTimeout(2*time.Minute))
 })
 

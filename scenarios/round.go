@@ -80,7 +80,7 @@ func compose(faults []placed) error {
 		case f.Stops:
 			return fmt.Errorf("%w: %s waits for a person, so it is made alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Quorum):
-			return fmt.Errorf("%w: %s costs etcd's quorum, so it is made alone", errNotApplicable, f.Name)
+			return fmt.Errorf("%w: %s breaks etcd's quorum, so it is made alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Others):
 			return fmt.Errorf("%w: %s is about several nodes, so it is made alone", errNotApplicable, f.Name)
 		}
@@ -90,7 +90,7 @@ func compose(faults []placed) error {
 		}
 	}
 	if controlPlanes > 1 {
-		return fmt.Errorf("%w: faults on %d control planes at the same time could cost etcd's quorum", errNotApplicable, controlPlanes)
+		return fmt.Errorf("%w: faults on %d control planes at the same time could break etcd's quorum", errNotApplicable, controlPlanes)
 	}
 	return nil
 }

@@ -55,6 +55,6 @@ var without = []Without{
 	{symptom.SELinuxDenied, "the image is Debian without SELinux"},
 	{symptom.HostnameInvalid, "cluster.yaml refuses such a name before there is a machine"},
 	{symptom.DuplicateMachineIdentity, "a lab gives each machine an identity of its own; that two claim one name is duplicate-live-node"},
-	{symptom.Healthy, "every circle begins and ends with it"},
+	{symptom.Healthy, "every cycle begins and ends with it"},
 	{symptom.NodeUnreachable, "SSH is the only way in, so nothing could take the fault back; near to it are worker-suspended and control-plane-partitioned"},
 }

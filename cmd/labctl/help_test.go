@@ -86,6 +86,9 @@ func callOf(name string, cmd *cobra.Command) []string {
 // raw is how Go and the kernel say what only a programmer understands.
 var raw = regexp.MustCompile(`(open|mkdir|stat|lstat|mkdirat|openat|readdirent|chdir) /?[^ ]*: |no such file or directory|not a directory|invalid argument|panic`)
 
+// call is the name of a system call in front of a path.
+var call = regexp.MustCompile(`(open|mkdir|stat|lstat|mkdirat|openat|readdirent|chdir) /[^ ]*: |panic`)
+
 // step is something that a user can do.
 var step = regexp.MustCompile("`labctl |`sudo |-c FILE|run as root|run in the checkout|--help|name another|XDG_STATE_HOME")
 
@@ -121,13 +124,36 @@ func TestMessagesWithoutALab(t *testing.T) {
 				}
 			})
 		}
-		call := callOf(name, cmd)
+		words := callOf(name, cmd)
 		if !free[name] || noFile[name] {
-			check("without cluster.yaml", call)
+			check("without cluster.yaml", words)
 		}
 		if !free[name] {
-			check("without a lab", append([]string{"-c", described}, call...))
+			check("without a lab", append([]string{"-c", described}, words...))
 		}
+	}
+}
+
+// A user who can write nowhere learns it from the first command that keeps a log.
+func TestMessagesWithoutAHome(t *testing.T) {
+	described, err := filepath.Abs(small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, cmd := range everyCommand(t) {
+		if cmd.HasSubCommands() || strings.HasPrefix(name, "help") || strings.HasPrefix(name, "completion") || name == "host install" || name == "host serve" ||
+			strings.HasPrefix(name, "image ") || name == "serve" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			t.Chdir(t.TempDir())
+			t.Setenv("XDG_STATE_HOME", "/dev/null/home")
+			_, stdout, stderr := labctl(t, append([]string{"-c", described}, callOf(name, cmd)...)...)
+			if call.MatchString(stdout + stderr) {
+				t.Errorf("stdout %q, stderr %q", stdout, stderr)
+			}
+		})
 	}
 }
 
@@ -137,11 +163,11 @@ func TestLooksWithoutALab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, call := range []string{"plan", "status", "down", "addons", "snapshot list", "repair", "repair --dry-run", "diagnose", "fault list", "vagrant machines"} {
-		t.Run(call, func(t *testing.T) {
+	for _, look := range []string{"plan", "status", "down", "addons", "snapshot list", "repair", "repair --dry-run", "diagnose", "fault list", "vagrant machines"} {
+		t.Run(look, func(t *testing.T) {
 			alone(t)
 			t.Chdir(t.TempDir())
-			_, stdout, stderr := labctl(t, append([]string{"-c", described}, strings.Fields(call)...)...)
+			_, stdout, stderr := labctl(t, append([]string{"-c", described}, strings.Fields(look)...)...)
 			if raw.MatchString(stdout + stderr) {
 				t.Errorf("stdout %q, stderr %q", stdout, stderr)
 			}
@@ -229,7 +255,7 @@ func TestKubectlTakesItsOwnFlags(t *testing.T) {
 	fakeLab(t)
 	out := filepath.Join(t.TempDir(), "out")
 	t.Setenv("OUT", out)
-	for call, want := range map[string]string{
+	for line, want := range map[string]string{
 		"-c " + small + " kubectl get pods -A":                    "<get><pods><-A>",
 		"-c " + small + " kubectl -- get pods -A":                 "<get><pods><-A>",
 		"-v --config=" + small + " kubectl -n x get -o json -v=6": "<-n><x><get><-o><json><-v=6>",
@@ -237,10 +263,10 @@ func TestKubectlTakesItsOwnFlags(t *testing.T) {
 		"-c " + small + " kubectl -- --help":                      "<--help>",
 		"-c " + small + " kubectl exec p -- kubectl get":          "<exec><p><--><kubectl><get>",
 	} {
-		status, _, stderr := labctl(t, strings.Fields(call)...)
+		status, _, stderr := labctl(t, strings.Fields(line)...)
 		got, err := os.ReadFile(out)
 		if status != 3 || string(got) != want || err != nil {
-			t.Errorf("%s: status %d, stderr %q, %v, kubectl got %s", call, status, stderr, err, got)
+			t.Errorf("%s: status %d, stderr %q, %v, kubectl got %s", line, status, stderr, err, got)
 		}
 	}
 	if status, stdout, _ := labctl(t, "-c", small, "kubectl", "--help"); status != 0 || !strings.Contains(stdout, "kubectl -- --help") {
@@ -269,6 +295,19 @@ func TestPlaceOf(t *testing.T) {
 	} {
 		if got := placeOf(text); got != want {
 			t.Errorf("%q: got %+v", text, got)
+		}
+	}
+}
+
+func TestNodeThatIsNoMember(t *testing.T) {
+	alone(t)
+	for name, want := range map[string]string{
+		"w2":  "w2 is to be onboarded: run `labctl onboard w2`",
+		"w11": `no node "w11"; did you mean "w1"? The lab has w1, cp1`,
+		"db":  `no node "db"; the lab has w1, cp1`,
+	} {
+		if status, _, stderr := labctl(t, "-c", later, "join", name); status != exitFailed || !strings.Contains(stderr, want) {
+			t.Errorf("%s: status %d, %s", name, status, stderr)
 		}
 	}
 }

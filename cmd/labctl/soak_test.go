@@ -24,6 +24,7 @@ func TestPrintSoak(t *testing.T) {
 		soak scenarios.Soaked
 	}{
 		{"recovered", scenarios.Soaked{Seed: 3, First: 1, Rounds: rounds[:1], Results: []scenarios.Result{passed}, Recovered: 1, AtLeast: 0.05}},
+		{"confident", scenarios.Soaked{Seed: 3, First: 1, Rounds: make([]scenarios.Round, 20), Results: []scenarios.Result{passed}, Recovered: 20, AtLeast: 0.861}},
 		{"shortened", scenarios.Soaked{Seed: 3, First: 11, Rounds: rounds, Results: []scenarios.Result{passed, failed}, Recovered: 1, Unrecovered: 1,
 			Shortest: rounds[1:], Reproduced: true, Replayed: []scenarios.Result{failed}}},
 		{"once", scenarios.Soaked{Seed: 3, First: 11, Rounds: rounds, Results: []scenarios.Result{passed, failed}, Recovered: 1, Unrecovered: 1,

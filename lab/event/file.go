@@ -18,18 +18,26 @@ type file struct {
 // link in the file's place, and anything else that is not a regular file.
 func File(path string) (Sink, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("run log: %w", err)
+		return nil, unwritable(path, err)
 	}
 	// Without O_NONBLOCK, opening a planted fifo would wait for its reader.
 	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 	f, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("run log: %w", err)
+		return nil, unwritable(path, err)
 	}
 	if err := makePrivate(f); err != nil {
 		return nil, errors.Join(fmt.Errorf("run log %s: %w", path, err), f.Close())
 	}
 	return &file{jsonLines: &jsonLines{out: newOutput(f)}, f: f}, nil
+}
+
+// unwritable says where the log was to be. The usual reason is that the user is not the one whose labs these are.
+func unwritable(path string, err error) error {
+	if cause, ok := errors.AsType[*os.PathError](err); ok {
+		err = cause.Err
+	}
+	return fmt.Errorf("cannot write the log of this run into %s: %w; run as root, or set XDG_STATE_HOME to a directory of your own", filepath.Dir(path), err)
 }
 
 func makePrivate(f *os.File) error {
