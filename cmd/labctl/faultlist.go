@@ -77,9 +77,14 @@ func listFaults(in []scenarios.Injected) (rows []listed) {
 
 // printFaults writes a line of columns for each fault, and its story below. It fits 80 columns: what does not fit its column goes below, too.
 func printFaults(w io.Writer, rows []listed, known bool) {
-	const recoveryWidth = 17
+	const faultWidth, diagnosisWidth, recoveryWidth = 26, 26, 13
 	line := func(fault, diagnosis, recovery, on string) {
-		_, _ = fmt.Fprintln(w, strings.TrimRight(fmt.Sprintf("%-26s  %-23s  %-*s  %s", fault, diagnosis, recoveryWidth, recovery, on), " "))
+		if len(fault) > faultWidth {
+			_, _ = fmt.Fprintln(w, fault)
+			fault = ""
+		}
+		text := fmt.Sprintf("%-*s  %-*s  %-*s  %s", faultWidth, fault, diagnosisWidth, diagnosis, recoveryWidth, recovery, on)
+		_, _ = fmt.Fprintln(w, strings.TrimRight(text, " "))
 	}
 	line("FAULT", "DIAGNOSIS", "RECOVERY", "ACTIVE ON")
 	for _, r := range rows {

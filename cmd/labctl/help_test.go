@@ -142,7 +142,7 @@ func TestMessagesWithoutAHome(t *testing.T) {
 	}
 	for name, cmd := range everyCommand(t) {
 		if cmd.HasSubCommands() || strings.HasPrefix(name, "help") || strings.HasPrefix(name, "completion") || name == "host install" || name == "host serve" ||
-			strings.HasPrefix(name, "image ") || name == "serve" {
+			strings.HasPrefix(name, "image ") || name == "serve" || name == "fault list" || name == "vagrant machines" { // those only look
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
@@ -303,8 +303,8 @@ func TestNodeThatIsNoMember(t *testing.T) {
 	alone(t)
 	for name, want := range map[string]string{
 		"w2":  "w2 is to be onboarded: run `labctl onboard w2`",
-		"w11": `no node "w11"; did you mean "w1"? The lab has w1, cp1`,
-		"db":  `no node "db"; the lab has w1, cp1`,
+		"w11": `no node "w11"; did you mean "w1"? The lab has cp1, w1`,
+		"db":  `no node "db"; the lab has cp1, w1`,
 	} {
 		if status, _, stderr := labctl(t, "-c", later, "join", name); status != exitFailed || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d, %s", name, status, stderr)

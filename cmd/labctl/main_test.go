@@ -252,9 +252,7 @@ func TestCompletion(t *testing.T) {
 		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\naddons\njoin\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
 		{"units", []string{"logs", "cp1", "--unit", ""}, strings.Join(knownUnits, "\n") + "\n"},
-		{"places", []string{"-c", small, "cp", ""}, "cp1:\nw1:\n"},
-		{"places that begin so", []string{"-c", small, "cp", "/x", "w"}, "w1:\n"},
-		{"files", []string{"-c", small, "cp", "./"}, ""},
+		{"files to copy", []string{"-c", small, "cp", "./"}, ""},
 		{"kubectl without a lab", []string{"-c", small, "kubectl", "get", ""}, ""},
 		{"a broken configuration", []string{"-c", broken, "ssh", ""}, ""},
 	}
@@ -265,6 +263,11 @@ func TestCompletion(t *testing.T) {
 				t.Errorf("status %d, got %q, want %q", status, got, tt.want)
 			}
 		})
+	}
+	for word, want := range map[string]string{"": "cp1:\nw1:\n:2\n", "w": "w1:\n:2\n"} { // 2: no space after it
+		if status, stdout, _ := labctl(t, "__complete", "-c", small, "cp", "/x", word); status != 0 || stdout != want {
+			t.Errorf("places: status %d, got %q, want %q", status, stdout, want)
+		}
 	}
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		if status, stdout, _ := labctl(t, "completion", shell); status != 0 || !strings.Contains(stdout, "labctl") {

@@ -71,7 +71,7 @@ func TestPlan(t *testing.T) {
 	f := newFake(dir)
 	plan, err := f.Plan(t.Context(), Options{SkipValidation: true})
 	must(t, err)
-	want := `pre_validation: skipped: the user wants no pre-validation []
+	want := `pre_validation: skipped, as --skip-validation says []
 gitops_activation:  ["make commit" "make reconciled"]
 node_join_monitoring:  ["make node"]
 storage_integration:  ["make found" "make disk"]

@@ -90,7 +90,7 @@ func TestRollbackStops(t *testing.T) {
 			if !ok {
 				t.Fatalf("got %v", err)
 			}
-			contains(t, err, "roll back the onboarding of w2: remove ", "left to do:", "remove reconciled\n  remove commit", "--rollback again")
+			contains(t, err, "roll back the onboarding of w2: remove ", "left to do:", "gitops_activation: remove reconciled\n  gitops_activation: remove commit", "--rollback again")
 			v := view(t, f)
 			if v.Condition != HalfBack || v.Errors[len(v.Errors)-1].Phase != stopped.Left[0].Phase || undoTexts(v.left()) != undoTexts(stopped.Left) {
 				t.Errorf("got %s, %+v", v.Condition, v.Errors)
