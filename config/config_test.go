@@ -27,12 +27,12 @@ func names(nodes []Node) string {
 	return strings.Join(list, " ")
 }
 
-func TestLoadExample(t *testing.T) {
-	c := load(t, "../cluster.yaml")
+func TestLoadThree(t *testing.T) {
+	c := load(t, "testdata/three.yaml")
 	if got, want := names(c.Members()), "cp1 cp2 cp3 w1 w2"; got != want {
 		t.Errorf("members %q, want %q", got, want)
 	}
-	// The example shows the defaults: changing one must change the other.
+	// It is cluster.yaml as committed, which shows the defaults: changing one must change the other.
 	want := defaults()
 	want.Network.VirtualIP = netip.MustParseAddr("10.30.0.10")
 	want.Nodes = c.Nodes

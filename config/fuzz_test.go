@@ -14,7 +14,7 @@ import (
 var safe = regexp.MustCompile(`\A[a-z0-9.-]+\z`)
 
 func FuzzParse(f *testing.F) {
-	for _, path := range []string{"../cluster.yaml", "testdata/small.yaml", "testdata/onboard.yaml", "testdata/broken.yaml"} {
+	for _, path := range []string{"testdata/three.yaml", "testdata/small.yaml", "testdata/onboard.yaml", "testdata/broken.yaml"} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)

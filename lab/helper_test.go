@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 const (
-	three   = "../cluster.yaml"
+	three   = "../config/testdata/three.yaml"
 	small   = "../config/testdata/small.yaml"
 	onboard = "../config/testdata/onboard.yaml"
 )

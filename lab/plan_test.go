@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/golden"
 )
 
@@ -40,6 +41,23 @@ func TestPlan(t *testing.T) {
 				t.Errorf("the last stage is %s", Stages[last])
 			}
 		})
+	}
+}
+
+// Users edit the checkout's cluster.yaml: it may have any nodes, and has to be valid.
+func TestClusterYAMLOfTheCheckout(t *testing.T) {
+	c, _, err := config.Load("../cluster.yaml")
+	if err != nil {
+		t.Fatalf("cluster.yaml in this checkout is not valid; correct it, or take it back with `git checkout cluster.yaml`:\n%v", err)
+	}
+	machines := 0
+	for _, s := range NewPlan(c) {
+		if strings.HasPrefix(s.Action, "machine with ") {
+			machines++
+		}
+	}
+	if want := len(c.Members()); machines != want {
+		t.Errorf("the plan makes %d machines, want %d", machines, want)
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	three  = "../../cluster.yaml"
+	three  = "../../config/testdata/three.yaml"
 	small  = "../../config/testdata/small.yaml"
 	later  = "../../config/testdata/onboard.yaml"
 	broken = "../../config/testdata/broken.yaml"
