@@ -120,13 +120,16 @@ func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (JoinCommand, 
 	if err != nil {
 		return JoinCommand{}, err
 	}
-	return JoinCommand{Command: joinCommand(l.endpoint(), token, hash, key), ControlPlane: controlPlane, Expires: expires}, nil
+	return JoinCommand{Command: l.joinCommand(token, hash, key), ControlPlane: controlPlane, Expires: expires}, nil
 }
 
-func joinCommand(endpoint, token, caHash, certificateKey string) string {
-	text := fmt.Sprintf("kubeadm join %s --token %s --discovery-token-ca-cert-hash %s", endpoint, token, caHash)
+func (l *Lab) joinCommand(token, caHash, certificateKey string) string {
+	text := fmt.Sprintf("kubeadm join %s --token %s --discovery-token-ca-cert-hash %s", l.endpoint(), token, caHash)
 	if certificateKey != "" {
 		text += " --control-plane --certificate-key " + certificateKey
+	}
+	if ignored := l.ignoredChecks(); len(ignored) > 0 {
+		text += " --ignore-preflight-errors=" + strings.Join(ignored, ",")
 	}
 	return text
 }

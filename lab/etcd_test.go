@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8slab/lab/etcd"
+	"k8slab/lab/host"
+	"k8slab/lab/join"
 	"k8slab/lab/machine"
 )
 
@@ -108,13 +110,24 @@ func TestJoiningWithout(t *testing.T) {
 }
 
 func TestJoinCommandText(t *testing.T) {
-	want := "kubeadm join 10.30.0.10:6443 --token " + testToken + " --discovery-token-ca-cert-hash " + testHash
-	if got := joinCommand("10.30.0.10:6443", testToken, testHash, ""); got != want {
-		t.Errorf("got %s", got)
-	}
-	want += " --control-plane --certificate-key " + testKey
-	if got := joinCommand("10.30.0.10:6443", testToken, testHash, testKey); got != want {
-		t.Errorf("got %s", got)
+	l := newLab(t, three)
+	worker := "kubeadm join 10.30.0.10:6443 --token " + testToken + " --discovery-token-ca-cert-hash " + testHash
+	controlPlane := worker + " --control-plane --certificate-key " + testKey
+	for uri, ignored := range map[string]string{host.VirtualMachines: "", host.Containers: " --ignore-preflight-errors=SystemVerification,Mem,NumCPU"} {
+		l.uri = uri
+		for want, key := range map[string]string{worker: "", controlPlane: testKey} {
+			got := l.joinCommand(testToken, testHash, key)
+			if got != want+ignored {
+				t.Errorf("%s: got %s", uri, got)
+			}
+			words, err := join.SplitCommand(got)
+			if err == nil {
+				_, err = join.ParseCommand(words)
+			}
+			if err != nil {
+				t.Errorf("%s: labnode join refuses it: %v", uri, err)
+			}
+		}
 	}
 	// `up` deletes the tokens that are its own.
 	if strings.HasPrefix(joinCommandMark, tokenMark) {

@@ -235,11 +235,19 @@ func (l *Lab) registration(n config.Node) object {
 		"imagePullPolicy":  "IfNotPresent",
 		"kubeletExtraArgs": []any{object{"name": "node-ip", "value": n.IP.String()}},
 	}
-	if l.uri == host.Containers {
-		// A container has this computer's kernel configuration, memory and processors, which these checks read.
-		r["ignorePreflightErrors"] = []string{"SystemVerification", "Mem", "NumCPU"}
+	if ignored := l.ignoredChecks(); len(ignored) > 0 {
+		r["ignorePreflightErrors"] = ignored
 	}
 	return r
+}
+
+// ignoredChecks are kubeadm's checks that do not hold on the lab's machines: a container has this computer's kernel configuration and
+// cgroups, memory and processors, which these read.
+func (l *Lab) ignoredChecks() []string {
+	if l.uri == host.Containers {
+		return []string{"SystemVerification", "Mem", "NumCPU"}
+	}
+	return nil
 }
 
 // timeouts are set explicitly so that the budget around kubeadm is known to be longer than their sum.

@@ -55,10 +55,9 @@ func (s Site) joinCommand(ctx context.Context) (string, error) {
 	return made.Command, err
 }
 
-// joinWith has a node join with the command. kubeadm's look at the system refuses a container.
+// joinWith has a node join with the command.
 func (s Site) joinWith(ctx context.Context, node, command string) (ended, error) {
-	out, err := s.Run(ctx, node, "sh", "-c", `printf %s "$1" | labnode join --command-file - --attempts 1 -o json`, "sh",
-		strings.TrimSpace(command)+" --ignore-preflight-errors=SystemVerification,Mem,NumCPU")
+	out, err := s.Run(ctx, node, "sh", "-c", `printf %s "$1" | labnode join --command-file - --attempts 1 -o json`, "sh", command)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct{ Outcome *ended }
 	if json.Unmarshal([]byte(lines[len(lines)-1]), &last) != nil || last.Outcome == nil {

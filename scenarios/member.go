@@ -77,6 +77,12 @@ func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
 		return err
 	}
 	words := strings.Fields(command)
+	ignored := ""
+	for _, w := range words {
+		if list, found := strings.CutPrefix(w, "--ignore-preflight-errors="); found {
+			ignored = list
+		}
+	}
 	after := func(word string) string {
 		for i, w := range words[:max(0, len(words)-1)] {
 			if w == word {
@@ -92,10 +98,10 @@ func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
 	configuration := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
 discovery: {bootstrapToken: {apiServerEndpoint: %q, token: %q, caCertHashes: [%q]}}
-nodeRegistration: {name: %q, ignorePreflightErrors: [SystemVerification, Mem, NumCPU]}
+nodeRegistration: {name: %q, ignorePreflightErrors: [%s]}
 controlPlane: {certificateKey: %q, localAPIEndpoint: {advertiseAddress: %q}}
 timeouts: {etcdAPICall: %q}
-`, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), s.Node, after("--certificate-key"), address, etcdLimit)
+`, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), s.Node, ignored, after("--certificate-key"), address, etcdLimit)
 	return s.shell(ctx, s.Node, `
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
 		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join --config /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,

@@ -175,13 +175,7 @@ func (a *app) joinText(o *joinOptions, args []string) ([]byte, error) {
 	case o.config != "":
 		return a.readInput(o.config)
 	case o.commandFile != "":
-		text, err := a.readInput(o.commandFile)
-		if err != nil {
-			return nil, err
-		}
-		if args, err = join.SplitCommand(string(text)); err != nil {
-			return nil, err
-		}
+		return a.readCommand(o.commandFile)
 	default:
 		_, _ = fmt.Fprintln(a.stderr, "warning: the token is on a command line, where every user of this machine can read it; better: --command-file -")
 		if len(args) == 1 { // quoted as a whole
@@ -190,6 +184,19 @@ func (a *app) joinText(o *joinOptions, args []string) ([]byte, error) {
 				return nil, err
 			}
 		}
+	}
+	return join.ParseCommand(args)
+}
+
+// readCommand is the JoinConfiguration that a file's `kubeadm join` command stands for.
+func (a *app) readCommand(file string) ([]byte, error) {
+	text, err := a.readInput(file)
+	if err != nil {
+		return nil, err
+	}
+	args, err := join.SplitCommand(string(text))
+	if err != nil {
+		return nil, err
 	}
 	return join.ParseCommand(args)
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,6 +22,7 @@ type preflightOptions struct {
 	fix, verbose bool
 	output       string
 	config       string
+	commandFile  string
 	target       join.Target
 	machine      join.Machine
 }
@@ -33,7 +33,7 @@ func (a *app) preflightCommand() *cobra.Command {
 		Use:   "preflight",
 		Short: "Check everything that a join needs, and change nothing unless told to",
 		Long: `Check everything that a join needs: the machine, its runtime and kubelet, the way to the cluster, and the credentials.
-Without --config or --endpoint only the machine is checked. A token comes in a kubeadm JoinConfiguration only (--config), never as an argument.
+Without --config, --command-file or --endpoint only the machine is checked. A token comes in a file or on stdin, never as an argument.
 
 Exit status: 0 ready (warnings do not count), 3 something that --fix repairs is wrong, 1 blocked, 2 wrong usage.`,
 		Args: cobra.NoArgs,
@@ -44,6 +44,7 @@ Exit status: 0 ready (warnings do not count), 3 something that --fix repairs is 
 	flags.BoolVarP(&o.verbose, "verbose", "v", false, "show the checks that are well, too")
 	flags.StringVarP(&o.output, "output", "o", "text", "text or json")
 	flags.StringVar(&o.config, "config", "", "file with a kubeadm JoinConfiguration (v1beta4), - is stdin")
+	flags.StringVar(&o.commandFile, "command-file", "", "file with a `kubeadm join` command, - is stdin")
 	flags.BoolVar(&o.target.ControlPlane, "control-plane", false, "it is to become a control plane")
 	flags.StringVar(&o.target.Endpoint, "endpoint", "", "HOST:PORT of the API server")
 	flags.StringSliceVar(&o.target.Peers, "peer", nil, "address of a control plane (repeat it)")
@@ -98,12 +99,20 @@ func (a *app) preflight(ctx context.Context, o *preflightOptions, given func(fla
 
 // target is what the configuration says, and over it what the flags say.
 func (a *app) target(o *preflightOptions, given func(flag string) bool) (join.Target, error) {
-	if o.config == "" {
+	var text []byte
+	var err error
+	switch {
+	case o.config != "" && o.commandFile != "":
+		return join.Target{}, errors.New("give one of --config and --command-file")
+	case o.config != "":
+		text, err = a.readInput(o.config)
+	case o.commandFile != "":
+		text, err = a.readCommand(o.commandFile)
+	default:
 		return o.target, o.target.Validate()
 	}
-	text, err := a.readConfig(o.config)
 	if err != nil {
-		return join.Target{}, fmt.Errorf("--config: %w", err)
+		return join.Target{}, err
 	}
 	target, err := join.ParseConfig(text)
 	if err != nil {
@@ -120,23 +129,6 @@ func (a *app) target(o *preflightOptions, given func(flag string) bool) (join.Ta
 		target.Name = o.target.Name
 	}
 	return target, target.Validate()
-}
-
-func (a *app) readConfig(file string) ([]byte, error) {
-	in := a.stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in = f
-	}
-	text, err := io.ReadAll(io.LimitReader(in, configLimit+1))
-	if err == nil && len(text) > configLimit {
-		err = errors.New("it is longer than 1 MiB")
-	}
-	return text, err
 }
 
 func writeJSON(w io.Writer, checks []join.Check) error {

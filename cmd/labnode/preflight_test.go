@@ -38,7 +38,9 @@ func TestUsage(t *testing.T) {
 		{"all flags at once", []string{"preflight", "--endpoint", "x", "--peer", "y"}, "", "peer \"y\""},
 		{"configuration", []string{"preflight", "--config", "-"}, "kind: Pod\n", "no JoinConfiguration"},
 		{"no such file", []string{"preflight", "--config", "/nonexistent/x"}, "", "no such file"},
-		{"long configuration", []string{"preflight", "--config", "-"}, strings.Repeat("#", configLimit+1), "longer than"},
+		{"long configuration", []string{"preflight", "--config", "-"}, strings.Repeat("#", configLimit+1), "more than"},
+		{"two sources", []string{"preflight", "--config", "-", "--command-file", "-"}, "", "one of --config and --command-file"},
+		{"no join command", []string{"preflight", "--command-file", "-"}, "kubeadm init\n", "kubeadm join"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -146,6 +148,15 @@ nodeRegistration: {name: w1}
 		if err != nil || got.Endpoint != "10.0.0.2:6443" || got.Name != "w1" || got.Peers[0] != "10.0.0.3" || got.Token == "" {
 			t.Errorf("%s: %+v, %v", name, got, err)
 		}
+	}
+}
+
+func TestTargetOfCommand(t *testing.T) {
+	a := &app{stdin: strings.NewReader("kubeadm join 10.0.0.1:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:" +
+		strings.Repeat("ab", 32) + " --ignore-preflight-errors=SystemVerification,Mem,NumCPU\n")}
+	got, err := a.target(&preflightOptions{commandFile: "-"}, func(string) bool { return false })
+	if err != nil || got.Endpoint != "10.0.0.1:6443" || got.Token == "" || strings.Join(got.Ignore, " ") != "SystemVerification Mem NumCPU" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }
 

@@ -83,7 +83,14 @@ var hostDefects = []defect{
 	{"no forwarding", false, clusterShape{}, func(s *scene) { s.write("/proc/sys/net/ipv4/ip_forward", "0\n") }, "sysctls", Fixable, symptom.KernelPrereqMissing, "net.ipv4.ip_forward"},
 	{"no memory controller", false, clusterShape{}, func(s *scene) { s.write("/sys/fs/cgroup/cgroup.controllers", "cpuset cpu io pids\n") },
 		"cgroups", Blocked, symptom.CgroupControllerMissing, "memory"},
-	{"cgroup v1 allowed", false, clusterShape{}, cgroupV1, "cgroups", OK, "", "v1"},
+	{"cgroup v1 allowed", false, clusterShape{}, func(s *scene) {
+		cgroupV1(s)
+		s.target.Ignore = []string{"SystemVerification"}
+	}, "cgroups", OK, "", "v1"},
+	{"cgroup v1 allowed by kubelet alone", false, clusterShape{}, cgroupV1,
+		"cgroups", Blocked, symptom.CgroupV1Unsupported, "kubeadm refuses without --ignore-preflight-errors=SystemVerification"},
+	{"cgroup v1 and no cluster", false, clusterShape{}, func(s *scene) { cgroupV1(s); s.target = Target{} },
+		"cgroups", Warn, symptom.CgroupV1Unsupported, "kubeadm does without --ignore-preflight-errors=SystemVerification"},
 	{"cgroup v1 refused", false, clusterShape{}, func(s *scene) { cgroupV1(s); s.cluster.kubelet("cgroupDriver: systemd\n") },
 		"cgroups", Blocked, symptom.CgroupV1Unsupported, "refuses"},
 	{"cgroup v1, old kubelet", false, clusterShape{}, func(s *scene) {

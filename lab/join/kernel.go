@@ -121,22 +121,36 @@ func checkCgroups(ctx context.Context, p *preflight) Check {
 	return ok("v2")
 }
 
-// judgeV1 knows that kubelet refuses cgroup v1 by default from 1.35 on (failCgroupV1).
+// judgeV1 knows that from 1.35 on kubelet refuses cgroup v1 by default (failCgroupV1), and that kubeadm refuses it beside such a kubelet
+// whatever that is configured to do, unless it is told to ignore its check.
 func (p *preflight) judgeV1(ctx context.Context) Check {
 	found, err := p.versions(ctx)
 	if err == nil && found.kubelet.minor > 0 && found.kubelet.minor < 35 {
 		return ok("v1, which kubelet %s accepts", found.kubelet)
 	}
-	hint := "boot with systemd.unified_cgroup_hierarchy=1, or set failCgroupV1: false in the cluster's kubelet-config"
+	const cluster, flag = "set failCgroupV1: false in the cluster's kubelet-config", "join with " + ignoreV1
+	boot := "boot with systemd.unified_cgroup_hierarchy=1, or "
+	if p.m.Container() {
+		boot = "" // its host has booted
+	}
+	ignored := p.ignores("SystemVerification")
 	config, err := p.kubeletConfig(ctx)
 	switch {
+	case err != nil && ignored:
+		return warn(symptom.CgroupV1Unsupported, boot+cluster, "v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false (%v)", err)
 	case err != nil:
-		return warn(symptom.CgroupV1Unsupported, hint, "v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false (%v)", err)
+		return warn(symptom.CgroupV1Unsupported, boot+cluster+" and "+flag,
+			"v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false, and kubeadm does without %s (%v)", ignoreV1, err)
 	case config.FailCgroupV1 == nil || *config.FailCgroupV1:
-		return blocked(symptom.CgroupV1Unsupported, hint, "v1, which the cluster's kubelet configuration refuses")
+		return blocked(symptom.CgroupV1Unsupported, boot+cluster+" and "+flag, "v1, which the cluster's kubelet configuration refuses")
+	case !ignored:
+		return blocked(symptom.CgroupV1Unsupported, boot+flag, "v1, which the cluster's kubelet configuration allows and kubeadm refuses without %s", ignoreV1)
 	}
 	return ok("v1, which the cluster's kubelet configuration allows")
 }
+
+// ignoreV1 has kubeadm join on cgroup v1.
+const ignoreV1 = "--ignore-preflight-errors=SystemVerification"
 
 // v1Controllers reads /proc/cgroups: name, hierarchy, number of groups, enabled.
 func v1Controllers(text string) []string {

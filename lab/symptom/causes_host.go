@@ -108,10 +108,10 @@ var hostCauses = []Symptom{
 	},
 	{
 		ID:      CgroupV1Unsupported,
-		Meaning: "The kubelet refuses to run on a host with cgroup v1.",
-		Hint: "Boot with cgroup v2 (`stat -fc %T /sys/fs/cgroup` then says cgroup2fs; kernel: systemd.unified_cgroup_hierarchy=1), " +
-			"or set failCgroupV1: false " +
-			"in /var/lib/kubelet/config.yaml while that is still possible.",
+		Meaning: "kubelet and kubeadm refuse to run on a host with cgroup v1.",
+		Hint: "Boot with cgroup v2 (`stat -fc %T /sys/fs/cgroup` then says cgroup2fs; kernel: systemd.unified_cgroup_hierarchy=1). " +
+			"Where that is not yours to choose, in a container for example: set failCgroupV1: false in the cluster's kubelet-config, " +
+			"and join with `--ignore-preflight-errors=SystemVerification`.",
 		Sources: []string{"kubernetes/kubernetes#134298"},
 		patterns: together(
 			proves(
