@@ -134,7 +134,11 @@ func (l *Lab) importImages(ctx context.Context, nodes []config.Node, addons []ad
 	if err != nil || len(needed) == 0 {
 		return err
 	}
-	archives, err := image.AddonImages(ctx, needed, l.opts.Labnode, l.events)
+	program, err := l.labnode()
+	if err != nil {
+		return err
+	}
+	archives, err := image.AddonImages(ctx, needed, program, l.events)
 	if err != nil {
 		return err
 	}

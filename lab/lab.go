@@ -25,7 +25,7 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode string // path of the labnode binary, needed to build an image
+	Labnode func() (string, error) // gives the path of the labnode binary, needed to build an image
 }
 
 // Lab is one lab: what cluster.yaml says, and what of it exists.

@@ -107,6 +107,9 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 		}
 		var boot machine.Boot
 		if slices.Contains(missing, n) {
+			if err = l.warnSize([]config.Node{n}); err != nil {
+				return err
+			}
 			if boot, err = l.image(ctx); err != nil {
 				return err
 			}

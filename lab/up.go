@@ -27,7 +27,7 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 		return err
 	}
 	defer release()
-	if err := errors.Join(l.asDescribed(), l.checkBase(), l.wholeLab()); err != nil {
+	if err := errors.Join(l.asDescribed(), l.checkBase(), l.checkNew(), l.wholeLab()); err != nil {
 		return err
 	}
 	if err := l.connectHost(ctx); err != nil {
@@ -40,6 +40,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	// A machine keeps the image that it was made from; only new machines need one.
 	var boot machine.Boot
 	if len(missing) > 0 {
+		if err = l.warnSize(missing); err != nil {
+			return err
+		}
 		if boot, err = l.image(ctx); err != nil {
 			return err
 		}
@@ -128,7 +131,11 @@ func (l *Lab) addonImages(ctx context.Context) error {
 	if err != nil || len(addons) == 0 {
 		return err
 	}
-	if _, err = image.AddonImages(ctx, imagesOf(addons), l.opts.Labnode, l.events); err != nil || !l.hasSops(addons) {
+	program, err := l.labnode()
+	if err != nil {
+		return err
+	}
+	if _, err = image.AddonImages(ctx, imagesOf(addons), program, l.events); err != nil || !l.hasSops(addons) {
 		return err
 	}
 	_, err = image.Sops(ctx, l.events)
@@ -137,7 +144,11 @@ func (l *Lab) addonImages(ctx context.Context) error {
 
 func (l *Lab) buildImage(ctx context.Context) (image.Image, error) {
 	k8s := l.cluster.Kubernetes
-	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Labnode: l.opts.Labnode}, l.events)
+	program, err := l.labnode()
+	if err != nil {
+		return image.Image{}, err
+	}
+	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Labnode: program}, l.events)
 	if err != nil {
 		return img, err
 	}

@@ -97,7 +97,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			labnode, err := besideSelf("labnode")
+			program, err := labnode()
 			if err != nil {
 				return err
 			}
@@ -106,7 +106,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err := host.Install(cmd.Context(), host.Containers, image.Packages(), events); err != nil {
 				return err
 			}
-			spec := image.Spec{KubernetesVersion: c.Kubernetes.Version, KubernetesSource: c.Kubernetes.Source, Labnode: labnode}
+			spec := image.Spec{KubernetesVersion: c.Kubernetes.Version, KubernetesSource: c.Kubernetes.Source, Labnode: program}
 			img, err := image.Build(cmd.Context(), spec, events)
 			if err == nil && disk {
 				_, err = img.BuildDisk(cmd.Context(), events)

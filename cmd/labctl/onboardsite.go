@@ -120,10 +120,6 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 	if err := s.openEvents(a, c.Name, looks); err != nil {
 		return c.Onboarding, err
 	}
-	labnode, err := besideSelf("labnode")
-	if err != nil {
-		return c.Onboarding, err
-	}
 	if s.lab, err = lab.New(c, lab.Options{Events: s.Events, Labnode: labnode}); err != nil {
 		return c.Onboarding, err
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -70,10 +69,6 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 		return nil, nil, "", err
 	}
 	events := event.NewStream(append(a.sinks(), file)...)
-	labnode, err := besideSelf("labnode")
-	if err != nil {
-		return nil, nil, "", err
-	}
 	l, err = lab.New(c, lab.Options{Events: events, Labnode: labnode})
 	return l, events.Close, log, err
 }
@@ -95,12 +90,6 @@ func (a *app) sinks() []event.Sink {
 		return w
 	}
 	return []event.Sink{event.Terminal(a.stderr, width), event.Summary(a.stderr)}
-}
-
-// besideSelf is the path of another of the lab's binaries: make puts them into one directory.
-func besideSelf(name string) (string, error) {
-	self, err := os.Executable()
-	return filepath.Join(filepath.Dir(self), name), err
 }
 
 // print writes a result: JSON, or what text writes.

@@ -140,11 +140,11 @@ func (a *app) planCommand() *cobra.Command {
 		Short: "Print what up would do",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			c, err := a.cluster()
+			described, err := a.cluster()
 			if err != nil {
 				return err
 			}
-			c, changed, err := lab.AsMade(c)
+			c, changed, err := lab.AsMade(described)
 			if err != nil {
 				return err
 			}
@@ -153,7 +153,7 @@ func (a *app) planCommand() *cobra.Command {
 				Changed []lab.Difference `json:"changed,omitempty"`
 				Steps   []lab.Step       `json:"steps"`
 			}{changed, steps}
-			return a.print(plan, func(w io.Writer) {
+			err = a.print(plan, func(w io.Writer) {
 				if len(changed) > 0 {
 					printDifferences(w, changed)
 					_, _ = fmt.Fprintln(w, "up refuses until that is settled. The lab as it was made:")
@@ -168,6 +168,14 @@ func (a *app) planCommand() *cobra.Command {
 				}
 				_ = t.Flush()
 			})
+			if err != nil {
+				return err
+			}
+			l, err := lab.New(described, lab.Options{})
+			if err != nil {
+				return err
+			}
+			return l.CheckSize()
 		},
 	}
 }

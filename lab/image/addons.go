@@ -111,7 +111,7 @@ func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, la
 	if made.labnode {
 		hash, err := fileHash(labnode)
 		if err != nil {
-			return "", fmt.Errorf("labnode, a part of %s: %w; run `make build`", ref, err)
+			return "", fmt.Errorf("labnode, a part of %s: %w", ref, err)
 		}
 		img.program, img.path = labnode, made.entrypoint[0]
 		inputs = append(inputs, hash)

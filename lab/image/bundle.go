@@ -72,7 +72,7 @@ const bundleArchive = "bundle.tar"
 
 // bundlePaths are what the image has beside Debian, as paths in its root.
 func bundlePaths() ([]string, error) {
-	paths := []string{"usr/bin/labnode", cniPlugins + "/flannel", staticPods, path.Dir(strings.TrimPrefix(sharedStore, "/")), "var/lib/containerd"}
+	paths := []string{"usr/bin/labnode", rootsKubeconfig, cniPlugins + "/flannel", staticPods, path.Dir(strings.TrimPrefix(sharedStore, "/")), "var/lib/containerd"}
 	for place, components := range nodePrograms {
 		for _, programs := range components {
 			for _, p := range programs {

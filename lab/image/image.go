@@ -159,13 +159,13 @@ func moduleVersion(images []string, program string) (string, error) {
 func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	labnode, err := fileHash(spec.Labnode)
 	if err != nil {
-		return Image{}, fmt.Errorf("labnode, a part of the image: %w; run `make build`", err)
+		return Image{}, fmt.Errorf("labnode, a part of the image: %w", err)
 	}
 	own, err := ownFilesHash()
 	if err != nil {
 		return Image{}, err
 	}
-	inputs := append([]string{"image 2", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
+	inputs := append([]string{"image 3", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})

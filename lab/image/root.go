@@ -75,6 +75,9 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 	if err := writeOwnFiles(root, b.pauseImage()); err != nil {
 		return err
 	}
+	if err := linkKubeconfig(root); err != nil {
+		return err
+	}
 	// Where a node can take them from when somebody deleted one: hard links, which cost nothing.
 	if _, err := command.Run(ctx, "cp", "--archive", "--link", filepath.Join(root, cniPlugins), filepath.Join(root, pristinePlugins)); err != nil {
 		return err
@@ -140,7 +143,19 @@ func writeOwnFiles(root, pauseImage string) error {
 	})
 }
 
+// linkKubeconfig has kubectl of root use the administrator's kubeconfig where there is one: on a control plane. Elsewhere the link leads
+// nowhere, which is to kubectl as if there were none.
+func linkKubeconfig(root string) error {
+	link := filepath.Join(root, rootsKubeconfig)
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	return os.Symlink("/etc/kubernetes/admin.conf", link)
+}
+
 const (
+	rootsKubeconfig = "root/.kube/config"
+
 	cniConfigs = "etc/cni/net.d"
 	cniPlugins = "opt/cni/bin"
 	// lab/join looks for these there

@@ -1,0 +1,5 @@
+//go:build !labnode
+
+package main
+
+var packedLabnode []byte
