@@ -98,7 +98,7 @@ func makeHostDisk(ctx context.Context, dir string) string {
 	Expect(os.MkdirAll(cache, 0o755)).To(Succeed())
 	for _, argv := range [][]string{
 		{"cp", "--archive", "--link", node, cache},
-		{"cp", suite.labctl, filepath.Join(filepath.Dir(suite.labctl), "labnode"), filepath.Join(tree, "root")},
+		{"cp", suite.labctl, filepath.Join(tree, "root")},
 	} {
 		_, err := command.Run(ctx, argv...)
 		Expect(err).NotTo(HaveOccurred())

@@ -106,7 +106,7 @@ func TestAddonArchiveOfLabnode(t *testing.T) {
 		t.Fatal(err)
 	}
 	made := addonImage{tree: packages, labnode: true, entrypoint: []string{"/labnode", "serve"}}
-	if _, err := c.addonArchive(context.Background(), ref, made, labnode); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "make build") {
+	if _, err := c.addonArchive(context.Background(), ref, made, labnode); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "labnode, a part of ") {
 		t.Errorf("without labnode: %v", err)
 	}
 	var paths []string
