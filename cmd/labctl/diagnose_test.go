@@ -91,9 +91,25 @@ func TestDiagnoseWithoutALab(t *testing.T) {
 			t.Errorf("%d %q %q", status, stdout, stderr)
 		}
 	}
-	status, _, stderr := labctl(t, "diagnose", "--from", filepath.Join(t.TempDir(), "absent"))
-	if status != exitFailed || !strings.Contains(stderr, "no such file") {
-		t.Errorf("%d %q", status, stderr)
+}
+
+// A mistyped path, or a pipe whose first command failed, must not be told that nothing is wrong.
+func TestDiagnoseNothingToRead(t *testing.T) {
+	alone(t)
+	empty := textFile(t, "\n")
+	for _, output := range reportOutputs {
+		for want, from := range map[string]string{"no such file or directory": filepath.Join(t.TempDir(), "absent"), "it is empty": empty, "standard input is empty": "-"} {
+			in, err := os.Open(os.DevNull)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer in.Close()
+			var out, errs strings.Builder
+			status := run([]string{"diagnose", "--from", from, "-o", output}, in, &out, &errs)
+			if status != exitFailed || out.String() != "" || !strings.Contains(errs.String(), want) {
+				t.Errorf("%s -o %s: %d %q %q", from, output, status, out.String(), errs.String())
+			}
+		}
 	}
 }
 

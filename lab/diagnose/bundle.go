@@ -92,11 +92,11 @@ func addFile(out *tar.Writer, name string, f fact.Facts, text string) error {
 func (r *Report) judgeBundle(in io.Reader) error {
 	unpacked, err := gzip.NewReader(in)
 	if err != nil {
-		return fmt.Errorf("read the bundle %s: %w", r.Source, err)
+		return fmt.Errorf("unpack the bundle: %w", err)
 	}
 	bounded := &boundedReader{r: unpacked, left: unpackedLimit}
 	if err := r.judgeEntries(tar.NewReader(bounded)); err != nil {
-		return fmt.Errorf("read the bundle %s: %w", r.Source, err)
+		return fmt.Errorf("unpack the bundle: %w", err)
 	}
 	return nil
 }
@@ -136,8 +136,14 @@ func (r *Report) judgeEntries(in *tar.Reader) error {
 		}
 	}
 	if kept != nil {
+		if len(kept.Machines) == 0 {
+			return errors.New("its " + factsFile + " has no machines")
+		}
 		r.fill(*kept)
 		return nil
+	}
+	if texts.read == 0 {
+		return errors.New("it has no text")
 	}
 	r.Findings = texts.ordered()
 	return nil

@@ -152,6 +152,8 @@ func TestBundleRefuses(t *testing.T) {
 		"a pipe":       {Header: tar.Header{Name: "x", Typeflag: tar.TypeFifo}},
 		"another's \\": {Header: tar.Header{Name: `..\x`}, text: "x"},
 		"no facts":     {Header: tar.Header{Name: factsFile}, text: "{"},
+		"no machines":  {Header: tar.Header{Name: factsFile}, text: "{}"},
+		"no text":      {Header: tar.Header{Name: "kubelet.log"}, text: " \n"},
 	}
 	for name, e := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -202,8 +204,8 @@ func FuzzBundle(f *testing.F) {
 	f.Add(buf.Bytes())
 	f.Add([]byte{0x1f, 0x8b})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		r, _ := From("-", bytes.NewReader(data))
-		checkFuzzed(t, r)
+		r, err := From("-", bytes.NewReader(data))
+		checkFuzzed(t, r, err)
 	})
 }
 
@@ -218,9 +220,9 @@ func FuzzFacts(f *testing.F) {
 	}
 	f.Add(string(facts), "2026-03-01T11:59:00+0000 w1 kubelet[7]: "+unknownFlag)
 	f.Fuzz(func(t *testing.T, facts, text string) {
-		r, _ := From("-", bytes.NewReader(archive(t, entry{Header: tar.Header{Name: factsFile}, text: facts},
+		r, err := From("-", bytes.NewReader(archive(t, entry{Header: tar.Header{Name: factsFile}, text: facts},
 			entry{Header: tar.Header{Name: "texts/w1/kubelet.log"}, text: text})))
-		checkFuzzed(t, r)
+		checkFuzzed(t, r, err)
 	})
 }
 
@@ -228,12 +230,19 @@ func FuzzText(f *testing.F) {
 	f.Add(socketGone + "\n" + unknownFlag)
 	f.Add(leaky())
 	f.Fuzz(func(t *testing.T, text string) {
-		r, _ := From("-", strings.NewReader(text))
-		checkFuzzed(t, r)
+		r, err := From("-", strings.NewReader(text))
+		checkFuzzed(t, r, err)
 	})
 }
 
-func checkFuzzed(t *testing.T, r Report) {
+func checkFuzzed(t *testing.T, r Report, err error) {
+	t.Helper()
+	if err != nil {
+		if r.Source != "" || len(r.Findings) > 0 {
+			t.Errorf("a verdict beside the error %v: %+v", err, r)
+		}
+		return
+	}
 	if r.Findings == nil || r.Healthy != (len(r.Findings) == 0) {
 		t.Errorf("%+v", r)
 	}

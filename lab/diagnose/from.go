@@ -20,32 +20,67 @@ import (
 const fromStdin = "-"
 
 // From judges what was written down earlier, with nothing else known: a bundle, a directory of logs, one file of text, or with the path "-"
-// what in gives. Text may be of any program, version and distribution. The memory it takes does not grow with the text.
+// what in gives. Text may be of any program, version and distribution. The memory it takes does not grow with the text. There is no report
+// with an error: input that is empty or cannot be read to its end says nothing about a cluster.
 func From(path string, in io.Reader) (Report, error) {
 	began := time.Now()
 	r := Report{Source: path, Time: began.UTC()}
-	err := r.judgePath(path, in)
+	if err := r.judgePath(path, in); err != nil {
+		return Report{}, err
+	}
 	r.settle(began)
-	return r, err
+	return r, nil
+}
+
+// errEmpty is for input in which there is nothing to judge.
+var errEmpty = errors.New("it is empty")
+
+// inked notes whether there was anything but blanks in what was read.
+type inked struct {
+	io.Reader
+	text bool
+}
+
+func (i *inked) Read(p []byte) (int, error) {
+	n, err := i.Reader.Read(p)
+	i.text = i.text || len(bytes.TrimSpace(p[:n])) > 0
+	return n, err
 }
 
 func (r *Report) judgePath(path string, in io.Reader) error {
 	if path == fromStdin {
-		return r.judgeFile("stdin", in)
+		if err := r.judgeFile("stdin", in); errors.Is(err, errEmpty) {
+			return errors.New("standard input is empty: the command before the pipe printed nothing")
+		} else if err != nil {
+			return fmt.Errorf("read standard input: %w", err)
+		}
+		return nil
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return fmt.Errorf("judge %s: %w", path, err)
+		return readError(path, err)
 	}
 	if info.IsDir() {
-		return r.judgeDirectory(path)
+		return readError(path, r.judgeDirectory(path))
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return fmt.Errorf("judge %s: %w", path, err)
+		return readError(path, err)
 	}
 	defer f.Close()
-	return r.judgeFile(filepath.Base(path), f)
+	return readError(path, r.judgeFile(filepath.Base(path), f))
+}
+
+// readError says the path once: an error of the file system has it already.
+func readError(path string, err error) error {
+	var ofPath *fs.PathError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &ofPath) && ofPath.Path == path:
+		err = ofPath.Err
+	}
+	return fmt.Errorf("read %s: %w", path, err)
 }
 
 var gzipMagic = []byte{0x1f, 0x8b}
@@ -56,12 +91,13 @@ func (r *Report) judgeFile(source string, in io.Reader) error {
 	if magic, _ := buffered.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) {
 		return r.judgeBundle(buffered)
 	}
-	found, err := symptom.Judge(buffered, source, event.Redact)
-	r.Findings = found
-	if err != nil {
-		return fmt.Errorf("read %s: %w", r.Source, err)
+	text := &inked{Reader: buffered}
+	found, err := symptom.Judge(text, source, event.Redact)
+	if err == nil && !text.text {
+		err = errEmpty
 	}
-	return nil
+	r.Findings = found
+	return err
 }
 
 // filesLimit bounds how many files of a directory or a bundle are judged.
@@ -72,7 +108,7 @@ const filesLimit = 10000
 func (r *Report) judgeDirectory(root string) error {
 	dir, err := os.OpenRoot(root)
 	if err != nil {
-		return fmt.Errorf("judge %s: %w", root, err)
+		return err
 	}
 	defer dir.Close()
 	var texts textFindings
@@ -97,13 +133,17 @@ func (r *Report) judgeDirectory(root string) error {
 		return nil
 	})
 	r.Findings = texts.ordered()
-	if err == nil && files == 0 {
-		err = errors.New("it has no files")
+	switch {
+	case err != nil:
+		return err
+	case files == 0:
+		return errors.New("it has no files")
+	case texts.read > 0:
+		return nil
+	case len(r.Unread) > 0:
+		return fmt.Errorf("none of its files could be read: %s", r.Unread[0])
 	}
-	if err != nil {
-		return fmt.Errorf("judge %s: %w", root, err)
-	}
-	return nil
+	return errors.New("all of its files are empty")
 }
 
 func (r *Report) unread(what string, err error) {
@@ -113,11 +153,18 @@ func (r *Report) unread(what string, err error) {
 }
 
 // textFindings are the findings of several texts of which nothing but the text is known.
-type textFindings struct{ all []symptom.Finding }
+type textFindings struct {
+	all  []symptom.Finding
+	read int // texts that were not empty
+}
 
 // judge adds what one text shows.
 func (t *textFindings) judge(path string, in io.Reader) error {
-	found, err := symptom.Judge(in, path, event.Redact)
+	text := &inked{Reader: in}
+	found, err := symptom.Judge(text, path, event.Redact)
+	if text.text {
+		t.read++
+	}
 	for _, f := range found {
 		if f.Suspected() {
 			continue // the other texts tell more

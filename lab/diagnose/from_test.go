@@ -1,10 +1,12 @@
 package diagnose
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"k8slab/lab/symptom"
 )
@@ -27,7 +29,7 @@ func TestFromText(t *testing.T) {
 	if err != nil || r.Healthy || !r.Failed() || r.Source != "-" || r.Findings[0].Symptom != symptom.RuntimeSocketMissing {
 		t.Errorf("%+v %v", r, err)
 	}
-	r, err = From("-", strings.NewReader(""))
+	r, err = From("-", strings.NewReader("all is well\n"))
 	if err != nil || !r.Healthy || r.Findings == nil || r.Failed() {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -71,10 +73,28 @@ func TestFromDirectoryFollowsNoLink(t *testing.T) {
 	}
 }
 
+// What is empty or cannot be read says nothing about a cluster, so there is no verdict.
 func TestFromNothing(t *testing.T) {
-	for _, path := range []string{filepath.Join(t.TempDir(), "absent"), t.TempDir()} {
-		if r, err := From(path, nil); err == nil || r.Source != path {
-			t.Errorf("%s: %+v %v", path, r, err)
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"blank.log": " \n\n", "blank/w1/kubelet.log": "", "blank/w2/kubelet.log": "\n", "some/w1/kubelet.log": "", "some/w2/kubelet.log": "all is well\n"})
+	none := t.TempDir()
+	absent := filepath.Join(dir, "absent")
+	for _, tt := range []struct{ path, in, want string }{
+		{"-", "", "standard input is empty: the command before the pipe printed nothing"},
+		{"-", " \n\t\n", "standard input is empty: the command before the pipe printed nothing"},
+		{absent, "", "read " + absent + ": no such file or directory"},
+		{none, "", "read " + none + ": it has no files"},
+		{filepath.Join(dir, "blank.log"), "", "read " + filepath.Join(dir, "blank.log") + ": it is empty"},
+		{filepath.Join(dir, "blank"), "", "read " + filepath.Join(dir, "blank") + ": all of its files are empty"},
+	} {
+		if r, err := From(tt.path, strings.NewReader(tt.in)); err == nil || err.Error() != tt.want || r.Source != "" {
+			t.Errorf("%s %q: %+v %v, want %s", tt.path, tt.in, r, err, tt.want)
 		}
+	}
+	if r, err := From(filepath.Join(dir, "some"), nil); err != nil || !r.Healthy {
+		t.Errorf("one of two files has text: %+v %v", r, err)
+	}
+	if r, err := From("-", iotest.ErrReader(errors.New("torn"))); err == nil || err.Error() != "read standard input: torn" || r.Source != "" {
+		t.Errorf("%+v %v", r, err)
 	}
 }
