@@ -19,9 +19,18 @@ type judging struct {
 	found  []symptom.Finding
 	unread []string
 	texts  map[string][]symptom.Finding // what the texts of a node show, judged when first needed
+	told   map[spot]string              // the text by which something was found that nobody measured
 }
 
-func newJudging(f *fact.Facts) *judging { return &judging{f: f, texts: map[string][]symptom.Finding{}} }
+// spot is where something was found.
+type spot struct {
+	id   symptom.ID
+	node string
+}
+
+func newJudging(f *fact.Facts) *judging {
+	return &judging{f: f, texts: map[string][]symptom.Finding{}, told: map[spot]string{}}
+}
 
 func (j *judging) findings() []symptom.Finding {
 	for i := range j.f.Machines {
@@ -40,7 +49,7 @@ func (j *judging) findings() []symptom.Finding {
 	for i := range j.f.Machines {
 		j.unready(&j.f.Machines[i])
 	}
-	return relate(j.found, j.near)
+	return relate(j.found, j.brought)
 }
 
 // find adds what was measured, or more evidence of it. The finding can be changed until the next is added.
@@ -55,6 +64,7 @@ func (j *judging) findKind(id symptom.ID, detail, node, source, text string) *sy
 		Evidence: []symptom.Evidence{{Source: source, Text: event.Redact(oneLine(text))}},
 	}
 	j.found = mergeFinding(j.found, f)
+	delete(j.told, spotOf(f))
 	i := slices.IndexFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == id && o.Node == node && o.Detail == detail })
 	return &j.found[i]
 }

@@ -392,3 +392,48 @@ func blockPort(f *fact.Facts, from, to string, port int) {
 		}
 	}
 }
+
+// A text says why a service does not run. It never says why a file is not there that was looked for.
+func TestMeasuredIsNoConsequenceOfAText(t *testing.T) {
+	const pull = `level=info msg="fetch failed" error="failed to do request: Head \"https://registry.example/v2/flannel/flannel/manifests/v0.27.4\": dial tcp: i/o timeout"`
+	f := healthyFacts(1)
+	m := f.Machine("w1")
+	m.Inside.Network = nil
+	fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+	journal(m, "containerd", time.Minute, pull)
+	if got, want := outlined(Judge(f)), []want{{id: symptom.CNINotInitialized, node: "w1"}}; !slices.Equal(got, want) {
+		t.Errorf("beside a measured cause: %+v", got)
+	}
+	f.API.Pods = []kube.Pod{{Namespace: "kube-flannel", Name: "flannel-x", Node: "w1", Reason: "CrashLoopBackOff"}}
+	got := outlined(Judge(f))
+	if !slices.Contains(got, want{id: symptom.ImagePullFailure, node: "w1"}) {
+		t.Errorf("of a failure that is general: %+v", got)
+	}
+	for _, f := range got {
+		if f.id == symptom.CNINotInitialized && f.becauseOf == symptom.ImagePullFailure {
+			t.Errorf("%+v", got)
+		}
+	}
+}
+
+// The image of a user's pod could not be pulled, the pod is long deleted, and the node has another fault now.
+func TestAUsersPullIsNoCause(t *testing.T) {
+	const pull = `level=error msg="PullImage \"nginx\" failed" error="failed to pull and unpack image \"docker.io/library/nginx:latest\": failed to resolve reference \"docker.io/library/nginx:latest\""`
+	for name, damage := range map[string]func(*fact.Machine){
+		"a file is missing": func(m *fact.Machine) {
+			m.Inside.Network = nil
+			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+		},
+		"kubelet was stopped": stoppedKubelet,
+	} {
+		f := healthyFacts(1)
+		m := f.Machine("w1")
+		damage(m)
+		journal(m, "containerd", time.Minute, pull)
+		for _, found := range Judge(f) {
+			if found.Symptom == symptom.ImagePullFailure || found.BecauseOf == symptom.ImagePullFailure {
+				t.Errorf("%s: %+v", name, found)
+			}
+		}
+	}
+}

@@ -15,7 +15,7 @@ import (
 const recent = 10 * time.Minute
 
 // explain looks in the texts for why something that was measured is wrong, where nothing that was measured explains it. A cause that a
-// measurement refutes is old trouble.
+// measurement refutes is old trouble, and what was measured is no consequence of a text about something else.
 func (j *judging) explain() {
 	measured := slices.Clone(j.found)
 	for _, effect := range measured {
@@ -32,7 +32,7 @@ func (j *judging) explain() {
 				continue
 			}
 			for _, text := range m.Inside.Texts {
-				j.explainBy(m, effect, j.judged(m, text.Name))
+				j.explainBy(m, effect, text.Name)
 			}
 		}
 	}
@@ -47,17 +47,42 @@ func stopped(m *fact.Machine, effect symptom.ID) bool {
 	return unit.Active == "inactive" && unit.Result == "success"
 }
 
-func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, told []symptom.Finding) {
-	for _, f := range told {
+// tellsOf are the texts that tell of one failure only, each of the program that fails. Of what else was measured a text says why only where
+// that is general: of a missing file, say, a line about an image is not the reason, although it can be that of a file's being missing.
+var tellsOf = map[symptom.ID][]string{
+	symptom.RuntimeSocketMissing: {"containerd"}, symptom.EtcdNoQuorum: {"etcd"}, symptom.EtcdLearnerNotInSync: {"etcd", "kubeadm"},
+	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"},
+}
+
+func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, text string) {
+	for _, f := range j.judged(m, text) {
 		same := f.Symptom == effect.Symptom && effect.Node == m.Name
 		if same {
 			f.Detail = effect.Detail
 		}
-		causes := symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !j.refutes(m, f.Symptom)
-		if same || causes {
-			j.found = mergeFinding(j.found, f)
+		about := symptom.General(effect.Symptom) || slices.Contains(tellsOf[effect.Symptom], text)
+		causes := about && symptom.Brings(f.Symptom, effect.Symptom) && !symptom.General(f.Symptom) && f.Level == symptom.Fail && !j.refutes(m, f.Symptom)
+		if !same && !causes {
+			continue
 		}
+		if !j.has(f.Symptom, f.Node) {
+			j.told[spotOf(f)] = text
+		}
+		j.found = mergeFinding(j.found, f)
 	}
+}
+
+func spotOf(f symptom.Finding) spot { return spot{f.Symptom, f.Node} }
+
+// brought reports whether a finding can have brought another about here. One that only a text tells of brings no more about than explain lets
+// it.
+func (j *judging) brought(cause, effect symptom.Finding) bool {
+	text, told := j.told[spotOf(cause)]
+	_, both := j.told[spotOf(effect)]
+	if told && !both && !symptom.General(effect.Symptom) && !slices.Contains(tellsOf[effect.Symptom], text) {
+		return false
+	}
+	return j.near(cause, effect)
 }
 
 // judged is what one of a machine's texts shows, as far as it is recent.
@@ -230,7 +255,7 @@ func passes(n *fact.Node, check string) bool {
 
 // crashes has the containers whose crashes each cause is.
 var crashes = map[symptom.ID][]string{
-	symptom.KubeProxyCrash: {"kube-proxy"}, symptom.NetworkPluginPodsFailing: {"flannel", "kube-flannel"},
+	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"}, symptom.NetworkPluginPodsFailing: {"flannel", "kube-flannel"},
 	symptom.ControllerManagerFailing: {"kube-controller-manager"},
 }
 

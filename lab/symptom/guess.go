@@ -182,9 +182,13 @@ func (s *scan) nothingProved() bool {
 }
 
 // complain keeps the record at hand for a guess. What is known to be harmless is no complaint.
-func (s *scan) complain(deadly bool) {
+func (s *scan) complain(deadly, dropped bool) {
 	s.records++
 	s.keepSample()
+	if dropped {
+		s.familiar = true
+		return
+	}
 	unknown := s.nothingProved()
 	grave := unknown && s.records <= excerptRecords && isGrave(s.rec.bare, s.rec.raw) && !hasAny(s.rec.bare, harmless)
 	if grave {

@@ -60,6 +60,12 @@ type scan struct {
 	subject    string // the pod whose events are being read
 	told       []bool // by index into details
 	heading    string // of the page that is being read, until its state has been
+	usersPull  bool   // the image that was named last is a user's own
+	container  bool   // the text is of a machine that is a container
+	// oomElsewhere: the kernel's last report of a process that it ended for want of memory is not about this node; beforeOOM is what was seen
+	// of that cause before the report began.
+	oomElsewhere bool
+	beforeOOM    *tally
 }
 
 // findLimit is how much of what one record says is counted.
@@ -183,7 +189,9 @@ func (s *scan) judge() {
 	if deadly {
 		s.ends++
 	}
-	s.complain(deadly)
+	s.note()
+	harmless, users := s.dropHarmless(), s.dropUsersOwn()
+	s.complain(deadly, harmless || users)
 	if len(s.found) == 0 {
 		return
 	}

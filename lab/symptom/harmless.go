@@ -1,0 +1,83 @@
+package symptom
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+)
+
+// endedPod finds a file in the cgroup of one pod or container that is not there: that one has ended meanwhile. What the node lacks is missing
+// for all.
+var endedPod = regexp.MustCompile(`(?:open|openat2|stat|lstat|read) \S*kubepods\S*pod[0-9a-f][0-9a-f_-]{5,}\S*: no such file`)
+
+// containers are the names by which systemd, at its start, says that it runs in a container. The kernel's log that is read there is that of
+// the whole computer.
+var virtualization, containers = []byte("Detected virtualization"), regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|docker|podman|systemd-nspawn|openvz|container-other)\b`)
+
+// The kernel's report of a process that it ended begins with the process that wanted memory. Of a memory cgroup that had reached its limit it
+// names the cgroup: that of a pod, or of a machine or container beside this one, is not the node.
+var (
+	oomBegins    = []byte("invoked oom-killer")
+	memcg        = []byte("memcg=")
+	oomElsewhere = regexp.MustCompile(`oom_memcg=/\S*(?:kubepods|machine|lxc|docker|libpod|nspawn)`)
+)
+
+// note keeps what the record at hand says about those after it.
+func (s *scan) note() {
+	raw := s.rec.raw
+	switch {
+	case bytes.Contains(raw, virtualization) && containers.Match(raw):
+		s.container = true
+		for id, t := range s.tallies { // journald reads the kernel's log first
+			if isKernels(t.first.raw) && isKernels(t.last.raw) {
+				delete(s.tallies, id)
+			}
+		}
+	case bytes.Contains(raw, oomBegins):
+		s.oomElsewhere, s.beforeOOM = false, s.tallies[OutOfMemory].copied()
+	case !s.oomElsewhere && bytes.Contains(raw, memcg) && oomElsewhere.Match(raw):
+		s.oomElsewhere = true
+		delete(s.tallies, OutOfMemory)
+		if s.beforeOOM != nil {
+			s.tallies[OutOfMemory] = s.beforeOOM
+		}
+	}
+}
+
+// atStart finds what every kubelet says once at its start, in its journal and as an event of its Node.
+var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/`)
+
+// dropHarmless takes the causes out of what was found in the record at hand that are none on this node, and reports whether there were any.
+func (s *scan) dropHarmless() bool {
+	had := len(s.found)
+	kernels := had > 0 && s.container && isKernels(s.rec.raw)
+	s.found = slices.DeleteFunc(s.found, func(f find) bool {
+		switch {
+		case f.known.kind != ofCause:
+			return false
+		case f.known.id == CgroupControllerMissing && endedPod.Match(s.rec.raw):
+			return true
+		case f.known.id == ImageFilesystemZero && atStart.Match(s.rec.raw):
+			return true
+		}
+		return kernels || f.known.id == OutOfMemory && s.oomElsewhere
+	})
+	return len(s.found) < had
+}
+
+// isKernels reports whether a record of a journal is the kernel's.
+func isKernels(raw []byte) bool {
+	return readHead(string(raw[:min(len(raw), headSearch)])).program == "kernel"
+}
+
+// copied is a tally as it is now.
+func (t *tally) copied() *tally {
+	if t == nil {
+		return nil
+	}
+	c := *t
+	for _, at := range []*sight{&c.first, &c.killer, &c.last} {
+		at.raw = bytes.Clone(at.raw)
+	}
+	return &c
+}

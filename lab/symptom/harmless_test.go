@@ -1,0 +1,103 @@
+package symptom
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	fetch = `Nov 24 21:51:02 w2 containerd[205]: time="2026-11-24T21:51:02Z" level=info msg="fetch failed" error="failed to do request: Head \"https://registry-1.docker.io/v2/library/nginx/manifests/latest\": dial tcp: lookup registry-1.docker.io: Temporary failure in name resolution" host=registry-1.docker.io` + "\n"
+	pull  = `Nov 24 21:51:03 w2 kubelet[301]: E1124 21:51:03.1 301 log.go:32] "PullImage from image service failed" err="failed to pull and unpack image \"docker.io/library/nginx:latest\": failed to resolve reference \"docker.io/library/nginx:latest\"" image="nginx"` + "\n"
+	wait  = `Nov 24 21:51:09 w2 kubelet[301]: E1124 21:51:09.1 301 pod_workers.go:1324] "Error syncing pod, skipping" err="failed to \"StartContainer\" for \"web\" with ImagePullBackOff: \"Back-off pulling image \\\"nginx\\\": ErrImagePull\"" pod="default/web" podUID="8a"` + "\n"
+	calm  = "Nov 24 21:52:00 w2 kubelet[301]: I1124 21:52:00.1 301 server.go:1] \"Starting to listen\"\n"
+
+	wants  = "Nov 24 21:51:02 w1 kernel: kubelet invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=-999\n"
+	trace  = "Nov 24 21:51:02 w1 kernel:  oom_kill_process+0x21c/0x3f0\n"
+	killed = "Nov 24 21:51:02 w1 kernel: Memory cgroup out of memory: Killed process 812 (kubelet) total-vm:1412kB\n"
+)
+
+func constraint(memcg string) string {
+	return "Nov 24 21:51:02 w1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=" + memcg +
+		",task_memcg=" + memcg + "/system.slice/kubelet.service,task=kubelet,pid=812,uid=0\n"
+}
+
+func TestUsersOwnPodsAreNoCause(t *testing.T) {
+	for name, text := range map[string]string{
+		"a pull":        fetch + pull + wait + calm,
+		"again":         strings.Repeat(fetch+pull+wait, 20) + strings.Repeat(calm, 20),
+		"alone":         wait,
+		"events of all": "NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\ndefault       2m          Warning   Failed    pod/web   Failed to pull image \"nginx\": failed to resolve reference \"docker.io/library/nginx:latest\"\ndefault       2m          Warning   Failed    pod/web   Error: ErrImagePull\n",
+		"events of one": "LAST SEEN   TYPE      REASON    OBJECT    MESSAGE\n2m          Warning   Failed    pod/web   Error: ImagePullBackOff\n",
+		"a list of all": "NAMESPACE     NAME                      READY   STATUS             RESTARTS   AGE\nshop          web-7d5b5c6d8f-x2x2x      0/1     ImagePullBackOff   0          9m\n",
+		"a list":        "NAME   READY   STATUS         RESTARTS   AGE\nweb    0/1     ErrImagePull   0          9m\n",
+		"its memory":    "NAMESPACE   NAME   READY   STATUS      RESTARTS   AGE\ndefault     web    0/1     OOMKilled   3          9m\n",
+		"described":     "  Warning  Failed   12s   kubelet  Failed to pull image \"nginx\": rpc error: code = Unknown desc = failed to pull and unpack image\n  Warning  Failed   12s   kubelet  Error: ErrImagePull\n",
+	} {
+		if got := symptomsOf(judge(t, text)); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	system := strings.NewReplacer("default/web", "kube-system/kube-proxy-7k", "library/nginx", "flannel/flannel", `image="nginx"`, `image="flannel"`, `\"nginx`, `\"flannel`)
+	for name, text := range map[string]string{
+		"a system pod's":          system.Replace(fetch + pull + wait),
+		"beside a user's":         strings.Repeat(fetch+pull+wait, 3) + system.Replace(pull),
+		"the sandbox of a user's": `E1124 21:51:09.1 301 pod_workers.go:1324] "Error syncing pod, skipping" err="failed to pull image \"registry.k8s.io/pause:3.10\": not found" pod="default/web"` + "\n",
+		"nobody knows whose":      "Error: ErrImagePull\n",
+	} {
+		if got := symptomsOf(judge(t, text)); !slices.Contains(got, ImagePullFailure) && !slices.Contains(got, SandboxImageMisconfigured) {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// A user's pull is not the reason for what fails beside it either.
+func TestUsersPullExplainsNothing(t *testing.T) {
+	text := strings.Repeat(fetch+pull+wait, 3) + strings.Repeat("E1124 21:51:10.1 301 kubelet.go:1] \"Container runtime network not ready\" networkReady=\"NetworkReady=false reason:NetworkPluginNotReady\"\n", 3)
+	if got := symptomsOf(unsuspected(judge(t, text))); !slices.Equal(got, []ID{CNINotInitialized}) {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestOfAnotherMachine(t *testing.T) {
+	const inside = "Nov 24 21:50:00 w1 systemd[1]: Detected virtualization lxc-libvirt.\n"
+	report := func(memcg string) string { return wants + trace + constraint(memcg) + killed }
+	for _, tt := range []struct {
+		name, text string
+		want       []ID
+	}{
+		{"the node's own", report("/"), []ID{OutOfMemory}},
+		{"its kubelet's", report("/system.slice"), []ID{OutOfMemory}},
+		{"another container's", report("/machine.slice/lab2-w1.libvirt-lxc"), nil},
+		{"a pod's, of its own limit", report("/kubepods.slice/kubepods-burstable.slice"), nil},
+		{"the node's own, then another's", report("/") + report("/machine/lab2-w1.libvirt-lxc"), []ID{OutOfMemory}},
+		{"another's, then the node's own", report("/machine/lab2-w1.libvirt-lxc") + report("/"), []ID{OutOfMemory}},
+		{"the computer's, read in a container", inside + report("/"), nil},
+		{"the computer's, read before systemd began", report("/") + inside, nil},
+		{"a container's own service", inside + "Nov 24 21:51:02 w1 systemd[1]: kubelet.service: Failed with result 'oom-kill'.\n", []ID{OutOfMemory}},
+	} {
+		got := symptomsOf(unsuspected(judge(t, strings.Repeat(calm, 10)+tt.text+calm)))
+		if len(tt.want) == 0 && len(got) > 0 || len(tt.want) > 0 && !slices.Contains(got, tt.want[0]) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}
+
+func TestStartsAndEnds(t *testing.T) {
+	const (
+		once  = `E1124 21:33:58.1 301 kubelet.go:1680] "Image garbage collection failed once. Stats initialization may not have completed yet" err="invalid capacity 0 on image filesystem"` + "\n"
+		event = "default       9m          Warning   InvalidDiskCapacity   node/cp1   invalid capacity 0 on image filesystem\n"
+		gone  = `E1124 21:40:00.1 301 x.go:1] "Failed" err="failed to write: openat2 /sys/fs/cgroup/cpu,cpuacct/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod3f8a3a52_9a1d.slice/cpu.cfs_quota_us: no such file or directory"` + "\n"
+		lacks = `E1124 21:40:00.1 301 x.go:1] "Failed" err="failed to write: openat2 /sys/fs/cgroup/cpu,cpuacct/kubepods.slice/cpu.cfs_quota_us: no such file or directory"` + "\n"
+	)
+	for name, text := range map[string]string{
+		"each start of a kubelet": strings.Repeat(once+calm, 6), "events of each start": strings.Repeat(event, 6), "the cgroup of a pod that ended": gone + strings.Repeat(calm, 5),
+	} {
+		if got := symptomsOf(judge(t, text)); len(got) > 0 {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if got := symptomsOf(judge(t, lacks+strings.Repeat(calm, 5))); !slices.Contains(got, CgroupControllerMissing) {
+		t.Errorf("a file that the node lacks: %v", got)
+	}
+}
