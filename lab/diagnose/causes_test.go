@@ -65,14 +65,14 @@ func TestVerdict(t *testing.T) {
 		report Report
 		want   string
 	}{
-		{Report{Healthy: true, Source: live, Lab: "l", Nodes: nodes[:1], Took: 1}, "good: Nothing is wrong. 1 node of lab l looked at in 1.0s."},
-		{Report{Healthy: true, Source: live, Nodes: nodes, Unread: []string{"n2"}, Took: 1}, "warn: Nothing wrong was found, but 1 thing could not be read. 1 of 2 nodes looked at in 1.0s."},
-		{Report{Healthy: false, Source: live}, "bad: Not healthy, but no cause was found. No node looked at in 0ms."},
-		{Report{Healthy: true, Source: "-", Took: 0.01}, "good: Nothing is wrong. Standard input judged in 10ms."},
-		{Report{Findings: []symptom.Finding{root}, Source: "x.tar.gz", Nodes: nodes, Took: 0.2}, "bad: Broken: 1 cause. x.tar.gz (1 of 2 nodes) judged in 200ms."},
-		{Report{Findings: []symptom.Finding{root, consequence}, Source: live}, "bad: Broken: 1 cause and 1 consequence. No node looked at in 0ms."},
-		{Report{Findings: []symptom.Finding{root, warning}, Source: live}, "bad: Broken: 1 cause, and 1 warning. No node looked at in 0ms."},
-		{Report{Findings: []symptom.Finding{warning}, Source: live}, "warn: Nothing is known to fail, but there is 1 warning. No node looked at in 0ms."},
+		{Report{Healthy: true, Source: live, Lab: "l", Nodes: nodes[:1], Took: 1}, "good: Nothing is wrong. Checked 1 node of lab \"l\" in 1.0 s."},
+		{Report{Healthy: true, Source: live, Nodes: nodes, Unread: []string{"n2"}, Took: 1}, "warn: No problem found, but 1 item could not be read. Checked 1 of 2 nodes in 1.0 s."},
+		{Report{Healthy: false, Source: live}, "bad: Not healthy, but no cause was found. Checked no node in 0 ms."},
+		{Report{Healthy: true, Source: "-", Took: 0.01}, "good: Nothing is wrong. Standard input analysed in 10 ms."},
+		{Report{Findings: []symptom.Finding{root}, Source: "x.tar.gz", Nodes: nodes, Took: 0.2}, "bad: 1 problem found. x.tar.gz (1 of 2 nodes) analysed in 0.2 s."},
+		{Report{Findings: []symptom.Finding{root, consequence}, Source: live}, "bad: 1 problem and 1 consequence found. Checked no node in 0 ms."},
+		{Report{Findings: []symptom.Finding{root, warning}, Source: live}, "bad: 1 problem and 1 warning found. Checked no node in 0 ms."},
+		{Report{Findings: []symptom.Finding{warning}, Source: live}, "warn: No failures, 1 warning. Checked no node in 0 ms."},
 	} {
 		said, tone := verdict(c.report, causesOf(c.report.Findings))
 		if got := tone + ": " + said + " " + scope(c.report); got != c.want {

@@ -86,7 +86,7 @@ func harmlessText(t *testing.T, got string, width int) {
 	if !utf8.ValidString(got) {
 		t.Errorf("not UTF-8: %q", got)
 	}
-	labels := []string{"FAIL", "WARN", "seen", "do", "repair", "so", "ports", "learner", "unread", "next"}
+	labels := []string{"FAIL", "WARN", "evidence", "fix", "repair", "consequence", "alternatively", "ports", "learner", "unread", "next"}
 	for i, line := range strings.Split(got, "\n") {
 		for _, r := range line {
 			if !unicode.IsPrint(r) {

@@ -15,11 +15,12 @@ func Judge(f fact.Facts) []symptom.Finding { return newJudging(&f).findings() }
 
 // judging is one judgement. What it cannot name goes to unread, with where to look.
 type judging struct {
-	f      *fact.Facts
-	found  []symptom.Finding
-	unread []string
-	texts  map[string][]symptom.Finding // what the texts of a node show, judged when first needed
-	told   map[spot]string              // the text by which something was found that nobody measured
+	f        *fact.Facts
+	found    []symptom.Finding
+	unread   []string
+	texts    map[string][]symptom.Finding // what the texts of a node show, judged when first needed
+	unjoined []spot                       // machines that are in no cluster, and of which no join has failed
+	told     map[spot]string              // the text by which something was found that nobody measured
 }
 
 // spot is where something was found.
@@ -49,6 +50,7 @@ func (j *judging) findings() []symptom.Finding {
 	for i := range j.f.Machines {
 		j.unready(&j.f.Machines[i])
 	}
+	j.behind()
 	return relate(j.found, j.brought)
 }
 

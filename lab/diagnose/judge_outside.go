@@ -29,7 +29,8 @@ func (j *judging) outside(m *fact.Machine) {
 			id, text = symptom.LeftoverState, "it is in no cluster, and something of an init or a join is on it"
 		}
 		f := j.find(id, m.Name, "labnode", text)
-		f.Level, f.Hint, f.Repairable = symptom.Warn, next, j.cluster()
+		f.Hint, f.Repairable = next, j.cluster()
+		j.unjoined = append(j.unjoined, spotOf(*f))
 		return
 	}
 	id := o.Symptom
@@ -60,6 +61,20 @@ func (j *judging) outside(m *fact.Machine) {
 		f.Hint = o.Hint
 	}
 	f.Repairable = joining.Remedy(id) != joining.Stop
+}
+
+// behind puts what else fails a machine that nobody has joined, or the whole cluster, before that it is in no cluster.
+func (j *judging) behind() {
+	for _, at := range j.unjoined {
+		worse := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+			return f.Level == symptom.Fail && spotOf(f) != at && (f.Node == at.node || f.Node == "")
+		})
+		for i := range j.found {
+			if spotOf(j.found[i]) == at && worse {
+				j.found[i].Level = symptom.Warn
+			}
+		}
+	}
 }
 
 // roadCauses are about the way to one API server: the checks of the way to another say nothing of them.

@@ -13,9 +13,9 @@ import (
 
 const (
 	defaultWidth = 80
-	leastWidth   = 30
+	leastWidth   = 36
 	mostWidth    = 160 // longer lines are hard to read
-	gutter       = 8   // what a paragraph is, before it
+	gutter       = 14  // what a paragraph is, before it
 
 	mostSightings = 3 // of a cause
 	mostLines     = 3 // of a piece of evidence
@@ -96,17 +96,17 @@ func (t *textView) cause(c *cause, ours bool) {
 		}
 		t.sighting(e)
 	}
-	t.entry("do", quietStyle, c.Hint, true)
+	t.entry("fix", quietStyle, c.Hint, true)
 	if ours && c.Repairable {
-		t.entry("repair", quietStyle, "`labctl repair` can mend it", true)
+		t.entry("repair", quietStyle, "`labctl repair` can fix it", true)
 	} else if ours {
-		t.entry("repair", quietStyle, "`labctl repair` leaves it alone", true)
+		t.entry("repair", quietStyle, "not repaired automatically", true)
 	}
 	for _, d := range c.Consequences {
-		t.entry("so", quietStyle, d.title()+", because of "+string(d.BecauseOf), false)
+		t.entry("consequence", quietStyle, d.title()+", because of "+string(d.BecauseOf), false)
 	}
 	for _, d := range c.Instead {
-		t.entry("or", quietStyle, d.title()+", which looks like it", false)
+		t.entry("alternatively", quietStyle, d.title()+", which looks similar", false)
 	}
 }
 
@@ -123,7 +123,7 @@ func (t *textView) sighting(e sighting) {
 	for i, line := range lines {
 		label := ""
 		if i == 0 {
-			label = "seen"
+			label = "evidence"
 		}
 		t.line(label, quietStyle, line)
 	}

@@ -25,23 +25,33 @@ func verdict(r Report, causes []*cause) (sentence, tone string) {
 			warns++
 		}
 	}
-	var also string
+	parts := []string{count(fails, "problem")}
 	if follow > 0 {
-		also = " and " + count(follow, "consequence")
+		parts = append(parts, count(follow, "consequence"))
+	}
+	if warns > 0 {
+		parts = append(parts, count(warns, "warning"))
 	}
 	switch {
-	case fails > 0 && warns > 0:
-		return fmt.Sprintf("Broken: %s%s, and %s.", count(fails, "cause"), also, count(warns, "warning")), "bad"
 	case fails > 0:
-		return fmt.Sprintf("Broken: %s%s.", count(fails, "cause"), also), "bad"
+		return listed(parts) + " found.", "bad"
 	case warns > 0:
-		return fmt.Sprintf("Nothing is known to fail, but there %s %s%s.", plural(warns, "is", "are"), count(warns, "warning"), also), "warn"
+		return "No failures, " + listed(parts[1:]) + ".", "warn"
 	case !r.Healthy:
 		return "Not healthy, but no cause was found.", "bad"
 	case len(r.Unread) > 0:
-		return fmt.Sprintf("Nothing wrong was found, but %s could not be read.", count(len(r.Unread), "thing")), "warn"
+		return fmt.Sprintf("No problem found, but %s could not be read.", count(len(r.Unread), "item")), "warn"
 	}
 	return "Nothing is wrong.", "good"
+}
+
+// listed is "a, b and c".
+func listed(parts []string) string {
+	last := len(parts) - 1
+	if last == 0 {
+		return parts[0]
+	}
+	return strings.Join(parts[:last], ", ") + " and " + parts[last]
 }
 
 // scope says what was looked at.
@@ -67,16 +77,16 @@ func scope(r Report) string {
 	of := strings.Join(parts, " and ")
 	switch {
 	case r.Source == "-":
-		return spaced("Standard input", inBrackets(of)) + " judged in " + seconds(r.Took) + "."
+		return spaced("Standard input", inBrackets(of)) + " analysed in " + took(r.Took) + "."
 	case r.Source != live && r.Source != "":
-		return spaced(r.Source, inBrackets(of)) + " judged in " + seconds(r.Took) + "."
+		return spaced(r.Source, inBrackets(of)) + " analysed in " + took(r.Took) + "."
 	case of == "":
 		of = "no node"
 	}
 	if r.Lab != "" {
-		of += " of lab " + r.Lab
+		of += fmt.Sprintf(" of lab %q", r.Lab)
 	}
-	return upperFirst(of) + " looked at in " + seconds(r.Took) + "."
+	return "Checked " + of + " in " + took(r.Took) + "."
 }
 
 func ofAll(n, of int, what string) string {
@@ -95,8 +105,6 @@ func inBrackets(of string) string {
 
 func spaced(a, b string) string { return strings.TrimSpace(a + " " + b) }
 
-func upperFirst(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
 // next is the command to go on with, in the form of a hint.
 func next(r Report, causes []*cause) string {
 	if r.Source != live && r.Source != "" {
@@ -107,12 +115,12 @@ func next(r Report, causes []*cause) string {
 		return "`labctl diagnose --from " + path + " -o html > diagnose.html` shows it as a page."
 	}
 	if mends := repairs(causes); mends != "" {
-		return "`labctl repair` mends " + mends + "; then `labctl diagnose` looks again."
+		return "`labctl repair` repairs " + mends + "; then run `labctl diagnose` again."
 	}
 	if len(causes) == 0 && r.Healthy && len(r.Unread) == 0 {
-		return "`labctl diagnose -o html > diagnose.html` shows all that was looked at."
+		return "`labctl diagnose -o html > diagnose.html` shows everything that was checked."
 	}
-	return "`labctl diagnose --bundle diagnose.tar.gz` keeps all that was read, without its secrets, for somebody else to look at."
+	return "`labctl diagnose --bundle diagnose.tar.gz` saves everything that was read, without secrets, to share it."
 }
 
 // repairs lists what labctl repair can mend: the roots, or else their consequences.
@@ -150,6 +158,14 @@ func plural(n int, one, many string) string {
 		return one
 	}
 	return many
+}
+
+// took is how long the diagnosis worked.
+func took(s float64) string {
+	if s < 0.1 {
+		return fmt.Sprintf("%.0f ms", s*1000)
+	}
+	return fmt.Sprintf("%.1f s", s)
 }
 
 // seconds is a duration: the smaller, the finer.

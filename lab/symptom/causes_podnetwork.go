@@ -44,7 +44,7 @@ var podNetworkCauses = []Symptom{
 	},
 	{
 		ID:      CNIStaleConfig,
-		Meaning: "State of an earlier pod network is in the way: a bridge with another address, or a second configuration that wins.",
+		Meaning: "Leftovers of an earlier pod network take precedence: a stale bridge, or a second CNI config that sorts first.",
 		Hint: "With the node drained: `ip link delete cni0; ip link delete flannel.1`, remove the files (not the directory) that " +
 			"the present add-on did not write " +
 			"from /etc/cni/net.d, `systemctl restart containerd`, and let the add-on's pod start anew.",
