@@ -68,6 +68,25 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		}
 		Expect(kills).NotTo(BeZero())
 	}, SpecTimeout(10*time.Minute))
+
+	It("a pod whose image cannot come, which is no reason for what fails later", Label("ci", "nightly"), func(ctx SpecContext) {
+		l.kubectl(ctx, "run", "web", "--image=docker.io/library/nginx", "--overrides", `{"spec": {"nodeName": "w2"}}`)
+		Eventually(func() string {
+			return l.kubectl(ctx, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
+		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
+		l.kubectl(ctx, "delete", "pod", "web", "--now")
+		l.must(ctx, "fault", "inject", "missing-cni", "--node", "w2")
+		DeferCleanup(func(ctx SpecContext) { l.must(ctx, "fault", "restore"); l.becomesHealthy(ctx) }, NodeTimeout(2*time.Minute))
+		r := l.run(ctx, "diagnose", "-o", "json")
+		Expect(r.code).To(Equal(1), "%s", r)
+		Expect(firstFinding(r)).To(Equal("cni-not-initialized"), "%s", r)
+		Expect(r.stdout).NotTo(ContainSubstring("image-pull-failure"))
+	}, SpecTimeout(3*time.Minute))
+
+	// The last, so that the journals tell of all faults that there were.
+	It("leaving nothing in its journals that a diagnosis of text takes for a cause", Label("ci", "nightly"), func(ctx SpecContext) {
+		l.journalsAreHealthy(ctx)
+	}, SpecTimeout(4*time.Minute))
 })
 
 var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {

@@ -70,6 +70,9 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 
 	It("stops at once with the remedy when kubeadm is missing, and goes on when it is back", func(ctx SpecContext) {
 		l.must(ctx, "reset", "w1")
+		outside := l.run(ctx, "diagnose", "-o", "json")
+		Expect(outside.code).To(Equal(1), "w1 is in no cluster: %s", outside)
+		Expect(outside.stdout).To(ContainSubstring("labctl join w1"))
 		l.ssh(ctx, "w1", "mv", "/usr/bin/kubeadm", "/root/kubeadm")
 		said, r := l.join(ctx, "w1")
 		Expect(r.code).To(Equal(1), "join: %s", r)
