@@ -73,7 +73,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		l.kubectl(ctx, "run", "web", "--image=docker.io/library/nginx", "--overrides", `{"spec": {"nodeName": "w2"}}`)
 		Eventually(func() string {
 			return l.kubectl(ctx, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
-		}).WithContext(ctx).WithTimeout(time.Minute).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
+		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
 		l.kubectl(ctx, "delete", "pod", "web", "--now")
 		l.must(ctx, "fault", "inject", "missing-cni", "--node", "w2")
 		DeferCleanup(func(ctx SpecContext) { l.must(ctx, "fault", "restore"); l.becomesHealthy(ctx) }, NodeTimeout(2*time.Minute))
@@ -84,7 +84,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	}, SpecTimeout(3*time.Minute))
 
 	// The last, so that the journals tell of all faults that there were.
-	It("leaving nothing in its journals that a diagnosis of text takes for a cause", Label("ci", "nightly"), func(ctx SpecContext) {
+	It("leaving nothing in its journals that a diagnosis of text takes for a cause", Label("nightly"), func(ctx SpecContext) {
 		l.journalsAreHealthy(ctx)
 	}, SpecTimeout(4*time.Minute))
 })
