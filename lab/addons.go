@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -15,7 +14,6 @@ import (
 	"k8slab/lab/addon"
 	"k8slab/lab/event"
 	"k8slab/lab/image"
-	"k8slab/lab/node"
 	"k8slab/lab/wait"
 )
 
@@ -124,8 +122,8 @@ func (l *Lab) importImages(ctx context.Context, nodes []config.Node, addons []ad
 	missing := make([][]string, len(nodes)) // by the node's place
 	at := func(n config.Node) int { return slices.Index(nodes, n) }
 	err := together(nodes, func(n config.Node) error {
-		out, err := l.nodes[n.Name].Read(ctx, "ctr", "--namespace", "k8s.io", "images", "list", "--quiet")
-		missing[at(n)] = missingImages(refs, out)
+		has, err := l.imagesOn(ctx, n.Name)
+		missing[at(n)] = missingImages(refs, has)
 		return err
 	})
 	needed := slices.DeleteFunc(refs, func(ref string) bool {
@@ -151,8 +149,7 @@ func (l *Lab) importImages(ctx context.Context, nodes []config.Node, addons []ad
 	})
 }
 
-// importArchives streams the archives into the node's containerd. They are pinned: no registry could give back what kubelet's garbage
-// collection takes.
+// importArchives imports the archives on the node, one after another.
 func (l *Lab) importArchives(ctx context.Context, name string, refs []string, archives map[string]string, step *event.Step) error {
 	ctx, cancel := l.within(ctx, importBudget)
 	defer cancel()
@@ -162,9 +159,7 @@ func (l *Lab) importArchives(ctx context.Context, name string, refs []string, ar
 		if err != nil {
 			return err
 		}
-		err = l.nodes[name].Run(ctx, node.Command{Stdin: f, Argv: []string{
-			"ctr", "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", "overlayfs", "--label", "io.cri-containerd.pinned=pinned", "-",
-		}})
+		err = l.importArchive(ctx, name, f)
 		_ = f.Close()
 		if err != nil {
 			return fmt.Errorf("import %s: %w\nnext: labctl logs %s --unit containerd", ref, err, name)
@@ -186,9 +181,8 @@ func imagesOf(addons []addon.Addon) []string {
 	return refs
 }
 
-// missingImages are those of refs that are not in containerd's list, which has names in full.
-func missingImages(refs []string, list string) []string {
-	has := strings.Fields(list)
+// missingImages are those of refs that are not among containerd's, whose names are in full.
+func missingImages(refs, has []string) []string {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
 		return slices.Contains(has, "docker.io/"+ref) || slices.Contains(has, ref)
 	})

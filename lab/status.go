@@ -3,11 +3,13 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/diagnose"
 	"k8slab/lab/etcd"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
@@ -22,7 +24,8 @@ type Status struct {
 	Healthy  bool         `json:"healthy"`
 	Nodes    []NodeStatus `json:"nodes"`
 	Problems []string     `json:"problems,omitempty"`
-	Changed  []Difference `json:"changed,omitempty"` // what cluster.yaml says and the lab was made without
+	Changed  []Difference `json:"changed,omitempty"`  // what cluster.yaml says and the lab was made without
+	Warnings []string     `json:"warnings,omitempty"` // what a user should know of a lab that is healthy all the same
 }
 
 // NodeStatus is one node's part of it.
@@ -98,10 +101,13 @@ func (l *Lab) makers(ctx context.Context, nodes []NodeStatus) error {
 func (l *Lab) fill(ctx context.Context, v *view, s *Status) {
 	var nodes []kube.Node
 	var members []etcd.Member
+	var pods []kube.Pod
 	var wg sync.WaitGroup
 	wg.Go(func() { nodes, _ = v.kube.Nodes(ctx) })
 	wg.Go(func() { members, _ = v.etcd.Members(ctx) })
+	wg.Go(func() { pods, _ = v.kube.Pods(ctx, "", "") })
 	wg.Wait()
+	s.Warnings = imageWarnings(pods)
 	for i := range s.Nodes {
 		st := &s.Nodes[i]
 		n, _ := l.cluster.Node(st.Name)
@@ -115,6 +121,26 @@ func (l *Lab) fill(ctx context.Context, v *view, s *Status) {
 			}
 		}
 	}
+}
+
+// mostWarnings is how many images status warns of.
+const mostWarnings = 5
+
+// imageWarnings warns of users' pods that cannot get an image, once for each image.
+func imageWarnings(pods []kube.Pod) []string {
+	var all []string
+	waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(pods), diagnose.Own))
+	for i, w := range waits {
+		if i == mostWarnings && len(waits) > mostWarnings+1 {
+			return append(all, fmt.Sprintf("pods wait for %d more images; next: labctl diagnose", len(waits)-i))
+		}
+		next := "labctl image load FILE.tar"
+		if w.Always {
+			next += ", and another imagePullPolicy"
+		}
+		all = append(all, w.String()+": nodes of this lab have no uplink; next: "+next)
+	}
+	return all
 }
 
 // anyView opens the cluster through the first control plane that answers and has joined.

@@ -81,8 +81,8 @@ func serveCommand() *cobra.Command {
 }
 
 func (a *app) imageCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "image", Short: "Build, list and prune node images", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.imageBuildCommand(), a.imageListCommand(), a.imagePruneCommand())
+	cmd := &cobra.Command{Use: "image", Short: "Build, list and prune node images; load container images into the nodes", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.imageBuildCommand(), a.imageListCommand(), a.imageLoadCommand(), a.imagePruneCommand())
 	return cmd
 }
 

@@ -233,6 +233,9 @@ func printStatus(w io.Writer, s lab.Status) {
 	for _, p := range s.Problems {
 		_, _ = fmt.Fprintln(w, "  "+strings.ReplaceAll(p, "\n", "\n    "))
 	}
+	for _, warning := range s.Warnings {
+		_, _ = fmt.Fprintln(w, "warning:", warning)
+	}
 	printDifferences(w, s.Changed)
 }
 

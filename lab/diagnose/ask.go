@@ -58,14 +58,31 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 		})
 	}
 	wg.Wait()
-	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool { return !telling(p, out.Nodes) })
+	waiting := 0
+	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool {
+		switch {
+		case telling(p, out.Nodes):
+			return false
+		case len(p.Missing) == 0:
+			return true
+		}
+		waiting++
+		return waiting > mostWaiting
+	})
 }
 
-// telling reports whether a pod says anything: one of the cluster's own that is not ready, or one whose address is of no network of its node.
+// mostWaiting is how many users' pods without an image are kept.
+const mostWaiting = 100
+
+// telling reports whether a pod says anything about the cluster: one of its own that is not ready, or one whose address is of no network of
+// its node.
 func telling(p kube.Pod, nodes []kube.Node) bool {
-	unready := !p.Ready && p.Phase != "Succeeded" && slices.Contains(ownNamespaces, p.Namespace)
+	unready := !p.Ready && p.Phase != "Succeeded" && Own(p)
 	return unready || slices.ContainsFunc(nodes, p.Strange)
 }
+
+// Own reports whether the pod is one of those that the cluster is made of, or the lab's probe.
+func Own(p kube.Pod) bool { return slices.Contains(ownNamespaces, p.Namespace) }
 
 // learnerPause is the time between the two looks that tell how fast a learner catches up.
 const learnerPause = time.Second

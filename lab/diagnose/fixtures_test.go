@@ -21,7 +21,7 @@ func healthyReport() Report {
 	for i, n := range fleet {
 		r.Nodes = append(r.Nodes, NodeRow{
 			Name: n.name, Role: n.role, IP: fmt.Sprintf("10.17.3.1%d", i+1), Machine: "running", Ready: "True", Kubelet: "active",
-			Runtime: "ready", Version: "v1.36.3", ClockOffset: 0.0004 * float64(i), DiskFree: 0.61 - 0.01*float64(i), MemoryFree: 0.42,
+			Runtime: "containerd v2.4.2 answers on /run/containerd/containerd.sock", RuntimeResult: "ok", Version: "v1.36.3", ClockOffset: 0.0004 * float64(i), DiskFree: 0.61 - 0.01*float64(i), MemoryFree: 0.42,
 		})
 		if n.role == "control-plane" {
 			r.Nodes[i].FsyncP99 = 0.0021
@@ -113,7 +113,8 @@ func brokenReport() Report {
 	r.Findings[4].Detail = "never-started"
 	r.Nodes[2].Ready, r.Nodes[2].Kubelet = "", "inactive"
 	for i := 3; i < 5; i++ {
-		r.Nodes[i].Ready, r.Nodes[i].Kubelet, r.Nodes[i].Runtime = "False", "failed", "unknown service runtime.v1.RuntimeService"
+		r.Nodes[i].Ready, r.Nodes[i].Kubelet = "False", "failed"
+		r.Nodes[i].Runtime, r.Nodes[i].RuntimeResult = "unknown service runtime.v1.RuntimeService", "fixable"
 	}
 	r.Nodes[0].FsyncP99 = 1.204
 	r.Nodes[1].DiskFree = 0.09
@@ -137,7 +138,7 @@ func learnerReport() Report {
 	f := found(symptom.EtcdLearnerNotInSync, "cp3", "", symptom.Evidence{Source: "etcd status", Text: "cp3 has 131072 of 204800 raft entries, 9400/s"})
 	f.Level, f.Detail, f.Repairable = symptom.Warn, "catching-up", false
 	f.Meaning = "The new etcd member catches up with the leader and is not promoted yet."
-	f.Hint = "Wait: at this rate it is promoted in about 6 s. `labctl etcd status` follows it."
+	f.Hint = "Wait: at this rate it is promoted in about 6 s. `labctl etcd members` follows it."
 	r.Findings = []symptom.Finding{f}
 	r.Nodes[2].Ready = ""
 	for i := range r.Members {

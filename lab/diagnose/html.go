@@ -56,7 +56,7 @@ func WriteHTML(w io.Writer, r Report) error {
 	causes := causesOf(r.Findings)
 	p := page{
 		Style: template.CSS(pageStyle), Scope: scope(r), Time: r.Time, Live: r.Source == live || r.Source == "",
-		Causes: causes, Further: furtherEvidence(causes), Unread: r.Unread, Nodes: nodeViews(r.Nodes), Ports: matrixOf(r),
+		Causes: causes, Further: furtherEvidence(causes), Unread: r.Unread, Nodes: nodeViews(r), Ports: matrixOf(r),
 		Members: memberViews(r.Members), Sessions: sessionsOf(r.Attempts),
 	}
 	p.Verdict, p.Tone = verdict(r, causes)

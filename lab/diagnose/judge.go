@@ -51,6 +51,7 @@ func (j *judging) findings() []symptom.Finding {
 		j.unready(&j.f.Machines[i])
 	}
 	j.behind()
+	j.userPods()
 	return relate(j.found, j.brought)
 }
 
@@ -91,6 +92,9 @@ func (j *judging) on(node string) bool {
 // near reports whether what was found on one node can have brought about what was found on another: what is the whole cluster's takes a
 // control plane, or what stops a road.
 func (j *judging) near(cause, effect symptom.Finding) bool {
+	if cause.Detail == userPod || effect.Detail == userPod {
+		return false
+	}
 	if cause.Node == effect.Node || cause.Node == "" {
 		return true
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
@@ -128,4 +129,30 @@ func (j *judging) tunnel(from, to *fact.Machine) string {
 		return ""
 	}
 	return from.Inside.Overlay[i].Result
+}
+
+// userPod is the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else.
+const userPod = "user-pod"
+
+// userPods warns of users' pods that cannot get their image, once for each node.
+func (j *judging) userPods() {
+	for i := range j.f.Machines {
+		name := j.f.Machines[i].Name
+		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
+		for k, w := range waits {
+			if k == evidenceLimit-1 && len(waits) > evidenceLimit {
+				j.userPod(name, fmt.Sprintf("%d more images are missing in the same way", len(waits)-k))
+				break
+			}
+			j.userPod(name, w.String())
+		}
+	}
+}
+
+func (j *judging) userPod(node, text string) {
+	f := j.findKind(symptom.ImagePullFailure, userPod, node, "API", text)
+	f.Level = symptom.Warn
+	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
+	f.Hint = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
+		"The pod's imagePullPolicy must not be Always, which is the default for the tag latest and for no tag."
 }

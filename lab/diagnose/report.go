@@ -25,19 +25,20 @@ type Report struct {
 
 // NodeRow is one node.
 type NodeRow struct {
-	Name        string  `json:"name"`
-	Role        string  `json:"role"`
-	IP          string  `json:"ip"`
-	Machine     string  `json:"machine"`      // running, paused, off, …
-	SSH         string  `json:"ssh"`          // "" when it answers, else the error
-	Ready       string  `json:"ready"`        // True, False or Unknown, "" without a Node
-	Kubelet     string  `json:"kubelet"`      // active, failed, …
-	Runtime     string  `json:"runtime"`      // what answers on the CRI, or why none does
-	Version     string  `json:"version"`      // kubelet's
-	ClockOffset float64 `json:"clock_offset"` // seconds against the host
-	DiskFree    float64 `json:"disk_free"`    // share, 0 to 1, of /var/lib
-	MemoryFree  float64 `json:"memory_free"`  // share, 0 to 1
-	FsyncP99    float64 `json:"fsync_p99"`    // seconds, 0 when not measured
+	Name          string  `json:"name"`
+	Role          string  `json:"role"`
+	IP            string  `json:"ip"`
+	Machine       string  `json:"machine"`        // running, paused, off, …
+	SSH           string  `json:"ssh"`            // "" when it answers, else the error
+	Ready         string  `json:"ready"`          // True, False or Unknown, "" without a Node
+	Kubelet       string  `json:"kubelet"`        // active, failed, …
+	Runtime       string  `json:"runtime"`        // what answers on the CRI, or why none does
+	RuntimeResult string  `json:"runtime_result"` // the result of that check: ok, warn, fixable or blocked; "" when it was not made
+	Version       string  `json:"version"`        // kubelet's
+	ClockOffset   float64 `json:"clock_offset"`   // seconds against the host
+	DiskFree      float64 `json:"disk_free"`      // share, 0 to 1, of /var/lib
+	MemoryFree    float64 `json:"memory_free"`    // share, 0 to 1
+	FsyncP99      float64 `json:"fsync_p99"`      // seconds, 0 when not measured
 }
 
 // PortRow is one dial from a node to another's port that should be open.

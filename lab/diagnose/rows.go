@@ -90,7 +90,7 @@ func nodeRow(m *fact.Machine, nodes []kube.Node) NodeRow {
 	}
 	for _, c := range n.Checks {
 		if c.ID == "cri" {
-			row.Runtime = oneLine(c.Evidence)
+			row.Runtime, row.RuntimeResult = oneLine(c.Evidence), string(c.Result)
 		}
 	}
 	row.DiskFree = share(n.Filesystem.FreeBytes, n.Filesystem.Bytes)

@@ -1,10 +1,14 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	joining "k8slab/lab/join"
+	"k8slab/lab/symptom"
 )
 
 // cell is a value of a table with what is to be thought of it.
@@ -35,23 +39,16 @@ type nodeView struct {
 
 const unknownText = "–"
 
-func nodeViews(rows []NodeRow) []nodeView {
+func nodeViews(r Report) []nodeView {
+	// Where no node has one, the API server was not asked.
+	asked := slices.ContainsFunc(r.Nodes, func(n NodeRow) bool { return n.Ready != "" })
 	var all []nodeView
-	for _, n := range rows {
-		v := nodeView{Name: n.Name, Role: n.Role, Cells: []cell{
-			{Label: "Address", Text: orUnknown(n.IP)},
-			wanted("Machine", n.Machine, "running"),
-			wanted("SSH", n.SSH, ""),
-		}}
-		v.Cells[2].Text = "answers"
-		if n.SSH != "" {
-			v.Cells[2].Text = "no answer"
-			v.Cells[2].Note = n.SSH
+	for _, n := range r.Nodes {
+		cells := []cell{
+			{Label: "Address", Text: orUnknown(n.IP)}, wanted("Machine", n.Machine, "running"), sshCell(n.SSH), readyCell(n.Ready, asked),
+			wanted("Kubelet", n.Kubelet, "active"), runtimeCell(n), {Label: "Version", Text: orUnknown(n.Version)},
 		}
-		v.Cells = append(v.Cells, readyCell(n.Ready), wanted("Kubelet", n.Kubelet, "active", "running"),
-			wanted("Runtime", n.Runtime, "ready", "active", "running", "ok"), cell{Label: "Version", Text: orUnknown(n.Version)})
-		v.Cells = append(v.Cells, measures(n)...)
-		all = append(all, v)
+		all = append(all, nodeView{Name: n.Name, Role: n.Role, Cells: append(cells, measures(n, r.Findings)...)})
 	}
 	return all
 }
@@ -72,38 +69,67 @@ func wanted(label, value string, good ...string) cell {
 	return c
 }
 
-func readyCell(value string) cell {
+const answers = "answers"
+
+func sshCell(failure string) cell {
+	if failure != "" {
+		return cell{Label: "SSH", Text: "no answer", Tone: "bad", Note: failure}
+	}
+	return cell{Label: "SSH", Text: answers}
+}
+
+func readyCell(value string, asked bool) cell {
 	c := wanted("Ready", value, "true")
-	if value == "" {
-		c.Text = "no Node"
-		c.Tone = "bad"
+	if value == "" && asked {
+		c.Text, c.Tone = "no Node", "bad"
 	}
 	return c
 }
 
-// measures are the numbers of a node. A node that did not answer has none, and a negative number was not read.
-func measures(n NodeRow) []cell {
-	known := n.SSH == ""
-	off := math.Abs(n.ClockOffset)
-	return []cell{
-		measure("Clock", signed(n.ClockOffset), known, off > 0.5, off > 5),
-		measure("Disk free", percent(n.DiskFree), known && n.DiskFree >= 0, n.DiskFree < 0.15, n.DiskFree < 0.05),
-		measure("Memory free", percent(n.MemoryFree), known && n.MemoryFree > 0, n.MemoryFree < 0.1, n.MemoryFree < 0.03),
-		measure("fsync 99 %", seconds(n.FsyncP99), known && n.FsyncP99 > 0, n.FsyncP99 > 0.01, n.FsyncP99 > 0.1),
-	}
-}
-
-func measure(label, text string, known, warn, bad bool) cell {
-	c := cell{Label: label, Text: text}
-	switch {
-	case !known:
-		c.Text = unknownText
-	case bad:
-		c.Tone = "bad"
-	case warn:
+// runtimeCell goes by the check's result: its words are for people.
+func runtimeCell(n NodeRow) cell {
+	c := cell{Label: "Runtime", Text: orUnknown(n.Runtime)}
+	switch joining.Result(n.RuntimeResult) {
+	case joining.OK:
+		c.Text = answers
+	case joining.Warn:
 		c.Tone = "warn"
+	case joining.Fixable, joining.Blocked:
+		c.Tone = "bad"
 	}
 	return c
+}
+
+// measures are the numbers of a node. A node that did not answer has none, and a negative number was not read. Whether one is too high or
+// too low the findings say: a limit of the page's own would warn of what the judge finds right.
+func measures(n NodeRow, findings []symptom.Finding) []cell {
+	known := n.SSH == ""
+	measure := func(label, text string, known bool, causes ...symptom.ID) cell {
+		if !known {
+			return cell{Label: label, Text: unknownText}
+		}
+		return cell{Label: label, Text: text, Tone: toneOf(findings, n.Name, causes)}
+	}
+	return []cell{
+		measure("Clock", signed(n.ClockOffset), known, symptom.ClockSkew),
+		measure("Disk free", percent(n.DiskFree), known && n.DiskFree >= 0, symptom.DiskFull),
+		measure("Memory free", percent(n.MemoryFree), known && n.MemoryFree > 0, symptom.OutOfMemory),
+		measure("fsync 99 %", seconds(n.FsyncP99), known && n.FsyncP99 > 0, symptom.EtcdSlow),
+	}
+}
+
+// toneOf is bad or warn where one of the causes was found on the node.
+func toneOf(findings []symptom.Finding, node string, causes []symptom.ID) (tone string) {
+	for _, f := range findings {
+		switch {
+		case f.Node != node || !slices.Contains(causes, f.Symptom):
+		case f.Level == symptom.Warn:
+			tone = cmp.Or(tone, "warn")
+		default:
+			return "bad"
+		}
+	}
+	return tone
 }
 
 func signed(s float64) string {

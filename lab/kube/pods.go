@@ -23,6 +23,7 @@ type Pod struct {
 	Reason    string // why it is not ready; empty for one that completed
 	Deleting  bool
 	UID       string
+	Missing   []MissingImage `json:",omitempty"` // images that its containers cannot get
 }
 
 // Pods lists the pods that match a label selector; an empty namespace is every
@@ -95,6 +96,7 @@ func toPod(p *corev1.Pod) Pod {
 		Ready:     ready,
 		Deleting:  p.DeletionTimestamp != nil,
 		UID:       string(p.UID),
+		Missing:   missingImages(p),
 	}
 	if !ready && p.Status.Phase != corev1.PodSucceeded {
 		pod.Reason = PodReason(p)

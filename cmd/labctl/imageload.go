@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"k8slab/lab"
+	"k8slab/lab/image"
+)
+
+func (a *app) imageLoadCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "load FILE.tar|- [NODE...]",
+		Short: "Load container images from an archive into the nodes, which have no uplink",
+		Long: `Load the container images of an archive into the containerd of every node whose machine runs, or of the nodes that are named. The archive is of docker or OCI,
+compressed by gzip or not; - is standard input. Loading it again is fine, and an image of the same name is replaced.
+
+Make the archive where the image is, or where a registry can be reached:
+  docker save nginx:alpine | labctl image load -
+  ctr images export --local nginx.tar docker.io/library/nginx:alpine
+  skopeo copy docker://docker.io/library/nginx:alpine docker-archive:nginx.tar:nginx:alpine
+
+A pod uses the image unless its imagePullPolicy is Always, which is the default for the tag latest and for no tag.
+"labctl up" does not load it into nodes that are made later: load it again then.
+
+Exit status: 0 loaded on all of them, 1 not on some.`,
+		Example: `  labctl image load nginx.tar
+  labctl image load nginx.tar w1 w2
+  docker save nginx:alpine | labctl image load -`,
+		Args: cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+			if len(args) == 0 {
+				return []string{"tar", "tar.gz", "tgz"}, cobra.ShellCompDirectiveFilterFileExt
+			}
+			return a.diagnoseNodes(cmd, args, word)
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" && term.IsTerminal(int(a.stdin.Fd())) {
+				return usageError{errors.New("- reads the archive from standard input, which is a terminal; next: docker save IMAGE | labctl image load -")}
+			}
+			var loaded []lab.ImagesLoaded
+			err := a.withEvents("image-load", func(l *lab.Lab) error {
+				if _, err := l.Host(); err != nil { // before what may take long
+					return err
+				}
+				file, err := a.archive(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				defer func() { _ = file.Close() }()
+				info, err := file.Stat()
+				if err != nil {
+					return err
+				}
+				archive, err := image.OpenArchive(file, info.Size())
+				if err != nil {
+					return fmt.Errorf("%s: %w\nnext: docker save IMAGE >FILE.tar makes an archive", archiveName(args[0]), err)
+				}
+				loaded, err = l.LoadImages(cmd.Context(), archive, args[1:])
+				return err
+			})
+			if loaded == nil {
+				return err
+			}
+			return errors.Join(err, a.print(loaded, func(w io.Writer) { printLoaded(w, loaded) }))
+		},
+	}
+}
+
+func archiveName(arg string) string {
+	if arg == "-" {
+		return "standard input"
+	}
+	return arg
+}
+
+// archive opens the file. Standard input becomes a file without a name first, because every node reads it from its beginning.
+func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
+	if arg != "-" {
+		f, err := os.Open(arg)
+		if err != nil {
+			return nil, err
+		}
+		if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
+			_ = f.Close()
+			return nil, fmt.Errorf("%s is no file; for a pipe: labctl image load - <%s", arg, arg)
+		}
+		return f, nil
+	}
+	f, err := os.CreateTemp("", "labctl-image-*")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Remove(f.Name()); err != nil {
+		return nil, err
+	}
+	type copied struct {
+		n   int64
+		err error
+	}
+	done := make(chan copied, 1)
+	go func() { // which outlives an interruption while nothing comes
+		n, err := io.Copy(f, a.stdin)
+		done <- copied{n, err}
+	}()
+	select {
+	case c := <-done:
+		if c.err == nil && c.n == 0 {
+			c.err = errors.New("it is empty: the command before the pipe has failed")
+		}
+		if c.err != nil {
+			_ = f.Close()
+			return nil, fmt.Errorf("read standard input: %w", c.err)
+		}
+		return f, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
+func printLoaded(w io.Writer, loaded []lab.ImagesLoaded) {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(t, "NODE\tLOADED")
+	for _, l := range loaded {
+		what := strings.Join(l.Images, ", ")
+		if l.Left != "" {
+			what = "nothing: " + strings.Join(strings.Fields(l.Left), " ")
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\n", l.Node, what)
+	}
+	_ = t.Flush()
+}
