@@ -30,7 +30,7 @@ func TestMissingImages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := missingImages(refs, tt.list); !slices.Equal(got, tt.want) {
+			if got := missingImages(refs, strings.Fields(tt.list)); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})

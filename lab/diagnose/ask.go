@@ -58,10 +58,15 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 		})
 	}
 	wg.Wait()
+	out.Pods = worthKeeping(out.Pods, out.Nodes)
+}
+
+// worthKeeping are the pods that say anything about the cluster, and some of those that wait for an image.
+func worthKeeping(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
 	waiting := 0
-	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool {
+	return slices.DeleteFunc(pods, func(p kube.Pod) bool {
 		switch {
-		case telling(p, out.Nodes):
+		case telling(p, nodes):
 			return false
 		case len(p.Missing) == 0:
 			return true

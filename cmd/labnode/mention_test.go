@@ -1,0 +1,10 @@
+package main
+
+import (
+	"testing"
+
+	"k8slab/lab/mention"
+)
+
+// No text tells anybody to run a labnode that does not exist.
+func TestCommandsInTextsExist(t *testing.T) { mention.Check(t, "../..", new(app).rootCommand()) }

@@ -1,0 +1,52 @@
+package kube
+
+import (
+	"slices"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+func waitingPod(name, node, reason, image string, policy corev1.PullPolicy) Pod {
+	p := &corev1.Pod{}
+	p.Namespace, p.Name, p.Spec.NodeName = "default", name, node
+	p.Spec.Containers = []corev1.Container{{Name: "c", Image: image, ImagePullPolicy: policy}}
+	p.Status.ContainerStatuses = []corev1.ContainerStatus{
+		{Name: "c", Image: image, State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: reason}}},
+	}
+	return toPod(p)
+}
+
+func TestImageWaits(t *testing.T) {
+	deleted := waitingPod("bye", "w1", "ErrImagePull", "redis:8", "IfNotPresent")
+	deleted.Deleting = true
+	pods := []Pod{
+		waitingPod("starts", "w1", "ContainerCreating", "redis:8", "IfNotPresent"), deleted,
+		waitingPod("d", "w1", "ErrImagePull", "redis:8", "IfNotPresent"), waitingPod("a", "w2", "ImagePullBackOff", "redis:8", "IfNotPresent"),
+		waitingPod("c", "w2", "ErrImageNeverPull", "redis:8", "Never"), waitingPod("b", "w1", "ErrImagePull", "redis:8", "IfNotPresent"),
+		waitingPod("web", "w1", "ErrImagePull", "nginx", "Always"), waitingPod("crash", "w1", "CrashLoopBackOff", "redis:8", "Always"),
+	}
+	var got []string
+	for _, w := range ImageWaits(pods) {
+		got = append(got, w.String())
+	}
+	want := []string{
+		"pod default/web on w1 cannot get the image nginx (imagePullPolicy: Always)",
+		"pods default/a, default/b, default/c and 1 more on w1, w2 cannot get the image redis:8",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+// An init container waits as the others do, and an image that two containers wait for is told of once.
+func TestMissingImages(t *testing.T) {
+	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}
+	p := &corev1.Pod{Status: corev1.PodStatus{
+		InitContainerStatuses: []corev1.ContainerStatus{{Name: "i", Image: "tools:1", State: waiting}},
+		ContainerStatuses:     []corev1.ContainerStatus{{Name: "a", Image: "app:1", State: waiting}, {Name: "b", Image: "app:1", State: waiting}},
+	}}
+	if got := toPod(p).Missing; !slices.Equal(got, []MissingImage{{Image: "tools:1"}, {Image: "app:1"}}) {
+		t.Errorf("got %+v", got)
+	}
+}
