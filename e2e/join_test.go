@@ -34,6 +34,8 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		Expect(l.lives(ctx)).To(Equal(then))
 	}, SpecTimeout(8*time.Minute)) // the bring-up counts as the first spec's
 
+	It("gives pods an image that nodes cannot pull", func(ctx SpecContext) { l.getsAnImage(ctx) }, SpecTimeout(5*time.Minute))
+
 	It("takes the first control plane out and in again", func(ctx SpecContext) {
 		l.must(ctx, "rejoin", "cp1")
 		l.becomesHealthy(ctx)

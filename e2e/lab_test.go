@@ -207,6 +207,7 @@ func parseEvent(line string) event {
 type status struct {
 	Healthy  bool
 	Problems []string
+	Warnings []string
 	Nodes    []struct {
 		Name, Role, IP, Machine, Etcd, Maker string
 		Ready, Started                       bool
