@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := Pod{Namespace: "kube-system", Name: "a", Node: "cp1", IP: "10.244.0.2", Phase: "Running", Ready: true, Deleting: true, UID: "u"}
-	if len(pods) != 1 || pods[0] != want {
+	if len(pods) != 1 || !reflect.DeepEqual(pods[0], want) {
 		t.Errorf("pods %+v, want %+v", pods, want)
 	}
 }

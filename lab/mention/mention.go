@@ -15,7 +15,8 @@ func Problems(root *cobra.Command, t Text) (problems []string, commands int) {
 	name := regexp.MustCompile(`(^|[^\w-])` + root.Name() + ` `)
 	look := func(s string, code bool) {
 		for _, at := range name.FindAllStringIndex(s, -1) {
-			c := command{words: words(s[at[1]:]), code: code || told(s[:at[1]-len(root.Name())-1])}
+			before := s[:at[1]-len(root.Name())-1]
+			c := command{words: words(s[at[1]:]), code: code && begins.MatchString(before), told: told(before)}
 			if problem := c.problem(root); problem != "" {
 				problems = append(problems, fmt.Sprintf("%s: %s %s: %s", t.Place, root.Name(), strings.Join(c.words, " "), problem))
 			}
@@ -25,13 +26,18 @@ func Problems(root *cobra.Command, t Text) (problems []string, commands int) {
 		}
 	}
 	for _, s := range t.Code {
-		look(s, true)
+		line, remark, _ := strings.Cut(s, " # ")
+		look(line, true)
+		look(remark, false)
 	}
 	for _, s := range t.Prose {
 		look(s, false)
 	}
 	return problems, commands
 }
+
+// begins is what stands in code before a command.
+var begins = regexp.MustCompile(`(^|[|;&(]|\$|bin/|--)\s*(bin/)?$`)
 
 // told reports whether what stands before a name in prose says that a command follows.
 func told(before string) bool {
@@ -54,7 +60,8 @@ func words(s string) []string {
 
 type command struct {
 	words []string
-	code  bool // for certain
+	code  bool // nothing else follows
+	told  bool // it is a command, and a sentence may follow
 	known bool // it is a command, not prose
 }
 
@@ -85,7 +92,7 @@ func (c *command) problem(root *cobra.Command) string {
 		case sub != nil:
 			at, c.known = sub, true
 		case at.HasSubCommands():
-			if !plain.MatchString(word) || !c.code && !c.looksLikeOne(i) {
+			if !plain.MatchString(word) || !c.code && !c.told && !c.looksLikeOne(i) {
 				return ""
 			}
 			return "there is no command " + word
