@@ -2,15 +2,17 @@ package event
 
 import (
 	"slices"
+	"strings"
 	"time"
 )
 
 // nodeLine is what a node's line has to know: the steps it runs and, once it
 // runs none, how it ended.
 type nodeLine struct {
-	name  string
-	steps []liveStep
-	last  liveStep
+	name     string
+	steps    []liveStep
+	last     liveStep
+	replaced []liveStep // ended with a text, for which the line has no place any more
 }
 
 type liveStep struct {
@@ -36,11 +38,21 @@ func (n *nodeLine) update(e Event) {
 	if e.State != Done && e.State != Failed {
 		return
 	}
-	// A failure stays in sight while other steps end well, until it is mended.
+	// A failure stays in sight while other steps end well, until its phase does.
 	if n.last.state != Failed || st.state == Failed || st.phase == n.last.phase {
+		n.replace(n.last)
 		n.last = *st
+	} else {
+		n.replace(*st)
 	}
 	n.steps = slices.Delete(n.steps, at, at+1)
+}
+
+// replace keeps a step that ended and is no longer shown, if it ended with a text.
+func (n *nodeLine) replace(st liveStep) {
+	if st.detail != "" {
+		n.replaced = append(n.replaced, st)
+	}
 }
 
 // find returns the latest running step of a phase, or -1.
@@ -69,6 +81,21 @@ func (st *liveStep) time(now time.Time) string {
 		return "failed " + took(st.elapsed)
 	}
 	return running(now.Sub(st.start), st.limit)
+}
+
+// whole is a step that has ended, with all of its text, in lines of at most
+// width columns. Those after the first stand below the text.
+func (st *liveStep) whole(name string, width int) []string {
+	const least = 10
+	head := cut(name, max(4, width/3)) + "  " + st.time(time.Time{}) + "  "
+	var all []string
+	for _, line := range lines(OneLine(st.phase) + ": " + strings.TrimSpace(st.detail)) {
+		for _, part := range Fold(line, max(least, width-Columns(head)), false) {
+			all = append(all, head+part)
+			head = pad("", Columns(head))
+		}
+	}
+	return all
 }
 
 func (st *liveStep) text() string {

@@ -15,7 +15,8 @@ const (
 )
 
 // terminal redraws its block of lines in place. It needs the lines below the
-// cursor for itself, and a screen with more rows than there are nodes.
+// cursor for itself, and a screen with more rows than there are nodes. How a
+// step ended goes above the block, whole, when its line gets another use.
 type terminal struct {
 	width func() int
 	stop  chan struct{}
@@ -69,7 +70,8 @@ func (t *terminal) Emit(e Event) {
 	t.draw()
 }
 
-// Close leaves the final frame on the screen and the cursor below it.
+// Close leaves the final frame on the screen, with the whole text of the steps
+// that ended, and the cursor below it.
 func (t *terminal) Close() error {
 	t.mu.Lock()
 	wasClosed := t.closed
@@ -82,13 +84,32 @@ func (t *terminal) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !wasClosed {
-		t.draw()
+		t.draw(t.finish(t.columns())...)
 	}
 	return t.out.close()
 }
 
-// draw writes a frame, unless the screen already shows it.
-func (t *terminal) draw() {
+// finish takes what the final frame would cut, or a step that still runs hides,
+// above it. What a command failed with is its own error's to tell.
+func (t *terminal) finish(width int) (above []string) {
+	frame := t.frame(time.Now(), width)
+	var stay []*nodeLine
+	for i, n := range t.nodes {
+		runs := len(n.steps) > 0
+		lost := n.last.state == Done && (strings.HasSuffix(frame[i], "…") || strings.Contains(strings.TrimSpace(n.last.detail), "\n"))
+		if runs || lost {
+			n.replace(n.last)
+		}
+		if runs || !lost {
+			stay = append(stay, n)
+		}
+	}
+	above = t.replaced(width)
+	t.nodes = stay
+	return above
+}
+
+func (t *terminal) columns() int {
 	width := 0
 	if t.width != nil {
 		width = t.width()
@@ -96,8 +117,15 @@ func (t *terminal) draw() {
 	if width <= 0 {
 		width = defaultWidth
 	}
+	return width
+}
+
+// draw writes lines that stay and a frame below them, unless the screen already shows it.
+func (t *terminal) draw(above ...string) {
+	width := t.columns()
+	above = append(above, t.replaced(width)...)
 	frame := t.frame(time.Now(), width)
-	if width == t.wide && slices.Equal(frame, t.shown) {
+	if len(above) == 0 && width == t.wide && slices.Equal(frame, t.shown) {
 		return
 	}
 	var b strings.Builder
@@ -105,7 +133,7 @@ func (t *terminal) draw() {
 		fmt.Fprintf(&b, "\x1b[%dA", up)
 	}
 	b.WriteString("\r")
-	for _, line := range frame {
+	for _, line := range slices.Concat(above, frame) {
 		// Cleared before and not after: behind a line that fills the width,
 		// the cursor still stands on its last cell.
 		b.WriteString("\x1b[2K" + line + "\n")
@@ -113,6 +141,17 @@ func (t *terminal) draw() {
 	b.WriteString("\x1b[J")
 	t.out.write([]byte(b.String()))
 	t.shown, t.wide = frame, width
+}
+
+// replaced takes what is to go above the block.
+func (t *terminal) replaced(width int) (above []string) {
+	for _, n := range t.nodes {
+		for _, st := range n.replaced {
+			above = append(above, st.whole(n.name, width)...)
+		}
+		n.replaced = nil
+	}
+	return above
 }
 
 // rows is the height of an earlier frame, whose lines a window that has become

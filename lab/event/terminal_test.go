@@ -72,7 +72,10 @@ func TestTerminalParallelStepsOfANode(t *testing.T) {
 		_ = a.End(nil)
 		want("cp1  failed 0.0s  install packages: no space left")
 		_ = s.Start("cp1", "install packages", 0).End(nil)
-		want("cp1  done 0.0s  install packages")
+		want("cp1  failed 0.0s  install packages: no space left") // above the line, for good
+		if got := scr.lines()[1]; got != "cp1  done 0.0s  install packages" {
+			t.Errorf("the line is %q", got)
+		}
 	})
 }
 
