@@ -43,7 +43,7 @@ func (c *forming) joinNode(ctx context.Context, n config.Node, pin string) error
 		if o.Hint != "" {
 			err = fmt.Errorf("%w\nnext: %s", err, o.Hint)
 		}
-		return j.step.End(fmt.Errorf("%s: %w", n.Name, err))
+		return j.step.End(c.joinFailed(n, fmt.Errorf("%s: %w", n.Name, err)))
 	}
 	if err := j.step.End(c.look(ctx, n)); err != nil || noImages == nil {
 		return err

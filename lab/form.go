@@ -27,7 +27,9 @@ type forming struct {
 	dryRun         bool   // change nothing
 	// boot makes the machine of a node that has no facts yet, because its making waits for the control plane before; nil where all are made.
 	boot func(context.Context, config.Node) error
-	mu   sync.Mutex
+	// failed has why the joins failed, by node.
+	failed map[string]error
+	mu     sync.Mutex
 }
 
 func (c *forming) close() {
@@ -87,7 +89,7 @@ func (c *forming) finish(ctx context.Context, n config.Node) error {
 	if !c.fact(n).Running() {
 		return nil
 	}
-	step := c.lab.events.Start(n.Name, "kubeadm that is at work already", c.joinBudget())
+	step := c.lab.events.Start(n.Name, "kubeadm (already running)", c.joinBudget())
 	var err error
 	if c.fact(n).JoinRunning() {
 		if c.view != nil && n.Role == config.ControlPlane {
@@ -127,6 +129,17 @@ func (c *forming) setFact(n config.Node, f join.Facts) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.facts[n.Name] = f
+}
+
+// joinFailed keeps why the node's join failed, and returns it.
+func (c *forming) joinFailed(n config.Node, err error) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.failed == nil {
+		c.failed = map[string]error{}
+	}
+	c.failed[n.Name] = err
+	return err
 }
 
 // joinedControlPlanes are those on which kubeadm finished. The first of them speaks for the cluster.

@@ -103,14 +103,9 @@ func (l *Lab) Preflight(ctx context.Context, name string, fix bool) ([]join.Chec
 	if f, err := readFacts(ctx, n); err != nil || f.Joined {
 		return nil, err
 	}
-	var checks []join.Check
-	args := []string{"preflight", "-o", "json"}
+	args := []string{"preflight"}
 	if fix {
 		args = append(args, "--fix")
 	}
-	l.ask(ctx, name, &checks, args...)
-	if len(checks) == 0 {
-		return nil, fmt.Errorf("%s: labnode preflight does not answer", name)
-	}
-	return checks, nil
+	return ask(ctx, n, args...)
 }

@@ -102,7 +102,7 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 		now.Kubernetes, now.Image, now.Libvirt, now.Network = made.Kubernetes, made.Image, made.Libvirt, made.Network
 		for _, n := range machines {
 			*now.ResourceOf(n.Role) = made.Resource(n.Role)
-			i := slices.IndexFunc(now.Nodes, named(n.Name))
+			i := slices.IndexFunc(now.Nodes, hasName(n.Name))
 			if i < 0 {
 				now.Nodes = append(now.Nodes, n)
 			} else {
@@ -117,7 +117,7 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 	return &now, differences
 }
 
-func named(name string) func(config.Node) bool {
+func hasName(name string) func(config.Node) bool {
 	return func(n config.Node) bool { return n.Name == name }
 }
 
@@ -207,7 +207,7 @@ func (l *Lab) settle(nodes ...config.Node) error {
 	}
 	waiting := slices.DeleteFunc(slices.Clone(l.described.Nodes), func(n config.Node) bool { return !n.Onboard })
 	for _, n := range slices.Concat(waiting, nodes) { // one that was admitted is in both, and stays one that was onboarded
-		if !slices.ContainsFunc(made.Nodes, named(n.Name)) {
+		if !slices.ContainsFunc(made.Nodes, hasName(n.Name)) {
 			made.Nodes = append(made.Nodes, n)
 		}
 	}
@@ -223,7 +223,7 @@ func (l *Lab) forget(name string) error {
 	if err := os.Remove(l.state.path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	made.Nodes = slices.DeleteFunc(made.Nodes, named(name))
+	made.Nodes = slices.DeleteFunc(made.Nodes, hasName(name))
 	return errors.Join(l.writeMade(made), l.recount())
 }
 

@@ -52,9 +52,9 @@ func edited(t *testing.T, l *Lab, edit func(*config.Cluster)) *Lab {
 }
 
 func TestDifferences(t *testing.T) {
-	drop := func(c *config.Cluster, name string) { c.Nodes = slices.DeleteFunc(c.Nodes, named(name)) }
+	drop := func(c *config.Cluster, name string) { c.Nodes = slices.DeleteFunc(c.Nodes, hasName(name)) }
 	set := func(c *config.Cluster, name string, change func(*config.Node)) {
-		change(&c.Nodes[slices.IndexFunc(c.Nodes, named(name))])
+		change(&c.Nodes[slices.IndexFunc(c.Nodes, hasName(name))])
 	}
 	tests := []struct {
 		name string
@@ -157,7 +157,7 @@ func TestSettleAndForget(t *testing.T) {
 	if err := l.settle(nodeOf(t, l, "w2")); err != nil {
 		t.Fatal(err)
 	}
-	without := func(c *config.Cluster) { c.Nodes = slices.DeleteFunc(c.Nodes, named("w2")) }
+	without := func(c *config.Cluster) { c.Nodes = slices.DeleteFunc(c.Nodes, hasName("w2")) }
 	if now := edited(t, l, without); memberNames(now.cluster) != "cp1, w1, w2" || len(now.Differences()) != 1 {
 		t.Errorf("an onboarded node that the file no longer has: %s, %v", memberNames(now.cluster), now.Differences())
 	}

@@ -149,7 +149,7 @@ func (c *forming) takeOut(ctx context.Context, n config.Node, clear func(*joinin
 // member finds a node of the lab by name.
 func (l *Lab) member(name string) (config.Node, error) {
 	members := l.cluster.Members()
-	i := slices.IndexFunc(members, named(name))
+	i := slices.IndexFunc(members, hasName(name))
 	if i < 0 {
 		return config.Node{}, l.unknownNode(name)
 	}
@@ -165,36 +165,44 @@ func (c *forming) joinOne(ctx context.Context, n config.Node) error {
 }
 
 // validate asks the node whether it is a healthy member.
-func (l *Lab) validate(ctx context.Context, name string) []join.Check {
-	var health struct{ Checks []join.Check }
-	l.ask(ctx, name, &health, "validate", "-o", "json")
-	return health.Checks
+func (l *Lab) validate(ctx context.Context, name string) ([]join.Check, error) {
+	return ask(ctx, l.nodes[name], "validate")
 }
 
 // mend has the node look for what is safe to repair, and repair it unless dryRun.
-func (l *Lab) mend(ctx context.Context, name string, dryRun bool) []join.Check {
-	args := []string{"mend", "-o", "json"}
+func (l *Lab) mend(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
 	if dryRun {
-		args = append(args, "--dry-run")
+		return ask(ctx, l.nodes[name], "mend", "--dry-run")
 	}
-	var verdict struct{ Checks []join.Check }
-	l.ask(ctx, name, &verdict, args...)
-	return verdict.Checks
+	return ask(ctx, l.nodes[name], "mend")
 }
 
-// ask has labnode on the node answer as JSON. Its exit status says what the answer says; no answer is no checks.
-func (l *Lab) ask(ctx context.Context, name string, answer any, args ...string) {
+// ask has labnode check the node. Its exit status says what its checks say. An answer that did not come, or not whole, is an error.
+func ask(ctx context.Context, on runner, args ...string) ([]join.Check, error) {
 	var out strings.Builder
-	argv := append([]string{labnode}, args...)
+	argv := slices.Concat([]string{labnode}, args, []string{"-o", "json"})
 	readOnly := slices.Contains(args, "--dry-run") || args[0] != "mend" && !slices.Contains(args, "--fix")
-	_ = l.nodes[name].Run(ctx, node.Command{Argv: argv, Stdout: &out, ReadOnly: readOnly})
-	_ = json.Unmarshal([]byte(out.String()), answer)
+	err := on.Run(ctx, node.Command{Argv: argv, Stdout: &out, ReadOnly: readOnly})
+	if exit, ended := errors.AsType[*node.ExitError](err); err != nil && (!ended || exit.Signal != "") {
+		return nil, err
+	}
+	var answer struct{ Checks []join.Check }
+	unread := json.Unmarshal([]byte(out.String()), &answer)
+	switch {
+	case unread == nil && len(answer.Checks) > 0:
+		return answer.Checks, nil
+	case err != nil: // it says why there is no answer
+		return nil, err
+	case unread != nil:
+		return nil, fmt.Errorf("the answer of labnode %s is not JSON: %w", args[0], unread)
+	}
+	return nil, fmt.Errorf("the answer of labnode %s has no checks", args[0])
 }
 
-// firstBad is the nearest cause among the checks; without an answer there is one that says so.
-func firstBad(checks []join.Check) *join.Check {
-	if len(checks) == 0 {
-		return &join.Check{ID: "labnode", Result: join.Blocked, Evidence: "it does not answer"}
+// firstBad is the nearest cause among the checks. An answer that did not come is one.
+func firstBad(checks []join.Check, err error) *join.Check {
+	if err != nil {
+		return &join.Check{ID: "labnode", Result: join.Blocked, Evidence: "it does not answer: " + err.Error()}
 	}
 	for i, c := range checks {
 		if c.Result == join.Blocked || c.Result == join.Fixable {

@@ -9,77 +9,136 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
+	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/symptom"
 )
 
-// Repaired is one thing that Repair found and what became of it.
+// Repaired is one thing that Repair found and what became of it: one of Did, Would and Left is set.
 type Repaired struct {
-	Node     string `json:"node,omitempty"`
+	Node     string `json:"node,omitempty"` // none for what concerns the whole cluster
 	Symptom  string `json:"symptom"`
 	Evidence string `json:"evidence"`
-	Did      string `json:"did,omitempty"`  // what was done, or with dryRun would be
-	Left     string `json:"left,omitempty"` // why it was left, with the next step
+	Did      string `json:"did,omitempty"`   // what was done
+	Would    string `json:"would,omitempty"` // what would be done, in a dry run
+	Left     string `json:"left,omitempty"`  // it needs a person: what to do
 }
 
-// Repair makes the repairs that are safe, and says of everything else why it is left: on each node what `labnode mend` repairs, a Node that
-// was deleted under a kubelet that lives, learners that no join will promote, nodes that are in no cluster, manifests that make a static pod
-// end again and again, the pod network. What it leaves a diagnosis names. It starts no machine.
+// Repair makes the repairs that are safe: on each node what `labnode mend` repairs, a Node that was deleted under a kubelet that lives,
+// learners that no join will promote, nodes that are in no cluster, manifests that make a static pod end again and again, the pod network.
+// What needs a person a diagnosis names. It starts no machine. It returns when what it did has taken effect: the diagnosis finds it no
+// more, and the cluster is proven healthy unless something is left.
 func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []Repaired, err error) {
 	err = l.onCluster(ctx, "labctl repair", func(c *forming) error {
 		c.dryRun = dryRun
-		r := &repairing{forming: c}
-		err := errors.Join(r.nodes(ctx), r.members(ctx), r.outside(ctx), r.manifests(ctx), r.network(ctx), r.addresses(ctx))
-		r.rest(ctx)
+		r := &repairing{forming: c, step: l.events.Start("", "repair", 0)}
+		err := r.all(ctx)
+		if err == nil {
+			err = r.verdict(ctx)
+		}
 		found = r.found
-		return err
+		return r.step.End(err)
 	})
 	return found, err
 }
 
 type repairing struct {
 	*forming
-	found []Repaired
+	step   *event.Step
+	before []symptom.Finding // what the diagnosis said before the first repair
+	waited bool              // for a kubeadm that was at work
+	found  []Repaired
 }
 
-// add keeps a finding and shows it as an event of its own.
+// all makes the repairs, from cause to effect. Each is tried, also when one before it failed.
+func (r *repairing) all(ctx context.Context) error {
+	r.step.Progress("diagnose")
+	r.before = r.diagnose(ctx)
+	var errs []error
+	for _, stage := range []struct {
+		name string
+		do   func(context.Context) error
+	}{
+		{"what each node can repair itself", r.nodes},
+		{"etcd members", r.members},
+		{"nodes that are in no cluster", r.outside},
+		{"static pods", r.manifests},
+		{"pod network", r.network},
+		{"addresses of pods", r.addresses},
+	} {
+		r.step.Progress("%s", stage.name)
+		errs = append(errs, stage.do(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// add keeps a finding and tells of it.
 func (r *repairing) add(f Repaired) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.found = append(r.found, f)
-	step := r.lab.events.Start(f.Node, "repair", 0)
-	text := f.Symptom + ": " + f.Evidence
-	switch {
-	case f.Left != "":
-		text += "; left: " + f.Left
-	case r.dryRun:
-		text += "; would: " + f.Did
-	default:
-		text += "; did: " + f.Did
-	}
-	step.EndWith(text)
+	r.step.Progress("%s", f)
 }
 
-// nodes mends what each node can mend itself.
+// String is the finding in one line.
+func (f Repaired) String() string {
+	text := f.Symptom
+	if f.Node != "" {
+		text = f.Node + ": " + text
+	}
+	text += ": " + f.Evidence
+	switch {
+	case f.Left != "":
+		return text + "; not repaired: " + f.Left
+	case f.Would != "":
+		return text + "; would: " + f.Would
+	}
+	return text + "; repaired: " + f.Did
+}
+
+// repaired adds what was done, or in a dry run would be.
+func (r *repairing) repaired(f Repaired, would, did string) {
+	if f.Did = did; r.dryRun {
+		f.Did, f.Would = "", would
+	}
+	r.add(f)
+}
+
+// nodes repairs what each node can repair itself.
 func (r *repairing) nodes(ctx context.Context) error {
 	return together(r.lab.cluster.Members(), func(n config.Node) error {
 		if f := r.fact(n); !f.Joined || f.Running() {
 			return nil
 		}
-		for _, c := range r.lab.mend(ctx, n.Name, r.dryRun) {
-			f := Repaired{Node: n.Name, Symptom: string(c.Symptom), Evidence: c.Evidence, Did: c.Fixed}
-			switch {
-			case c.Result == join.Fixable:
-				f.Did = c.Hint
-			case c.Result == join.Blocked:
-				f.Left = c.Hint
-			case c.Fixed == "":
-				continue
-			}
+		checks, err := r.lab.mend(ctx, n.Name, r.dryRun)
+		for _, f := range mended(n.Name, r.dryRun, checks, err) {
 			r.add(f)
 		}
-		return nil
+		return ctx.Err()
 	})
+}
+
+// mended tells of what labnode repaired on a node, would repair, or left. That it did not answer is something that is left.
+func mended(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
+	if err != nil {
+		return []Repaired{{Node: node, Symptom: "labnode-not-answering", Evidence: "labnode does not answer: " + err.Error(),
+			Left: "labctl ssh " + node + " -- labnode mend --dry-run shows why"}}
+	}
+	for _, c := range checks {
+		f := Repaired{Node: node, Symptom: string(c.Symptom), Evidence: c.Evidence}
+		switch {
+		case c.Result == join.Fixable && dryRun:
+			f.Would = c.Hint
+		case c.Result == join.Fixable, c.Result == join.Blocked:
+			f.Left = c.Hint
+		case c.Fixed != "":
+			f.Did = c.Fixed
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
 }
 
 // members removes the learners that no join will promote.
@@ -105,37 +164,8 @@ func (r *repairing) members(ctx context.Context) error {
 }
 
 func (r *repairing) addMember(v etcd.Verdict) {
-	r.add(Repaired{Node: v.Machine, Symptom: string(symptom.EtcdStaleMember), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason), Did: "remove it from etcd"})
-}
-
-// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster. A join that goes on comes to its end
-// first; what it may wait for is repaired by now.
-func (r *repairing) outside(ctx context.Context) error {
-	if !r.dryRun {
-		if err := r.finishRunning(ctx); err != nil {
-			return err
-		}
-	}
-	nodes, err := r.view.kube.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	for _, n := range r.lab.cluster.Members() {
-		switch f, answers := r.facts[n.Name]; {
-		case !answers:
-			r.add(Repaired{Node: n.Name, Symptom: "node-unreachable", Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
-		case f.Running():
-			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm is at work on it", Left: "labctl join " + n.Name + " follows it to its end"})
-		case f.Joined && findNode(nodes, n.Name) == nil:
-			r.add(Repaired{Node: n.Name, Symptom: "node-name-mismatch", Evidence: "its kubelet runs and its Node was deleted", Did: "restart kubelet, which registers it"})
-		case !f.Joined:
-			r.add(Repaired{Node: n.Name, Symptom: "kubelet-config-missing", Evidence: "it is in no cluster", Did: "labctl join " + n.Name})
-		}
-	}
-	if r.dryRun {
-		return nil
-	}
-	return r.join(ctx)
+	r.repaired(Repaired{Node: v.Machine, Symptom: string(symptom.EtcdStaleMember), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason)},
+		"remove it from etcd", "removed it from etcd")
 }
 
 // has tells whether something was found on the node.
@@ -145,14 +175,13 @@ func (r *repairing) has(name string) bool {
 	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == name })
 }
 
-// RepairWatch repairs again and again until ctx ends; every is the pause between two looks.
-func (l *Lab) RepairWatch(ctx context.Context, every time.Duration) error {
+// RepairWatch repairs again and again until ctx ends, and tells of what each look found; every is the pause between two.
+func (l *Lab) RepairWatch(ctx context.Context, every time.Duration, tell func([]Repaired, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if _, err := l.Repair(ctx, false); err != nil && ctx.Err() == nil {
-			step := l.events.Start("", "repair", 0)
-			step.EndWith(err.Error())
+		if found, err := l.Repair(ctx, false); ctx.Err() == nil {
+			tell(found, err)
 		}
 		select {
 		case <-ctx.Done():

@@ -30,14 +30,17 @@ var staticPods = []staticPod{
 	{"kube-scheduler", "scheduler", "scheduler"},
 }
 
-// manifests writes the manifest of a static pod that ends again and again as kubeadm makes it, where it is another one. Only the API server of
+// manifests writes the manifest that kubeadm makes for a static pod that ends again and again, where it is another one. Only the API server of
 // another control plane can tell what kubeadm makes, and a control plane whose etcd is ill has nearer trouble.
 func (r *repairing) manifests(ctx context.Context) error {
 	return together(r.lab.cluster.ControlPlanes(), func(n config.Node) error {
 		if f := r.fact(n); !f.Joined || f.Running() || r.has(n.Name) {
 			return nil
 		}
-		checks := r.lab.validate(ctx, n.Name)
+		checks, err := r.lab.validate(ctx, n.Name)
+		if err != nil {
+			return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
+		}
 		if !sound(checks, "kubelet") || !sound(checks, "etcd-member") {
 			return nil
 		}
@@ -63,7 +66,10 @@ func (r *repairing) awaitManifests(ctx context.Context, n config.Node) error {
 	step := r.lab.events.Start(n.Name, "static pods", manifestTime)
 	await := func(what string, ids ...string) error {
 		return wait.For(ctx, what+" of "+n.Name, manifestTime, r.lab.pace(), func(ctx context.Context) error {
-			checks := r.lab.validate(ctx, n.Name)
+			checks, err := r.lab.validate(ctx, n.Name)
+			if err != nil {
+				return err
+			}
 			for _, id := range ids {
 				if !sound(checks, id) {
 					return fmt.Errorf("%s does not work yet", id)
@@ -113,9 +119,10 @@ func (r *repairing) manifest(ctx context.Context, n config.Node, p staticPod) er
 	if err != nil || !changed {
 		return err
 	}
-	r.add(Repaired{Node: n.Name, Symptom: string(symptom.ControlPlaneCrashloop),
-		Evidence: p.name + " ends again and again, and its manifest is not what kubeadm makes of the cluster's configuration",
-		Did:      "write the manifest again; the one before is kept in " + kept})
+	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.ControlPlaneCrashloop),
+		Evidence: p.name + " ends again and again, and its manifest is not what kubeadm makes of the cluster's configuration"},
+		"write the manifest that kubeadm makes; the one before is kept in "+kept,
+		"wrote the manifest that kubeadm makes; the one before is kept in "+kept)
 	return nil
 }
 

@@ -18,8 +18,8 @@ const (
 	subnetFile = "/run/flannel/subnet.env"
 )
 
-// network brings the pod network's objects back to what the lab deployed, and starts flannel anew on a node where it runs while what it told
-// the CNI plugin is gone. The plugins and their configuration each node mends itself.
+// network brings the pod network's objects back to what the lab deployed, and restarts flannel on a node where it runs while what it told
+// the CNI plugin is gone, or is about a Node that was deleted. The plugins and their configuration each node repairs itself.
 func (r *repairing) network(ctx context.Context) error {
 	manifest, err := r.lab.manifests()
 	if err != nil {
@@ -30,8 +30,8 @@ func (r *repairing) network(ctx context.Context) error {
 		return err
 	}
 	if !current {
-		r.add(Repaired{Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: "flannel or the probe is not deployed as the lab does it",
-			Did: "apply their manifest again"})
+		r.repaired(Repaired{Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: "flannel or the probe is not deployed as the lab does it"},
+			"apply their manifest again", "applied their manifest again")
 		if r.dryRun {
 			return nil
 		}
@@ -41,24 +41,44 @@ func (r *repairing) network(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	nodes, err := r.view.kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
 	var errs []error
 	for _, p := range pods {
-		errs = append(errs, r.flannelOn(ctx, p))
+		if n := findNode(nodes, p.Node); n != nil {
+			errs = append(errs, r.flannelOn(ctx, p, n.PodCIDR))
+		}
 	}
 	return errors.Join(errs...)
 }
 
-// flannelOn looks after flannel's pod on its node.
-func (r *repairing) flannelOn(ctx context.Context, p kube.Pod) error {
+// flannelOn looks after flannel's pod on its node, whose pods are to have addresses of the subnet.
+func (r *repairing) flannelOn(ctx context.Context, p kube.Pod, subnet string) error {
 	n, known := r.lab.nodes[p.Node]
 	if _, answers := r.facts[p.Node]; !known || !answers || !p.Ready || p.Deleting || r.has(p.Node) {
 		return nil // one that is not ready may be about to start: if not, a diagnosis names it
 	}
-	if _, err := n.Read(ctx, "test", "-s", subnetFile); err == nil {
+	text, err := n.Read(ctx, "sh", "-c", "! test -s "+subnetFile+" || cat "+subnetFile)
+	if err != nil {
+		return err
+	}
+	switch now := flannelSubnet(text); {
+	case text == "":
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.FlannelSubnetEnvMissing), Evidence: "flannel runs and " + subnetFile + " is gone"},
+			"delete flannel's pod; the new one writes the file", "deleted flannel's pod; the new one wrote the file")
+	case now != "" && subnet != "" && now != subnet:
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("flannel uses %s, and the podCIDR of the Node is %s", now, subnet)},
+			"restart flannel, and the sandboxes of pods with an old address", "restarted flannel, and the sandboxes of pods with an old address")
+		if r.dryRun {
+			return nil
+		}
+		member, _ := r.lab.cluster.Node(p.Node)
+		return r.renewNetwork(ctx, member, subnet, r.step)
+	default:
 		return nil
 	}
-	r.add(Repaired{Node: p.Node, Symptom: string(symptom.FlannelSubnetEnvMissing), Evidence: "flannel runs and " + subnetFile + " is gone",
-		Did: "delete its pod, which is made anew and writes it"})
 	if r.dryRun {
 		return nil
 	}
@@ -70,7 +90,7 @@ func (r *repairing) flannelOn(ctx context.Context, p kube.Pod) error {
 
 // awaitFlannel waits for the pod that follows the old one, and for its word to the plugin.
 func (r *repairing) awaitFlannel(ctx context.Context, old kube.Pod) error {
-	return wait.For(ctx, "flannel on "+old.Node+" to start anew", time.Minute, r.lab.pace(), func(ctx context.Context) error {
+	return wait.For(ctx, "flannel on "+old.Node+" to restart", time.Minute, r.lab.pace(), func(ctx context.Context) error {
 		pods, err := r.view.kube.Pods(ctx, flannelNamespace, "app=flannel")
 		if err != nil {
 			return err

@@ -23,8 +23,8 @@ func (r *repairing) addresses(ctx context.Context) error {
 	}
 	var errs []error
 	for _, p := range r.strangers(pods, nodes) {
-		r.add(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has %s, which is not of its node's network", p.Namespace, p.Name, p.IP),
-			Did: "end its sandbox, which kubelet makes anew"})
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has the address %s, which is not in its node's network", p.Namespace, p.Name, p.IP)},
+			"delete its sandbox; kubelet recreates it", "deleted its sandbox; kubelet recreates it")
 		if !r.dryRun {
 			errs = append(errs, endSandboxes(ctx, r.lab.nodes[p.Node], p))
 		}

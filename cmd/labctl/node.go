@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -52,52 +50,4 @@ func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 		return err
 	}
 	return fmt.Errorf("%w\nLog: %s", err, log)
-}
-
-// leftOf names what a repair left.
-func leftOf(found []lab.Repaired) (left []string) {
-	for _, f := range found {
-		switch {
-		case f.Left == "":
-		case f.Node == "":
-			left = append(left, f.Symptom)
-		default:
-			left = append(left, f.Symptom+" on "+f.Node)
-		}
-	}
-	return left
-}
-
-func (a *app) repairCommand() *cobra.Command {
-	var dryRun, watch bool
-	var every time.Duration
-	cmd := &cobra.Command{
-		Use:   "repair",
-		Short: "Apply safe repairs; for everything else, explain why not and what to do",
-		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the configuration of the pod network
-on each node, a Node object that was deleted while its kubelet runs, etcd learners that no join will promote, and nodes that are in no cluster.
-
-Exit status: 0 everything is repaired, 1 something is not.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withEvents("repair", func(l *lab.Lab) error {
-				if watch {
-					return l.RepairWatch(cmd.Context(), every)
-				}
-				found, err := l.Repair(cmd.Context(), dryRun)
-				switch left := leftOf(found); {
-				case len(left) > 0:
-					err = errors.Join(fmt.Errorf("not repaired (needs a person): %s", strings.Join(left, ", ")), err)
-				case err == nil && len(found) == 0:
-					_, _ = fmt.Fprintln(a.stderr, "nothing to repair")
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be repaired")
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
-	cmd.Flags().DurationVar(&every, "every", 10*time.Second, "pause between two looks with --watch")
-	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
-	return cmd
 }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/event"
+)
+
+func (a *app) repairCommand() *cobra.Command {
+	var dryRun, watch bool
+	var every time.Duration
+	cmd := &cobra.Command{
+		Use:   "repair",
+		Short: "Apply safe repairs; for everything else, explain why not and what to do",
+		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the pod network's configuration on
+each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster.
+
+It ends when the repairs have taken effect: a diagnosis finds nothing more, and the proof of "labctl up" holds. It does not wait for what it
+did not repair. Repairs are printed on stdout, progress on stderr; -o json prints the list of repairs (with --watch, one list for each look).
+
+Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if watch {
+				return a.repairs(true, func(l *lab.Lab) ([]lab.Repaired, error) {
+					return nil, l.RepairWatch(cmd.Context(), every, a.tellRepairs)
+				})
+			}
+			return a.repairs(false, func(l *lab.Lab) ([]lab.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
+		},
+	}
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be repaired")
+	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
+	cmd.Flags().DurationVar(&every, "every", 10*time.Second, "pause between two looks with --watch")
+	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
+	return cmd
+}
+
+// repairs shows the events of repairs on stderr and then, on stdout, what they came to. While watching, the results come between events, so
+// that these are lines.
+func (a *app) repairs(watch bool, do func(*lab.Lab) ([]lab.Repaired, error)) error {
+	progress := *a
+	progress.output, progress.verbose = "text", a.verbose || watch
+	var found []lab.Repaired
+	began := false
+	err := progress.withEvents("repair", func(l *lab.Lab) (err error) {
+		began = true
+		if found, err = do(l); err == nil {
+			err = leftError(found)
+		}
+		return err
+	})
+	if watch || !began {
+		return err
+	}
+	return errors.Join(a.printRepairs(found, err), err)
+}
+
+// tellRepairs shows what one of several looks came to; one that found nothing is not worth a word.
+func (a *app) tellRepairs(found []lab.Repaired, err error) {
+	if len(found) > 0 {
+		err = errors.Join(a.printRepairs(found, err), err)
+	}
+	if err != nil {
+		_, _ = fmt.Fprintln(a.stderr, "labctl:", event.Redact(err.Error()))
+	}
+}
+
+// printRepairs writes the result. Without repairs the text says so, unless an error says more.
+func (a *app) printRepairs(found []lab.Repaired, err error) error {
+	if found == nil {
+		found = []lab.Repaired{} // a list in JSON, too
+	}
+	return a.print(found, func(w io.Writer) {
+		width, _ := terminalOf(w)
+		switch {
+		case len(found) > 0:
+			_, _ = io.WriteString(w, repairsText(found, width))
+		case err == nil:
+			_, _ = fmt.Fprintln(w, "nothing to repair")
+		}
+	})
+}
+
+// leftError names what was not repaired.
+func leftError(found []lab.Repaired) error {
+	var left []string
+	for _, f := range found {
+		switch {
+		case f.Left == "":
+		case f.Node == "":
+			left = append(left, f.Symptom)
+		default:
+			left = append(left, f.Symptom+" on "+f.Node)
+		}
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not repaired (needs a person): %s", strings.Join(left, ", "))
+}
+
+// repairsText is every repair, whole, in lines of at most width columns; 0 is unknown.
+func repairsText(found []lab.Repaired, width int) string {
+	const indent, gutter, usual, least = 2, 12, 80, 30
+	if width <= 0 {
+		width = usual
+	}
+	var b strings.Builder
+	paragraph := func(margin int, label, text string, commands bool) {
+		commands = commands && strings.Count(text, "`")%2 == 0
+		for _, line := range event.Fold(event.OneLine(event.Redact(text)), max(width, least)-margin, commands) {
+			b.WriteString(strings.TrimRight(fmt.Sprintf("%-*s%s", margin, label, line), " ") + "\n")
+			label = ""
+		}
+	}
+	for i, f := range found {
+		if i > 0 {
+			b.WriteString("\n")
+		}
+		title := f.Symptom
+		if f.Node != "" {
+			title += " on " + f.Node
+		}
+		became, what, text := "repaired", "did", f.Did
+		switch {
+		case f.Left != "":
+			became, what, text = "not repaired (needs a person)", "next", f.Left
+		case f.Would != "":
+			became, what, text = "would be repaired", "fix", f.Would
+		}
+		paragraph(0, "", title+": "+became, false)
+		paragraph(gutter, strings.Repeat(" ", indent)+"evidence", f.Evidence, false)
+		paragraph(gutter, strings.Repeat(" ", indent)+what, text, true)
+	}
+	return b.String()
+}
