@@ -118,14 +118,15 @@ func (j *judging) daemonSets() {
 		if strings.HasSuffix(name, "/kube-proxy") {
 			id = symptom.KubeProxyCrash
 		}
+		ours := id == symptom.NetworkPluginPodsFailing // labctl repair deploys it again as it was; kube-proxy is kubeadm's
 		switch {
 		case strings.Contains(d.Error, "not found"):
-			j.find(id, "", "API", "daemonset "+name+" does not exist")
+			j.find(id, "", "API", "daemonset "+name+" does not exist").Repairable = ours
 		case d.Error != "" && len(j.f.API.Errors) == 0: // else it is one of many
 			j.unread = append(j.unread, "API: "+d.Error)
 		case d.Error != "":
 		case d.Want < len(j.f.API.Nodes):
-			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes)))
+			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes))).Repairable = ours
 		}
 	}
 }

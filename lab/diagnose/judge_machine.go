@@ -202,6 +202,9 @@ func (j *judging) member(m *fact.Machine) {
 		}
 		f := j.find(id, m.Name, c.ID, c.Evidence)
 		f.Hint = cmp.Or(c.Hint, f.Hint)
+		// labctl repair compares its manifest with what kubeadm makes, by what another control plane's API server says.
+		f.Repairable = id == symptom.ControlPlaneCrashloop && j.f.API.Via != "" && j.f.API.Via != m.Name &&
+			passes(m.Inside, "kubelet") && passes(m.Inside, "etcd-member")
 	}
 }
 
@@ -233,7 +236,7 @@ func (j *judging) unready(m *fact.Machine) {
 			if m.Inside != nil && j.refutes(m, id) { // kubelet tells of its node every 10 s only
 				id = symptom.KubeletNotRunning
 			}
-			j.find(id, m.Name, "API", "its Node is not Ready: "+n.Reason).Repairable = joined(m)
+			j.find(id, m.Name, "API", "its Node is not Ready: "+n.Reason)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	"k8slab/lab/diagnose/fact"
@@ -22,11 +23,12 @@ func (j *judging) podNetwork(m *fact.Machine) {
 	}
 	started := n.Units["kubelet"].Started
 	if n.SubnetEnv == nil && n.Units["kubelet"].Active == "active" && n.Time.Sub(started) > settleTime {
-		j.find(symptom.FlannelSubnetEnvMissing, m.Name, "/run/flannel/subnet.env", "it is missing")
+		j.find(symptom.FlannelSubnetEnvMissing, m.Name, "/run/flannel/subnet.env", "it is missing").Repairable = j.flannelRestarts(m.Name)
 	}
 	subnet, err := netip.ParsePrefix(n.SubnetEnv["FLANNEL_SUBNET"])
 	if given, ok := j.podNet(m.Name); ok && err == nil && given != subnet.Masked() {
 		f := j.find(symptom.CNIStaleConfig, m.Name, "flannel", fmt.Sprintf("it still uses %s, the podCIDR of its Node is %s now", subnet.Masked(), given))
+		f.Repairable = j.flannelRestarts(m.Name)
 		f.Hint = fmt.Sprintf("kubectl -n kube-flannel delete pod --field-selector spec.nodeName=%[1]s; on %[1]s: ip link delete cni0; "+
 			"then delete the pods of the old subnet: kubectl get pods -A -o wide --field-selector spec.nodeName=%[1]s", m.Name)
 	}
@@ -41,6 +43,14 @@ func (j *judging) podNetwork(m *fact.Machine) {
 			}
 		}
 	}
+}
+
+// flannelRestarts reports whether labctl repair restarts flannel on the node: where it runs, or its DaemonSet was deleted.
+func (j *judging) flannelRestarts(node string) bool {
+	return strings.Contains(j.f.API.DaemonSets["kube-flannel/flannel"].Error, "not found") ||
+		slices.ContainsFunc(j.f.API.Pods, func(p kube.Pod) bool {
+			return p.Node == node && p.Namespace == "kube-flannel" && strings.HasPrefix(p.Name, "flannel-") && p.Ready && !p.Deleting
+		})
 }
 
 // strangers are the node's pods that have an address of another network, from a time at which its configuration was another.
