@@ -4,9 +4,12 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"time"
@@ -94,10 +97,10 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		}, "join", "cp3", "-o", "json").wait()
 		Expect(interrupted.code).To(Equal(130), "it was interrupted as kubeadm added the etcd member")
 		l.must(ctx, "join", "w1") // a healthy member; the token that cp3 still needs is none of its business
-		Expect(l.run(ctx, "repair", "--dry-run").stderr).To(And(ContainSubstring("kubeadm is at work"), Not(ContainSubstring("would"))))
+		Expect(l.run(ctx, "repair", "--dry-run").stdout).To(And(ContainSubstring("kubeadm runs on it"), Not(ContainSubstring("would"))))
 		r := l.run(ctx, "repair")
 		Expect(r.code).To(BeZero(), "repair: %s", r)
-		Expect(r.stderr).NotTo(ContainSubstring("leftover-state"), "it was cleared away")
+		Expect(r.stdout+r.stderr).NotTo(ContainSubstring("leftover-state"), "it was cleared away")
 		l.becomesHealthy(ctx)
 	}, SpecTimeout(2*time.Minute))
 
@@ -117,22 +120,40 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		l.becomesHealthy(ctx)
 		l.ssh(ctx, "w1", "sh", "-c", "rm -f /etc/cni/net.d/*")
 		l.ssh(ctx, "w1", "systemctl", "stop", "kubelet")
-		Expect(l.run(ctx, "repair", "--dry-run").stderr).To(And(ContainSubstring("cni-not-initialized"), ContainSubstring("kubelet-not-running"), ContainSubstring("would")))
+		Expect(l.run(ctx, "repair", "--dry-run").stdout).To(And(ContainSubstring("cni-not-initialized on w1: would be repaired"),
+			ContainSubstring("kubelet-not-running on w1: would be repaired")))
 		Expect(l.ssh(ctx, "w1", "ls", "/etc/cni/net.d")).To(BeEmpty(), "a dry run changed something")
 		l.must(ctx, "repair")
 		l.becomesHealthy(ctx)
 		Consistently(l.problems).WithContext(ctx).WithTimeout(5 * time.Second).Should(BeEmpty())
 		Expect(l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")).To(Equal(uid))
-		Expect(l.run(ctx, "repair").stderr).To(ContainSubstring("nothing to repair"))
+		Expect(l.run(ctx, "repair").stdout).To(ContainSubstring("nothing to repair"))
+	}, SpecTimeout(2*time.Minute))
+
+	It("is well as soon as its repair has ended, which shows every repair whole on a terminal", func(ctx SpecContext) {
+		l.must(ctx, "fault", "inject", "stale-cni", "--node", "w1")
+		for _, columns := range []int{60, 120} {
+			screen := l.onTerminal(ctx, columns, "repair", "--dry-run")
+			Expect(strings.Count(screen, "cni-stale-config on w1: would be repaired")).To(Equal(2), "%d columns:\n%s", columns, screen)
+			Expect(strings.Join(strings.Fields(screen), " ")).To(And(ContainSubstring("00-old.conflist"), ContainSubstring("wins: pods of several nodes would get the same addresses"),
+				ContainSubstring("delete its sandbox; kubelet recreates it")), "%d columns:\n%s", columns, screen)
+		}
+		r := l.run(ctx, "repair")
+		for _, look := range []string{"diagnose", "status"} { // at once
+			l.must(ctx, look)
+		}
+		Expect(r.code).To(BeZero(), "repair: %s", r)
+		Expect(strings.Count(r.stdout, "cni-stale-config on w1: repaired")).To(Equal(2), "%s", r)
+		l.must(ctx, "fault", "restore")
 	}, SpecTimeout(2*time.Minute))
 
 	DescribeTable("is repaired in place where its pod network broke", func(ctx SpecContext, cause, inject string) {
 		uid := l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")
 		l.ssh(ctx, "w1", "sh", "-ec", inject)
-		Expect(l.run(ctx, "repair").stderr).To(ContainSubstring(cause))
-		l.becomesHealthy(ctx)
+		Expect(l.must(ctx, "repair")).To(ContainSubstring(cause))
+		l.expectHealthy(ctx)
 		Expect(l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")).To(Equal(uid))
-		Eventually(func() string { return l.run(ctx, "repair").stderr }).WithContext(ctx).WithTimeout(30 * time.Second).Should(ContainSubstring("nothing to repair"))
+		Expect(l.must(ctx, "repair")).To(ContainSubstring("nothing to repair"))
 	},
 		Entry("flannel's word to the plugin is gone", SpecTimeout(2*time.Minute), "flannel-subnet-env-missing", "rm /run/flannel/subnet.env"),
 		Entry("a plugin is gone", SpecTimeout(2*time.Minute), "cni-plugin-binary-missing", "rm /opt/cni/bin/host-local /opt/cni/bin/flannel"),
@@ -164,7 +185,7 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 	It("is open to a user's own commands, journals and files", func(ctx SpecContext) {
 		Expect(l.must(ctx, "kubectl", "get", "pods", "-A")).To(ContainSubstring("kube-apiserver-cp1"))
 		Expect(l.must(ctx, "ssh", "w1", "ls", "-d", "/etc/kubernetes")).To(Equal("/etc/kubernetes\n"))
-		Expect(l.must(ctx, "host", "exec", "virsh", "-c", l.uri(), "list")).To(ContainSubstring(l.name + "-w1"))
+		Expect(l.must(ctx, "host", "exec", "virsh", "-c", l.uri(ctx), "list")).To(ContainSubstring(l.name + "-w1"))
 		Expect(strings.Count(l.must(ctx, "logs", "w1", "--unit", "kubelet", "--since", "1h", "-n", "2"), "\n")).To(Equal(2))
 		Expect(l.run(ctx, "logs", "w1", "--unit", "kublet").stderr).To(ContainSubstring(`did you mean "kubelet"?`))
 		Expect(l.run(ctx, "ssh", "w11").stderr).To(ContainSubstring(`no node "w11"; did you mean "w1"? The lab has cp1, `))
@@ -193,6 +214,17 @@ func (l *lab) join(ctx context.Context, node string) (said []string, r result) {
 }
 
 // becomesHealthy waits for the pods of a node that has just joined: they come after it is Ready.
+// onTerminal is what labctl writes to a terminal of that many columns, without what moves its cursor.
+func (l *lab) onTerminal(ctx context.Context, columns int, args ...string) string {
+	GinkgoHelper()
+	command := fmt.Sprintf("stty cols %d; exec %s", columns, strings.Join(append([]string{suite.labctl, "-c", l.config}, args...), " "))
+	cmd := exec.CommandContext(ctx, "script", "--quiet", "--return", "--command", command, "/dev/null")
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home, "TERM=xterm")
+	out, err := cmd.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s", out)
+	return strings.ReplaceAll(regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(string(out), ""), "\r", "")
+}
+
 func (l *lab) becomesHealthy(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(l.problems).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())

@@ -40,6 +40,7 @@ func (j *judging) outside(m *fact.Machine) {
 	said := fmt.Sprintf("the last join ended in %s: %s", o.Phase, o.Evidence)
 	if id == symptom.EtcdLearnerNotInSync && j.votes(m) {
 		f := j.findKind(id, "already-promoted", m.Name, "join", said+"; its etcd member votes now")
+		f.Repairable = true // by the join
 		f.Hint = "its member was promoted after all: " + next + " goes on, and removes the member first if its data is gone"
 		return
 	}

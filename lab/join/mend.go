@@ -59,11 +59,11 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 // kubeletsBusiness is what kubelet itself asks the runtime for, and judges its node by.
 var kubeletsBusiness = []string{"cni-config", "cri"}
 
-// lookBudget bounds how long a kubelet that was started anew may take until its node is Ready. What then keeps it from that is not the
+// lookBudget bounds how long a kubelet that was restarted may take until its node is Ready. What then keeps it from that is not the
 // matter of the repair before.
 const lookBudget = 20 * time.Second
 
-// lookAgain starts a member's kubelet anew, and returns when its node is Ready because it says so now. A kubelet that runs asks the runtime
+// lookAgain restarts a member's kubelet, and returns when its node is Ready because it says so now. A kubelet that runs asks the runtime
 // every 5 s and tells the cluster every 10 s: seconds after a repair its node could still become not Ready of what was before it. Where
 // nobody can be told, kubelet stays as it is.
 func lookAgain(ctx context.Context, m Machine) {
@@ -110,7 +110,7 @@ func checkKubeletService(ctx context.Context, p *preflight) Check {
 	return ok("active, with a kubeconfig")
 }
 
-// fixKubeletService starts kubelet anew: a restart is also what makes it look at everything at once instead of every 10 s.
+// fixKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
 func fixKubeletService(ctx context.Context, p *preflight) (string, error) {
 	_, err := p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
 	return "started kubelet", err
