@@ -85,10 +85,18 @@ func (s state) made() (*config.Cluster, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, unreadable(s.dir, err)
 	}
 	c, _, err := config.Parse(s.path(madeFile), data)
 	return c, err
+}
+
+// unreadable says where the state is. The usual reason is that the user is not the one whose labs these are.
+func unreadable(dir string, err error) error {
+	if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		err = cause.Err
+	}
+	return fmt.Errorf("the lab's state in %s cannot be read: %w; run as the user who made the lab (root), or set XDG_STATE_HOME", dir, err)
 }
 
 // merge is AsMade without the disk.

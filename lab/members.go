@@ -20,7 +20,7 @@ const membersDir = "members"
 func (s state) admitted() ([]string, error) {
 	entries, err := os.ReadDir(s.path(membersDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("which nodes were onboarded: %w", err)
+		return nil, unreadable(s.dir, err)
 	}
 	var names []string
 	for _, e := range entries {

@@ -96,7 +96,7 @@ var step = regexp.MustCompile("`labctl |`sudo |-c FILE|run as root|run in the ch
 func TestMessagesWithoutALab(t *testing.T) {
 	// They do not need a lab, or make one.
 	free := map[string]bool{
-		"up": true, "image build": true, "image list": true, "image prune": true, "host": true, "host install": true, "host serve": true, "version": true,
+		"up": true, "image build": true, "image list": true, "image prune": true, "host": true, "host install": true, "host serve": true, "version": true, "lab list": true,
 		"fault list": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true, "plan": true, "status": true,
 		"down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true,
 	}

@@ -18,7 +18,7 @@ import (
 
 func (a *app) imageLoadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "load FILE.tar|- [NODE...]",
+		Use:   "load FILE [NODE...]",
 		Short: "Load container images from an archive into the nodes, which have no uplink",
 		Long: `Load the container images of an archive into the containerd of every node whose machine runs, or of the nodes that are named. The archive is of docker or OCI,
 compressed by gzip or not; - is standard input. Loading it again is fine, and an image of the same name is replaced.

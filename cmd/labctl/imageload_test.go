@@ -20,7 +20,7 @@ func TestImageLoadWithoutALab(t *testing.T) {
 	if status != exitFailed || stdout != "" || !strings.Contains(stderr, "run `labctl up`") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
 	}
-	if status, _, stderr := labctl(t, "image", "load"); status != exitUsage || !strings.Contains(stderr, "at least 1 arg") {
+	if status, _, stderr := labctl(t, "image", "load"); status != exitUsage || !strings.Contains(stderr, "image load needs FILE") {
 		t.Errorf("no file: status %d, stderr %q", status, stderr)
 	}
 }

@@ -78,7 +78,7 @@ func (c *command) problem(root *cobra.Command) string {
 		word, last := trimmed(c.words[i])
 		whole = whole && !open.MatchString(c.words[i]) && !strings.ContainsAny(c.words[i], "[]")
 		switch sub := child(at, word); {
-		case word == "--", word == "" || open.MatchString(word):
+		case word == "--", word == "" || open.MatchString(word), passesOn(at, args):
 			return c.arguments(at, args, false)
 		case strings.HasPrefix(word, "-") && len(word) > 1:
 			takesValue, exists := flag(at, word)
@@ -104,6 +104,11 @@ func (c *command) problem(root *cobra.Command) string {
 		}
 	}
 	return c.arguments(at, args, whole)
+}
+
+// passesOn reports whether what follows is another program's: kubectl's arguments, or a command on a node.
+func passesOn(at *cobra.Command, args []string) bool {
+	return at.DisableFlagParsing || len(args) > 0 && strings.Contains(at.Use, "COMMAND")
 }
 
 // arguments are judged only in code, and when all of them are there.
