@@ -73,7 +73,7 @@ func TestUsage(t *testing.T) {
 		{"mistyped fault", []string{"fault", "run", "missing-cnl"}, "no fault \"missing-cnl\"; did you mean \"missing-cni\"?"},
 		{"mistyped fault to inject", []string{"fault", "inject", "kubelet-stoped"}, "did you mean \"kubelet-stopped\"?"},
 		{"mistyped add-on", []string{"addons", "install", "fluxx"}, "no add-on \"fluxx\"; did you mean \"flux\"?"},
-		{"mistyped area", []string{"validate", "netwrok"}, "validate knows no \"netwrok\"; did you mean \"network\"?"},
+		{"mistyped area", []string{"validate", "networ"}, "validate knows no \"networ\"; did you mean \"network\"?"},
 		{"lines that are negative", []string{"logs", "w1", "-n", "-1"}, "must not be negative"},
 		{"unknown command of etcd", []string{"etcd", "explode"}, "unknown command \"explode\" of labctl etcd; see `labctl etcd --help`\n"},
 		{"no file", []string{"etcd", "snapshot", "save"}, "etcd snapshot save needs FILE: labctl etcd snapshot save FILE\n"},

@@ -154,10 +154,10 @@ func (s *State) back() bool { return s.Status == RollingBack || s.Status == Roll
 // Progress is how far the onboarding has come, in a few words.
 func (s *State) Progress() string {
 	undone := len(s.Changes) - len(s.left())
-	switch {
-	case s.Status == RolledBack:
+	switch s.Status {
+	case RolledBack:
 		return "rolled back"
-	case s.Status == RollingBack:
+	case RollingBack:
 		return fmt.Sprintf("%d of %d undone", undone, len(s.Changes))
 	}
 	text := fmt.Sprintf("%d of %d completed", s.CompletedPhases, s.TotalPhases)
