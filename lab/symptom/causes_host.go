@@ -234,9 +234,10 @@ var hostCauses = []Symptom{
 			),
 			proves(
 				"DiskPressure True", "DiskPressure=True", "Threshold quantity*imagefs", "eviction manager: must evict", "running out of disk",
-				"disk is full", "Disk full", "out of space", "not enough space", "no free space", "quota-backend-bytes",
+				"disk is full", "Disk full", "out of space", "not enough space", "no free space",
 				"Filesystem*100%",
 			),
+			except(proves("quota-backend-bytes"), "starting an etcd server"), // which lists its settings
 			proves(
 				"etcdserver: no space",
 			),

@@ -10,9 +10,11 @@ import (
 // for all.
 var endedPod = regexp.MustCompile(`(?:open|openat2|stat|lstat|read) \S*kubepods\S*pod[0-9a-f][0-9a-f_-]{5,}\S*: no such file`)
 
-// containers are the names by which systemd, at its start, says that it runs in a container. The kernel's log that is read there is that of
-// the whole computer.
-var virtualization, containers = []byte("Detected virtualization"), regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|docker|podman|systemd-nspawn|openvz|container-other)\b`)
+// contained finds what systemd says at its start in a container. The kernel's log that is read there is that of the whole computer.
+var contained = regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|docker|podman|systemd-nspawn|openvz|container-other)\b` +
+	`|unmet condition check \(ConditionVirtualization=!container\)`)
+
+var virtualization = []byte("irtualization")
 
 // The kernel's report of a process that it ended begins with the process that wanted memory. Of a memory cgroup that had reached its limit it
 // names the cgroup: that of a pod, or of a machine or container beside this one, is not the node.
@@ -26,9 +28,9 @@ var (
 func (s *scan) note() {
 	raw := s.rec.raw
 	switch {
-	case bytes.Contains(raw, virtualization) && containers.Match(raw):
+	case bytes.Contains(raw, virtualization) && contained.Match(raw):
 		s.container = true
-		for id, t := range s.tallies { // journald reads the kernel's log first
+		for id, t := range s.tallies { // of before systemd says so
 			if isKernels(t.first.raw) && isKernels(t.last.raw) {
 				delete(s.tallies, id)
 			}
@@ -45,7 +47,7 @@ func (s *scan) note() {
 }
 
 // atStart finds what every kubelet says once at its start, in its journal and as an event of its Node.
-var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/`)
+var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
 
 // dropHarmless takes the causes out of what was found in the record at hand that are none on this node, and reports whether there were any.
 func (s *scan) dropHarmless() bool {

@@ -68,6 +68,9 @@ func (s *scan) standing() []ID {
 	var proved, shown []ID
 	for _, sym := range catalogue {
 		t := s.tallies[sym.ID]
+		if t != nil && t.slow && s.records > excerptRecords { // an etcd that works says so whenever its computer is busy
+			t.repeats, t.weak = 0, t.weak+1
+		}
 		switch {
 		case t == nil:
 		case t.proved():

@@ -34,6 +34,7 @@ type tally struct {
 	surmised            bool          // only words hint at it
 	begun, ended        time.Duration // times of day of the repeats
 	timed               bool
+	slow                bool // it is about how long something took
 }
 
 // scan reads text and keeps what it proves; its size does not depend on the text's.
@@ -269,6 +270,7 @@ func (t *tally) repeat(p pattern, raw []byte) {
 	t.repeats++
 	if p.weighed {
 		t.repeats += extraWeight(raw)
+		t.slow = true
 	}
 	t.enough = p.atLeast
 	h := readHead(string(raw[:min(len(raw), headSearch)]))

@@ -67,8 +67,10 @@ var hostWordings = map[ID][]pattern{
 	DiskFull: proves("No space left on device", "File system is full", "write error: disk", "Free disk space*less than", "usage is at 100%", "filesystem is full",
 		"has reached*inotify*no space left", "100% /run", "100% /home"),
 	HostnameInvalid: proves("Could not set property: Invalid static hostname", "Invalid hostname", "hostname is not a valid FQDN"),
-	KernelPrereqMissing: proves("modprobe: module*not found in modules.dep", "Failed to find module 'br_netfilter'", "Failed to find module 'overlay'", "Operation not supported*br_netfilter",
+	KernelPrereqMissing: together(proves("modprobe: module*not found in modules.dep", "Operation not supported*br_netfilter",
 		"Failed to start Load Kernel Modules", "bridge-nf-call-iptables is an unknown key"),
+		// It may be built in, or be the computer's that a container is on.
+		seldomRight("Failed to find module 'br_netfilter'", "Failed to find module 'overlay'")),
 	KubeBinariesMissing: proves("Package kubelet-*not available", "No package kubelet", "No package kubeadm", "Unable to find a match: kubeadm", "Unable to find a match: kubelet",
 		"Failed at step EXEC spawning*kubelet", "Unable to locate package kubectl", "kubelet: No such file or directory", "which: no kubeadm", "which: no kubelet",
 		"GPG error*kubernetes", "kubernetes-xenial Release' does not have a Release file", "Version '*' for 'kubelet' was not found", "Version '*' for 'kubeadm' was not found"),
