@@ -26,8 +26,14 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 	return step.End(l.down(ctx, adopted))
 }
 
+// HasState reports whether there is anything of the lab to remove.
+func (l *Lab) HasState() bool {
+	_, err := os.Stat(l.state.dir)
+	return !errors.Is(err, os.ErrNotExist)
+}
+
 func (l *Lab) down(ctx context.Context, adopted bool) error {
-	if _, err := os.Stat(l.state.dir); os.IsNotExist(err) {
+	if !l.HasState() {
 		return nil
 	}
 	if l.state.exists() {

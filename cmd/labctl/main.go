@@ -143,7 +143,12 @@ Run "labctl up" to create the cluster. Run it again to verify the cluster, or to
 			}
 			return cmd.Help()
 		},
-		PersistentPreRunE: func(*cobra.Command, []string) error { return a.checkOutput() },
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			if err := cmd.ValidateFlagGroups(); err != nil { // cobra does it too, later, and then it is no usage error
+				return usageError{err}
+			}
+			return a.checkOutput()
+		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()

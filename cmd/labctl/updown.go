@@ -41,7 +41,7 @@ What is there already is verified, not made again: after an interruption, run it
 				err = l.Up(cmd.Context(), stage)
 			}
 			if err := errors.Join(err, finish()); err != nil {
-				return a.afterFailure(cmd, err, log, keep || !restored) // with the lab its snapshots would go
+				return a.afterFailure(cmd, l, err, log, keep || !restored) // with the lab its snapshots would go
 			}
 			a.reportChanges(l, stage)
 			return nil
@@ -59,12 +59,15 @@ What is there already is verified, not made again: after an interruption, run it
 	return cmd
 }
 
-// afterFailure leaves or removes the lab that up could not bring up, and says which. Another labctl's lab always stays.
-func (a *app) afterFailure(cmd *cobra.Command, err error, log string, keep bool) error {
+// afterFailure leaves or removes the lab that up could not bring up, and says which. A lab that up did not touch always stays.
+func (a *app) afterFailure(cmd *cobra.Command, l *lab.Lab, err error, log string, keep bool) error {
 	var locked *lab.LockedError
+	var changed *lab.ChangedError
 	switch {
-	case errors.As(err, &locked):
+	case errors.As(err, &locked), errors.As(err, &changed):
 		return err
+	case len(l.Changes()) == 0:
+		return fmt.Errorf("%w\nNothing was changed. Log: %s", err, log)
 	case keep || cmd.Context().Err() != nil:
 		return fmt.Errorf("%w\nThe lab is left as it is. Log: %s. Try `labctl status`, or `labctl up` again; `labctl down` removes it", err, log)
 	}
@@ -127,6 +130,10 @@ func (a *app) down(cmd *cobra.Command, adopted bool) error {
 		return err
 	}
 	defer l.Close()
+	if !l.HasState() {
+		_, _ = fmt.Fprintf(a.stderr, "nothing to remove: lab %q does not exist\n", l.Name())
+		return finish()
+	}
 	err = l.Down(cmd.Context(), adopted)
 	if err := errors.Join(err, finish()); err != nil {
 		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)

@@ -20,7 +20,8 @@ func (j *judging) machine(m *fact.Machine) {
 		j.find(symptom.MachinePaused, m.Name, "libvirt", "the domain is paused")
 		return
 	case "absent":
-		j.find(symptom.MachineNotRunning, m.Name, "libvirt", "there is no domain")
+		f := j.find(symptom.MachineNotRunning, m.Name, "libvirt", "it has no machine")
+		f.Meaning, f.Hint = "The node's machine was not made yet, or it was deleted.", "`labctl up` makes it."
 		return
 	default:
 		j.find(symptom.MachineNotRunning, m.Name, "libvirt", "the domain is "+m.State)

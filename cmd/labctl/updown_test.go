@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8slab/config"
+	"k8slab/lab"
+)
+
+// madeOf writes the state of a lab that was made of the file, with an edit. It returns the state's directory.
+func madeOf(t *testing.T, file string, edit func(*config.Cluster)) string {
+	t.Helper()
+	c, _, err := config.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Libvirt.URI = "lxc:///system"
+	edit(c)
+	text, err := c.YAML()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := lab.StateDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(root, c.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"cluster.yaml": string(text), "id": "6f1d0f5c-2f4e-4c53-9a55-0d6f3c1e2b7a"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A refused up leaves a lab alone that it did not make, also with --keep=false.
+func TestUpRefusesAnEditedFile(t *testing.T) {
+	alone(t)
+	dir := madeOf(t, small, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
+	for _, keep := range []string{"--keep", "--keep=false"} {
+		status, stdout, stderr := labctl(t, "-c", small, "up", keep)
+		if status != exitFailed || stdout != "" || !strings.Contains(stderr, "\n  resources.worker.memory: made with 3072, now 2048; to apply it: labctl down, then labctl up\n") {
+			t.Errorf("%s: status %d, stdout %q, stderr %q", keep, status, stdout, stderr)
+		}
+		if strings.Contains(stderr, "left as it is") || strings.Contains(stderr, "was removed") {
+			t.Errorf("%s: %s", keep, stderr)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "cluster.yaml")); err != nil {
+			t.Errorf("%s removed the lab: %v", keep, err)
+		}
+	}
+}
+
+func TestPlanShowsDifferences(t *testing.T) {
+	alone(t)
+	madeOf(t, small, func(c *config.Cluster) { c.Kubernetes.Version = "v1.36.2" })
+	status, stdout, _ := labctl(t, "-c", small, "plan")
+	if status != 0 || !strings.Contains(stdout, "kubernetes.version: made with v1.36.2, now v1.36.3") || !strings.Contains(stdout, "image for Kubernetes v1.36.2") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	// What the lab was made with describes it without the file.
+	status, stdout, stderr := labctl(t, "--lab", "small", "plan")
+	if status != 0 || strings.Contains(stdout, "made with") {
+		t.Errorf("by name: status %d, stderr %q\n%s", status, stderr, stdout)
+	}
+	if status, _, stderr := labctl(t, "--lab", "smal", "plan"); status == 0 || !strings.Contains(stderr, `no lab "smal"`) {
+		t.Errorf("no such lab: status %d, stderr %q", status, stderr)
+	}
+	if status, _, _ := labctl(t, "--lab", "small", "-c", small, "plan"); status != exitUsage {
+		t.Errorf("both: status %d", status)
+	}
+}
+
+func TestDownWithoutALab(t *testing.T) {
+	alone(t)
+	status, stdout, stderr := labctl(t, "-c", small, "down")
+	if status != 0 || stdout != "" || stderr != "nothing to remove: lab \"small\" does not exist\n" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+}
