@@ -27,6 +27,11 @@ var (
 // note keeps what the record at hand says about those after it.
 func (s *scan) note() {
 	raw := s.rec.raw
+	if len(s.tallies) > 0 {
+		if h := readHead(string(raw[:min(len(raw), headSearch)])); h.timed && h.program != "" {
+			s.latest[h.program] = h.clock
+		}
+	}
 	switch {
 	case bytes.Contains(raw, virtualization) && contained.Match(raw):
 		s.container = true
@@ -46,8 +51,37 @@ func (s *scan) note() {
 	}
 }
 
+// sayAgain are the causes of which the kubelet complains every few seconds while they last.
+var sayAgain = []ID{RuntimeSocketMissing, CNINotInitialized, APIServerUnreachable, EtcdUnreachable, ControlPlaneCrashloop, ControllerManagerFailing,
+	NetworkPluginPodsFailing, TLSBootstrapTimeout, ImagePullFailure, FlannelSubnetEnvMissing, CNIPluginBinaryMissing, CNIStaleConfig}
+
+// dropOutlived takes back what the kubelet complained of and then no more, although it went on writing.
+func (s *scan) dropOutlived() {
+	for _, id := range sayAgain {
+		t := s.tallies[id]
+		if t == nil || t.deadly > 0 {
+			continue
+		}
+		h := readHead(string(t.last.raw[:min(len(t.last.raw), headSearch)]))
+		if h.program != "kubelet" || !h.timed {
+			continue
+		}
+		latest, wrote := s.latest[h.program]
+		if silent := (latest - h.clock + day) % day; wrote && silent >= longTime && silent < day/2 {
+			delete(s.tallies, id)
+			s.recovered = true
+		}
+	}
+}
+
+// probed finds the event of a probe that failed: whether it still does, only the pod says.
+var probed = regexp.MustCompile(`\bWarning +Unhealthy +pod/`)
+
 // atStart finds what every kubelet says once at its start, in its journal and as an event of its Node.
 var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
+
+// housekeeping is the kubelet's, and no matter of etcd.
+var housekeeping = []byte("Housekeeping took longer")
 
 // dropHarmless takes the causes out of what was found in the record at hand that are none on this node, and reports whether there were any.
 func (s *scan) dropHarmless() bool {
@@ -58,6 +92,10 @@ func (s *scan) dropHarmless() bool {
 		case f.known.kind != ofCause:
 			return false
 		case f.known.id == CgroupControllerMissing && endedPod.Match(s.rec.raw):
+			return true
+		case f.known.id == EtcdSlow && bytes.Contains(s.rec.raw, housekeeping):
+			return true
+		case general[f.known.id] && probed.Match(s.rec.raw):
 			return true
 		case f.known.id == ImageFilesystemZero && atStart.Match(s.rec.raw):
 			return true

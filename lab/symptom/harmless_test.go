@@ -101,3 +101,30 @@ func TestStartsAndEnds(t *testing.T) {
 		t.Errorf("a file that the node lacks: %v", got)
 	}
 }
+
+// What the kubelet would say again is over when it writes of other things for a while. When it writes nothing more, nobody knows.
+func TestNoMoreComplaints(t *testing.T) {
+	const (
+		complaint = `Nov 24 21:51:10 w1 kubelet[301]: E1124 21:51:10.1 301 kubelet.go:1] "Container runtime network not ready" networkReady="NetworkReady=false reason:NetworkPluginNotReady"` + "\n"
+		soon      = `Nov 24 21:51:20 w1 kubelet[301]: I1124 21:51:20.1 301 reconciler.go:1] "Volume attached"` + "\n"
+		later     = `Nov 24 21:52:20 w1 kubelet[301]: I1124 21:52:20.1 301 reconciler.go:1] "Volume attached"` + "\n"
+		others    = "Nov 24 21:52:20 w1 sshd[7]: Accepted publickey for root\n"
+		probe     = "kube-system   76s   Warning   Unhealthy   pod/etcd-cp1   Liveness probe failed: Get \"http://127.0.0.1:2381/livez\": context deadline exceeded\n"
+		busy      = `Nov 24 23:55:47 w1 kubelet[227]: E1124 23:55:47.0 227 kubelet.go:2809] "Housekeeping took longer than expected" err="housekeeping took too long" expected="1s" actual="10.6s"` + "\n"
+	)
+	for _, tt := range []struct {
+		name, text string
+		want       []ID
+	}{
+		{"it went on", complaint + soon + later, nil},
+		{"it ended soon", complaint + soon, []ID{CNINotInitialized}},
+		{"others went on", complaint + soon + others, []ID{CNINotInitialized}},
+		{"it said so again", complaint + later + strings.Replace(complaint, "21:51:10", "21:52:25", 1), []ID{CNINotInitialized}},
+		{"a probe that failed once", probe, nil},
+		{"a busy kubelet", strings.Repeat(busy, 5), nil},
+	} {
+		if got := symptomsOf(unsuspected(judge(t, tt.text+strings.Repeat("\n", 2)))); !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -43,6 +43,7 @@ func rootAmong(id ID, ids []ID) bool {
 
 // findings weighs what was seen.
 func (s *scan) findings(source string, redact func(string) string) []Finding {
+	s.dropOutlived()
 	ids := s.standing()
 	var because map[ID]ID
 	if len(ids) == 0 {
