@@ -45,7 +45,7 @@ func (l *lab) saveEvidence(ctx context.Context) {
 		save(name, []byte(r.stdout.String()+r.stderr.String()))
 	}
 	ask("status.json", "status", "-o", "json")
-	ask("diagnosis.txt", "diagnose", "--bundle", filepath.Join(dir, "bundle.tar.gz"))
+	ask("diagnosis.txt", "diagnose", "--force", "--bundle", filepath.Join(dir, "bundle.tar.gz"))
 	ask("events.txt", "kubectl", "--", "get", "events", "-A", "--sort-by=.lastTimestamp", "--request-timeout=10s")
 	ask("pods.txt", "kubectl", "--", "get", "pods,nodes", "-A", "-o", "wide", "--request-timeout=10s")
 	for _, n := range l.nodes {
