@@ -45,10 +45,12 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 	}, SpecTimeout(time.Minute))
 
 	It("plans every node after what it waits for", func(ctx SpecContext) {
-		var steps []struct{ Stage, Node string }
-		Expect(json.Unmarshal([]byte(l.must(ctx, "plan", "-o", "json")), &steps)).To(Succeed())
+		var plan struct {
+			Steps []struct{ Stage, Node string }
+		}
+		Expect(json.Unmarshal([]byte(l.must(ctx, "plan", "-o", "json")), &plan)).To(Succeed())
 		var order []string
-		for _, s := range steps {
+		for _, s := range plan.Steps {
 			order = append(order, strings.TrimSuffix(s.Stage+" "+s.Node, " "))
 		}
 		Expect(order).To(Equal([]string{

@@ -18,7 +18,7 @@ func TestWithoutLabnode(t *testing.T) {
 		if status != exitFailed || !strings.Contains(stderr, "go build -o "+filepath.Dir(os.Args[0])) || strings.Contains(stderr, "make ") {
 			t.Errorf("%q: status %d, stderr %q", args, status, stderr)
 		}
-		if made, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "k8slab", "small", "uri")); len(made) > 0 {
+		if made, _ := filepath.Glob(filepath.Join(os.Getenv("XDG_STATE_HOME"), "k8slab", "small", "id")); len(made) > 0 {
 			t.Errorf("%q: made %q", args, made)
 		}
 	}

@@ -58,19 +58,23 @@ func (t *twins) reads(number int, line []byte) bool {
 	if value == nil {
 		return false
 	}
+	host := t.host
+	if h := readHead(string(line)); h.node != "" { // a journal says of each line whose it is
+		host = h.node
+	}
 	key := t.kind + " " + string(value)
 	before, seen := t.bearers[key]
 	if !seen {
 		if t.forgotten = len(t.bearers) >= twinLimit; t.bearers == nil {
 			t.bearers = map[string]bearer{}
 		}
-		t.bearers[key] = bearer{t.host, number}
+		t.bearers[key] = bearer{host, number}
 		return false
 	}
-	if before.host != "" && t.host != "" {
-		return before.host != t.host
+	if before.host != "" && host != "" {
+		return before.host != host
 	}
-	return before.host == t.host && number-before.line <= listReach
+	return before.host == host && number-before.line <= listReach
 }
 
 // twin is the sight of an identity that two machines bear.

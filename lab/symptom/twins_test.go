@@ -20,6 +20,9 @@ func TestTwins(t *testing.T) {
 		{"one page, twice", "Name:   w1\n  System UUID:  " + uuid + "\nName:   w1\n  System UUID:  " + uuid + "\n", false},
 		{"Ansible", "w1 | CHANGED | rc=0 >>\nproduct_uuid " + uuid + "\nw2 | CHANGED | rc=0 >>\nproduct_uuid " + uuid + "\n", true},
 		{"an identity of each kind", "Name:   w1\n  Machine ID:  " + id + "\n  System UUID:  " + id + "\n", false},
+		{"the journal of one machine", "Nov 25 00:42:43 w1 systemd[1]: Commit a transient machine-id on disk was skipped.\n" +
+			"Nov 25 00:42:43 w1 systemd-journald[75]: Runtime Journal (/run/log/journal/" + id + ") is 8.0M.\n" +
+			"Nov 25 00:42:43 w1 systemd-journald[75]: System Journal (/var/log/journal/" + id + ") is 8.0M.\n", false},
 		{"other numbers", "boot " + id + "\nboot " + id + "\n", false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
