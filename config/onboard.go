@@ -135,7 +135,7 @@ func repositoryProblem(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsFunc(text, unicode.IsControl):
-		return "it is no HTTP URL" + use
+		return "it is not an HTTP URL" + use
 	case u.User != nil:
 		return "it has a user or a password, which would be shown" + use + ", with username and password_file"
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
@@ -150,21 +150,21 @@ func branchProblem(name string) string {
 		strings.HasSuffix(name, ".lock") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") || strings.Contains(name, "//") ||
 		strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\") || strings.ContainsFunc(name, unicode.IsControl)
 	if bad {
-		return quote(name) + " is no name of a branch; use one such as main"
+		return quote(name) + " is not a branch name; use one such as main"
 	}
 	return ""
 }
 
 func fileProblem(file string) string {
 	if !fs.ValidPath(file) || file == "." || strings.ContainsFunc(file, unicode.IsControl) {
-		return quote(file) + " is no path in a repository; use one such as infrastructure/kustomization.yaml"
+		return quote(file) + " is not a path in a repository; use one such as infrastructure/kustomization.yaml"
 	}
 	return ""
 }
 
 func entryProblem(entry string) string {
 	if entry == "" || strings.TrimSpace(entry) != entry || strings.ContainsFunc(entry, unicode.IsControl) {
-		return quote(entry) + " is no item of a list of files; use one such as ../NODE-config"
+		return quote(entry) + " is not an item of a list of files; use one such as ../NODE-config"
 	}
 	return ""
 }
@@ -173,7 +173,7 @@ func entryProblem(entry string) string {
 func objectProblem(text string) string {
 	namespace, name, _ := strings.Cut(text, "/")
 	if !label.MatchString(namespace) || !label.MatchString(name) || len(namespace) > 63 || len(name) > 63 {
-		return quote(text) + " is no NAMESPACE/NAME; use one such as flux-system/lab"
+		return quote(text) + " is not NAMESPACE/NAME; use one such as flux-system/lab"
 	}
 	return ""
 }
@@ -185,14 +185,14 @@ func namespaceOf(object string) string {
 
 func userProblem(name string) string {
 	if name == "" || strings.Contains(name, ":") || strings.ContainsFunc(name, unicode.IsControl) {
-		return quote(name) + " is no user's name: it is empty, or has a colon or control characters"
+		return quote(name) + " is not a user name: it is empty, or has a colon or control characters"
 	}
 	return ""
 }
 
 func pathProblem(text string) string {
 	if text != "" && (!path.IsAbs(text) || strings.ContainsFunc(text, unicode.IsControl)) {
-		return quote(text) + " is no absolute path"
+		return quote(text) + " is not an absolute path"
 	}
 	return ""
 }

@@ -12,23 +12,23 @@ func TestOnboardingProblems(t *testing.T) {
 	const git, use = plane + "onboard: {git: {", "; use one such as https://git.example/fleet.git"
 	runProblemTests(t, []problemTest{
 		{"nothing", plane + "onboard: {}", nil},
-		{"no HTTP", git + "url: 'git@git.example:fleet.git'}}", []string{"2: onboard.git.url: it is no HTTP URL" + use}},
-		{"no host", git + "url: 'https:///fleet.git'}}", []string{"2: onboard.git.url: it is no HTTP URL" + use}},
+		{"no HTTP", git + "url: 'git@git.example:fleet.git'}}", []string{"2: onboard.git.url: it is not an HTTP URL" + use}},
+		{"no host", git + "url: 'https:///fleet.git'}}", []string{"2: onboard.git.url: it is not an HTTP URL" + use}},
 		{"password", git + "url: 'https://me:secret@git.example/x'}}", []string{
 			"2: onboard.git.url: it has a user or a password, which would be shown" + use + ", with username and password_file"}},
 		{"query", git + "url: 'https://git.example/x?token=y'}}", []string{"2: onboard.git.url: it has a query or a fragment" + use}},
-		{"branch", git + "branch: 'a..b'}}", []string{`2: onboard.git.branch: "a..b" is no name of a branch; use one such as main`}},
+		{"branch", git + "branch: 'a..b'}}", []string{`2: onboard.git.branch: "a..b" is not a branch name; use one such as main`}},
 		{"file", git + "file: /etc/passwd}}", []string{
-			`2: onboard.git.file: "/etc/passwd" is no path in a repository; use one such as infrastructure/kustomization.yaml`}},
+			`2: onboard.git.file: "/etc/passwd" is not a path in a repository; use one such as infrastructure/kustomization.yaml`}},
 		{"parent", git + "file: ../x.yaml}}", []string{
-			`2: onboard.git.file: "../x.yaml" is no path in a repository; use one such as infrastructure/kustomization.yaml`}},
-		{"entry", git + `entry: "a\nb"}}`, []string{`2: onboard.git.entry: "a\nb" is no item of a list of files; use one such as ../NODE-config`}},
-		{"object", git + "source: lab}}", []string{`2: onboard.git.source: "lab" is no NAMESPACE/NAME; use one such as flux-system/lab`}},
-		{"two slashes", git + "kustomization: a/b/c}}", []string{`2: onboard.git.kustomization: "a/b/c" is no NAMESPACE/NAME; use one such as flux-system/lab`}},
+			`2: onboard.git.file: "../x.yaml" is not a path in a repository; use one such as infrastructure/kustomization.yaml`}},
+		{"entry", git + `entry: "a\nb"}}`, []string{`2: onboard.git.entry: "a\nb" is not an item of a list of files; use one such as ../NODE-config`}},
+		{"object", git + "source: lab}}", []string{`2: onboard.git.source: "lab" is not NAMESPACE/NAME; use one such as flux-system/lab`}},
+		{"two slashes", git + "kustomization: a/b/c}}", []string{`2: onboard.git.kustomization: "a/b/c" is not NAMESPACE/NAME; use one such as flux-system/lab`}},
 		{"two namespaces", git + "source: a/x, kustomization: b/x}}", []string{
 			`2: onboard.git.kustomization: "b/x" is not in the namespace of onboard.git.source, "a/x"`}},
-		{"user", git + "username: 'a:b'}}", []string{`2: onboard.git.username: "a:b" is no user's name: it is empty, or has a colon or control characters`}},
-		{"relative path", git + "password_file: token}}", []string{`2: onboard.git.password_file: "token" is no absolute path`}},
+		{"user", git + "username: 'a:b'}}", []string{`2: onboard.git.username: "a:b" is not a user name: it is empty, or has a colon or control characters`}},
+		{"relative path", git + "password_file: token}}", []string{`2: onboard.git.password_file: "token" is not an absolute path`}},
 		{"number of seconds", plane + "onboard: {timeouts: {pre_validation: 90}}", []string{
 			`2: onboard.timeouts.pre_validation: found the number "90"; use a duration such as 5m or 90s`}},
 		{"no unit", plane + "onboard: {timeouts: {pre_validation: '90'}}", []string{
@@ -38,7 +38,7 @@ func TestOnboardingProblems(t *testing.T) {
 			"2: onboard.timeouts.post_validation: 25h0m0s is out of range; use 1s to 24h",
 			"2: onboard.timeouts.health_verification: -5m0s is out of range; use 1s to 24h"}},
 		{"all at once", plane + "onboard:\n  git: {branch: ''}\n  timeouts: {storage_integration: soon}\n", []string{
-			`3: onboard.git.branch: "" is no name of a branch; use one such as main`,
+			`3: onboard.git.branch: "" is not a branch name; use one such as main`,
 			`4: onboard.timeouts.storage_integration: found the text "soon"; use a duration such as 5m or 90s`}},
 	})
 }

@@ -119,7 +119,7 @@ func defaults() *Cluster {
 // root is the value of the file's only document, or nil after a report.
 func (d *document) root(data []byte) *yaml.Node {
 	if len(data) > maxSize {
-		d.reportAt(0, "", "the file is larger than %d KiB; this is no cluster.yaml", maxSize>>10)
+		d.reportAt(0, "", "the file is larger than %d KiB; this is not a cluster.yaml", maxSize>>10)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

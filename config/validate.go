@@ -47,7 +47,7 @@ var version = regexp.MustCompile(`^v(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){2
 func (d *document) checkVersion(v string) {
 	const field = "kubernetes.version"
 	if d.trusted(field) && !version.MatchString(v) {
-		d.report(field, "%s is no release; use vMAJOR.MINOR.PATCH, such as v1.36.3", quote(v))
+		d.report(field, "%s is not a release; use vMAJOR.MINOR.PATCH, such as v1.36.3", quote(v))
 	}
 }
 
@@ -99,7 +99,7 @@ func (d *document) checkBase(base string) {
 	case strings.HasPrefix(base, "/"):
 		why = plainPathProblem(base)
 	default:
-		why = "is no absolute path"
+		why = "is not an absolute path"
 	}
 	if why != "" && d.trusted(field) {
 		d.report(field, "%s; use the absolute path of a qcow2 image such as /srv/images/debian-12-generic-amd64.qcow2", why)
@@ -121,7 +121,7 @@ func uriProblem(uri string) string {
 	}
 	u, err := url.Parse(uri)
 	if err != nil || u.Scheme == "" {
-		return "is no libvirt URI this version knows"
+		return "is not a libvirt URI that this version knows"
 	}
 	_, transport, hasTransport := strings.Cut(u.Scheme, "+")
 	switch {
@@ -134,7 +134,7 @@ func uriProblem(uri string) string {
 	case u.RawQuery != "" || u.ForceQuery:
 		return "has parameters, which are out of scope in this version"
 	}
-	return "is no libvirt URI this version knows"
+	return "is not a libvirt URI that this version knows"
 }
 
 // number is an integer field and the values accepted for it.
@@ -209,7 +209,7 @@ func (d *document) checkAddons(names []string) {
 			if n := Nearest(name, AddonNames); n != "" {
 				near = "; did you mean " + n + "?"
 			}
-			d.report(at, "%s is no add-on%s; use %s", quote(name), near, strings.Join(AddonNames, ", "))
+			d.report(at, "%s is not an add-on%s; use %s", quote(name), near, strings.Join(AddonNames, ", "))
 		} else if first, ok := seen[name]; ok {
 			d.report(at, "%s is already %s on line %d; keep one of them", quote(name), first, d.line(first))
 		} else {
@@ -259,7 +259,7 @@ func (d *document) checkRole(field string, r Role) {
 	case r == "":
 		d.report(field, "missing; use %s or %s", ControlPlane, Worker)
 	default:
-		d.report(field, "%s is no role; use %s or %s", quote(string(r)), ControlPlane, Worker)
+		d.report(field, "%s is not a role; use %s or %s", quote(string(r)), ControlPlane, Worker)
 	}
 }
 

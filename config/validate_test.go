@@ -86,15 +86,15 @@ func TestAddons(t *testing.T) {
 		{"null", plane + "addons:", nil},
 		{"all", plane + "addons: [sops, prometheus, node-exporter, metrics-server, local-path, git, flux]", nil},
 		{"without what it needs", plane + "addons: [sops]", nil},
-		{"unknown", plane + "addons: [istio]", []string{`2: addons[0]: "istio" is no add-on` + use}},
-		{"near", plane + "addons: [metric-server]", []string{`2: addons[0]: "metric-server" is no add-on; did you mean metrics-server?` + use}},
-		{"empty name", plane + "addons: [~]", []string{`2: addons[0]: "" is no add-on` + use}},
+		{"unknown", plane + "addons: [istio]", []string{`2: addons[0]: "istio" is not an add-on` + use}},
+		{"near", plane + "addons: [metric-server]", []string{`2: addons[0]: "metric-server" is not an add-on; did you mean metrics-server?` + use}},
+		{"empty name", plane + "addons: [~]", []string{`2: addons[0]: "" is not an add-on` + use}},
 		{"no text", plane + "addons: [7]", []string{`2: addons[0]: found the number "7"; use text (in quotes when it looks like a number, date or true/false)`}},
 		{"no list", plane + "addons: git", []string{`2: addons: found the text "git"; use a list`}},
 		{"every problem", plane + "addons:\n- git\n- istio\n- git\n- istio\n", []string{
-			`4: addons[1]: "istio" is no add-on` + use,
+			`4: addons[1]: "istio" is not an add-on` + use,
 			`5: addons[2]: "git" is already addons[0] on line 3; keep one of them`,
-			`6: addons[3]: "istio" is no add-on` + use,
+			`6: addons[3]: "istio" is not an add-on` + use,
 		}},
 	})
 }
@@ -156,10 +156,10 @@ func TestBase(t *testing.T) {
 		{"", ""},
 		{"/srv/images/debian-12-generic-amd64.qcow2", ""},
 		{"/srv/a b, c: d.qcow2", ""},
-		{"debian.qcow2", "is no absolute path"},
-		{"./debian.qcow2", "is no absolute path"},
-		{"~/debian.qcow2", "is no absolute path"},
-		{"https://user:secret@mirror.example/debian.qcow2", "is no absolute path"},
+		{"debian.qcow2", "is not an absolute path"},
+		{"./debian.qcow2", "is not an absolute path"},
+		{"~/debian.qcow2", "is not an absolute path"},
+		{"https://user:secret@mirror.example/debian.qcow2", "is not an absolute path"},
 		{"/srv/images/../debian.qcow2", `"/srv/images/../debian.qcow2" is not in its plain form, which is "/srv/debian.qcow2"`},
 		{"/srv/images//debian.qcow2", `"/srv/images//debian.qcow2" is not in its plain form, which is "/srv/images/debian.qcow2"`},
 		{"/srv/debian.qcow2\n", `"/srv/debian.qcow2\n" has control characters`},
@@ -183,7 +183,7 @@ func TestBase(t *testing.T) {
 
 func TestURI(t *testing.T) {
 	const remote = "remote libvirt is out of scope in this version, disks and networks are made on this host"
-	const unknown = "is no libvirt URI this version knows"
+	const unknown = "is not a libvirt URI that this version knows"
 	tests := []struct{ name, want string }{
 		{"auto", ""},
 		{"qemu:///system", ""},
