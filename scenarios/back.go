@@ -113,7 +113,7 @@ func (f placed) refused(ctx context.Context) error {
 	for _, args := range f.Calls(f.site.Node) {
 		_, err := f.site.Labctl(ctx, args...)
 		if err == nil {
-			return fmt.Errorf("labctl %s had to be refused", strings.Join(args, " "))
+			return fmt.Errorf("labctl %s should have been refused", strings.Join(args, " "))
 		}
 		if !strings.Contains(err.Error(), string(f.Symptom)) {
 			return fmt.Errorf("labctl %s was refused, but not for %s: %w", strings.Join(args, " "), f.Symptom, err)

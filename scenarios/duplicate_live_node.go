@@ -8,7 +8,7 @@ import (
 
 var duplicateLiveNode = Fault{
 	Name:    "duplicate-live-node",
-	Story:   "another machine has joined under the worker's name and lives: its Node is no leftover and must stay (worker-join-hanging)",
+	Story:   "another machine has joined under the worker's name and lives: its Node is in use and must stay (worker-join-hanging)",
 	Roles:   workers,
 	Alone:   "kubeadm refuses after 0.3 s",
 	Outside: true,

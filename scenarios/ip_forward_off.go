@@ -9,7 +9,7 @@ var ipForwardOff = Fault{
 	Symptom: symptom.KernelPrereqMissing,
 	Applies: func(s Site) string {
 		if s.ControlPlane == s.Node {
-			return "with no other control plane nobody asks for the node's pods from outside"
+			return "with no other control plane nothing connects to the node's pods from outside"
 		}
 		return ""
 	},

@@ -8,7 +8,7 @@ import (
 
 var joinKilled = Fault{
 	Name:    "join-killed",
-	Story:   "kubeadm was killed in the middle of a worker's join: kubelet runs, and nobody waits for it (enhanced-kubernetes-join)",
+	Story:   "kubeadm was killed in the middle of a worker's join: kubelet runs, and nothing completes the join (enhanced-kubernetes-join)",
 	Roles:   workers,
 	Alone:   "tried again, kubeadm refuses after 0.3 s",
 	Outside: true,

@@ -110,7 +110,7 @@ func (c *circle) compare(ctx context.Context, before kept) error {
 	for _, change := range slices.Sorted(maps.Keys(before)) {
 		for _, what := range slices.Sorted(maps.Keys(before[change])) {
 			if was, is := before[change][what], after[change][what]; was != is && !c.may(change, what) {
-				errs = append(errs, fmt.Errorf("%s was %q and is %q: the recovery is too wide", what, was, is))
+				errs = append(errs, fmt.Errorf("%s was %q and is %q: the recovery changed too much", what, was, is))
 			}
 		}
 	}

@@ -4,7 +4,7 @@ import "k8slab/lab/symptom"
 
 var kubeletStopped = Fault{
 	Name:    "kubelet-stopped",
-	Story:   "kubelet was stopped on a member, and nobody started it again (enhanced-kubernetes-join)",
+	Story:   "kubelet was stopped on a member and never started again (enhanced-kubernetes-join)",
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
 	Inject:  on("systemctl", "stop", "kubelet"),

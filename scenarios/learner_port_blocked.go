@@ -15,7 +15,7 @@ const (
 
 var learnerPortBlocked = Fault{
 	Name:    "learner-port-blocked",
-	Story:   "a firewall comes up while a control plane joins: its member was added to etcd and is never heard of (kubeadm#3269)",
+	Story:   "a firewall comes up while a control plane joins: its member was added to etcd but reaches no other (kubeadm#3269)",
 	Roles:   controlPlane,
 	Alone:   "kubeadm fails after 122 s, with a time-out",
 	Symptom: symptom.FirewallBlocked,

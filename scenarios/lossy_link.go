@@ -8,7 +8,7 @@ import (
 
 var lossyLink = Fault{
 	Name:  "lossy-link",
-	Story: "the link of a control plane loses one packet in five: everything is slow, and nothing may fail of it (control-plane-join-failures)",
+	Story: "the link of a control plane loses one packet in five: everything is slow, but nothing may fail (control-plane-join-failures)",
 	Roles: controlPlane,
 	// TCP sends again: the cluster lives with it, and a diagnosis must not take it for a firewall.
 	Symptom: "",

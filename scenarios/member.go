@@ -57,7 +57,7 @@ func (s Site) votes(ctx context.Context) error {
 func learns(ctx context.Context, s Site) error {
 	members, err := s.etcdMembers(ctx)
 	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == s.Node && m.IsLearner }) {
-		err = errors.New("its etcd member is no learner")
+		err = errors.New("its etcd member is not a learner")
 	}
 	return err
 }

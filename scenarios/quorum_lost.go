@@ -9,7 +9,7 @@ import (
 
 var quorumLost = Fault{
 	Name:    "quorum-lost",
-	Story:   "all control planes but one lost etcd's data: the last one is no majority (kubeadm#2188; the seeds' wish for backups)",
+	Story:   "all control planes but one lost etcd's data: the last one is not a majority (kubeadm#2188)",
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdNoQuorum,
 	Of:      theCluster,

@@ -78,11 +78,11 @@ func compose(faults []placed) error {
 		case nodes[f.site.Node]:
 			return fmt.Errorf("%w: two faults on %s at the same time", errNotApplicable, f.site.Node)
 		case f.Stops:
-			return fmt.Errorf("%w: %s waits for a person, so it is made alone", errNotApplicable, f.Name)
+			return fmt.Errorf("%w: %s needs a person to act, so it runs alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Quorum):
-			return fmt.Errorf("%w: %s breaks etcd's quorum, so it is made alone", errNotApplicable, f.Name)
+			return fmt.Errorf("%w: %s breaks etcd's quorum, so it runs alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Others):
-			return fmt.Errorf("%w: %s is about several nodes, so it is made alone", errNotApplicable, f.Name)
+			return fmt.Errorf("%w: %s affects several nodes, so it runs alone", errNotApplicable, f.Name)
 		}
 		nodes[f.site.Node] = true
 		if f.site.role(f.site.Node) == config.ControlPlane {

@@ -88,7 +88,7 @@ func (s Site) complete(f Fault) (Site, error) {
 	case role == "":
 		return s, s.unknownNode()
 	case !f.For(role):
-		return s, fmt.Errorf("%w: %s is for a %s, and %s is none", errNotApplicable, f.Name, f.Roles[0], s.Node)
+		return s, fmt.Errorf("%w: %s is for a %s, and %s is not one", errNotApplicable, f.Name, f.Roles[0], s.Node)
 	}
 	if f.Outside && s.ControlPlane == "" {
 		return s, fmt.Errorf("%w: %s begins with a reset of %s, the only control plane", errNotApplicable, f.Name, s.Node)

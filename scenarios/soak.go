@@ -25,7 +25,7 @@ func Choices(ctx context.Context, h Hands) ([]Choice, error) {
 	}
 	all := choices(s, faults)
 	if len(all) == 0 {
-		return nil, errors.New("no fault can be made in this lab")
+		return nil, errors.New("no fault can be injected in this lab")
 	}
 	return all, nil
 }

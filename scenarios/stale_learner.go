@@ -8,7 +8,7 @@ import (
 
 var staleLearner = Fault{
 	Name:    "stale-learner",
-	Story:   "a learner of a machine that is no more holds etcd's only place for one (control-plane-join-failures, etcd#18793)",
+	Story:   "a learner of a machine that no longer exists holds etcd's only learner slot (control-plane-join-failures, etcd#18793)",
 	Roles:   controlPlane,
 	Alone:   "kubeadm joins nothing: it fails after 122 s, with a time-out",
 	Symptom: symptom.EtcdStaleMember, // at rest it is in nobody's way

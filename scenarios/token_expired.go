@@ -8,7 +8,7 @@ import (
 
 var tokenExpired = Fault{
 	Name:    "token-expired",
-	Story:   "a worker joins with yesterday's command, whose bootstrap token is no more (enhanced-kubernetes-join)",
+	Story:   "a worker joins with yesterday's command, whose bootstrap token has expired (enhanced-kubernetes-join)",
 	Roles:   workers,
 	Outside: true,
 	Inject: tries(func(ctx context.Context, s Site, command string) (string, error) {
