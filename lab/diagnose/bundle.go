@@ -154,7 +154,7 @@ func safeEntry(h *tar.Header) error {
 	switch h.Typeflag {
 	case tar.TypeReg, tar.TypeDir:
 	default:
-		return fmt.Errorf("%s is no plain file: links and devices are refused", printable(h.Name))
+		return fmt.Errorf("%s is not a plain file: links and devices are refused", printable(h.Name))
 	}
 	if !filepath.IsLocal(h.Name) || strings.ContainsRune(h.Name, 0) || strings.Contains(h.Name, `\`) {
 		return fmt.Errorf("the name %s leads out of the bundle", printable(h.Name))

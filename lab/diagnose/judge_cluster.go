@@ -35,7 +35,7 @@ func (j *judging) api() {
 	for _, n := range a.Nodes {
 		j.record(n)
 		if other := machines[n.MachineID]; other != "" && n.MachineID != "" {
-			j.find(symptom.DuplicateMachineIdentity, n.Name, "API", fmt.Sprintf("its machine-id %s is that of %s too", n.MachineID, other))
+			j.find(symptom.DuplicateMachineIdentity, n.Name, "API", fmt.Sprintf("its machine-id %s is also that of %s", n.MachineID, other))
 		}
 		machines[n.MachineID] = n.Name
 	}

@@ -257,7 +257,7 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 	case m.Healthy:
 	case owner == nil && j.f.Part: // it may be a machine's that was not asked
 	case owner == nil:
-		j.find(symptom.EtcdStaleMember, "", "etcd", who+" is no machine's of the lab: "+m.Error)
+		j.find(symptom.EtcdStaleMember, "", "etcd", who+" belongs to no machine of the lab: "+m.Error)
 	case !silent(owner) && owner.Inside != nil && owner.Inside.Errors["facts"] == "" && !owner.Inside.Facts.EtcdData && !owner.Inside.Facts.Running():
 		text := who + " votes, and its machine has none of its data: " + m.Error
 		if j.f.Etcd.Quorum != "" { // it can neither be removed nor come back: that there are too few is what counts

@@ -30,7 +30,7 @@ var etcdCauses = []Symptom{
 	},
 	{
 		ID:      EtcdTooManyLearners,
-		Meaning: "Another learner holds the only learner's place in etcd: a join that runs now, or what an earlier failed one left.",
+		Meaning: "Another learner holds etcd's only learner slot: a join runs now, or an earlier failed join left it.",
 		Hint: "`etcdctl member list -w table` on a healthy member; join one control plane at a time; when no join is under " +
 			"way, `etcdctl member remove ID` of the learner, then join again.",
 		Sources:    []string{"rancher/rke2#347", "k3s-io/k3s#2306", "kubernetes-sigs/cluster-api#13221"},
@@ -120,7 +120,7 @@ var etcdCauses = []Symptom{
 		Meaning: "Too few members of etcd are alive to elect a leader.",
 		Hint: "Bring back enough members (start their machines, kubelet, containerd): a majority of `etcdctl member list` must " +
 			"run. Only when they are lost for good, " +
-			"restore one member from a snapshot (`etcdutl snapshot restore`) and join the others anew; keep every data directory " +
+			"restore one member from a snapshot (`etcdutl snapshot restore`) and join the others again; keep every data directory " +
 			"until then.",
 		Sources: []string{"kubernetes/kubeadm#2188"},
 		patterns: together(

@@ -143,7 +143,7 @@ var hostCauses = []Symptom{
 	},
 	{
 		ID:      KubeBinariesMissing,
-		Meaning: "kubeadm or the kubelet is not installed, or not where it is looked for.",
+		Meaning: "kubeadm or the kubelet is not installed, or not in the PATH.",
 		Hint: "Install kubeadm, kubelet and kubectl of the cluster's minor version from pkgs.k8s.io; with sudo or over SSH use " +
 			"the full path (`command -v kubeadm kubelet`).",
 		patterns: together(endsTheWait(
@@ -192,7 +192,7 @@ var hostCauses = []Symptom{
 	{
 		ID:      OutOfMemory,
 		Meaning: "The kernel ends processes because memory has run out.",
-		Hint:    "`dmesg -T | grep -i oom`, `free -m`: more memory for the machine, or limits for what eats it.",
+		Hint:    "`dmesg -T | grep -i oom`, `free -m`: more memory for the machine, or limits for the programs that use it.",
 		Sources: []string{"kubernetes/kubeadm#1279"},
 		patterns: together(
 			proves(
@@ -213,7 +213,7 @@ var hostCauses = []Symptom{
 	},
 	{
 		ID:      DiskFull,
-		Meaning: "A disk is full or nearly so, so that pods are evicted and files cannot be written.",
+		Meaning: "A disk is full or nearly full: the kubelet evicts pods, and files cannot be written.",
 		Hint: "`df -h / /var/lib/containerd /var/lib/kubelet /var/lib/etcd` and `df -i`; `crictl rmi --prune`, `journalctl " +
 			"--vacuum-size=200M`, or a bigger disk.",
 		Sources: []string{"kubernetes/kubernetes#74169"},

@@ -46,7 +46,7 @@ var identityCauses = []Symptom{
 	{
 		ID:      NodeNameExists,
 		Meaning: "The cluster already has a node of this name, and it is Ready.",
-		Hint: "When it is an earlier life of this very machine: `kubectl delete node NAME` on a control plane (for a control plane " +
+		Hint: "If an earlier join of this same machine left it: `kubectl delete node NAME` on a control plane (for a control plane " +
 			"reset it first, so that its etcd member goes too); " +
 			"when another machine bears it, choose another name: `kubeadm join … --node-name OTHER`.",
 		Sources:    []string{"kubernetes/kubernetes#89512", "kubernetes/kubeadm#1711"},
@@ -64,8 +64,8 @@ var identityCauses = []Symptom{
 	},
 	{
 		ID:      HostnameInvalid,
-		Meaning: "The machine's name is empty or not a valid DNS name (small letters, digits, dashes, dots).",
-		Hint:    "`hostnamectl set-hostname NAME` with a valid one, and the same in /etc/hosts; or `--node-name NAME`; then again.",
+		Meaning: "The machine's name is empty or not a valid DNS name (lowercase letters, digits, dashes, dots).",
+		Hint:    "`hostnamectl set-hostname NAME` with a valid one, and the same in /etc/hosts; or `--node-name NAME`; then join again.",
 		patterns: together(
 			endsTheWait("a lowercase RFC 1123 subdomain must consist of", "nodeRegistration.name: Invalid value",
 				"a DNS-1123 subdomain must consist of", "a lowercase RFC 1123 label must consist of", "a DNS-1123 label must consist of",

@@ -4,7 +4,7 @@ package symptom
 var kubeletCauses = []Symptom{
 	{
 		ID:      KubeletNotRunning,
-		Meaning: "The kubelet is stopped or ends again and again, and what was seen does not say why.",
+		Meaning: "The kubelet is stopped or keeps exiting, and the evidence does not show why.",
 		Hint: "`journalctl -u kubelet -n 100 --no-pager` has the reason in its last lines before each exit; then `systemctl enable " +
 			"--now kubelet`, " +
 			"or `kubeadm reset -f` and join again.",
@@ -40,7 +40,7 @@ var kubeletCauses = []Symptom{
 	},
 	{
 		ID:      KubeletConfigMissing,
-		Meaning: "/var/lib/kubelet/config.yaml is missing: kubeadm has not, or not successfully, run on this node.",
+		Meaning: "/var/lib/kubelet/config.yaml is missing: kubeadm has not run on this node, or it failed.",
 		Hint: "Expected before `kubeadm init` or `kubeadm join` (as root); after it, look for that command's own error, then " +
 			"`kubeadm reset -f` and join again. " +
 			"On a member that lost the file: `kubeadm upgrade node phase kubelet-config`, `systemctl restart kubelet`.",
@@ -60,7 +60,7 @@ var kubeletCauses = []Symptom{
 	},
 	{
 		ID:      KubeletStandalone,
-		Meaning: "The kubelet runs without a kubeconfig, as a standalone agent, so that it never registers with the cluster.",
+		Meaning: "The kubelet runs without a kubeconfig, as a standalone agent, so it never registers with the cluster.",
 		Hint: "`systemctl cat kubelet` must show kubeadm's drop-in 10-kubeadm.conf with --kubeconfig=/etc/kubernetes/kubelet.conf " +
 			"and --bootstrap-kubeconfig, " +
 			"and nothing that empties its arguments; `systemctl daemon-reload && systemctl restart kubelet`, then join the node.",
@@ -105,7 +105,7 @@ var kubeletCauses = []Symptom{
 	},
 	{
 		ID: TLSBootstrapTimeout,
-		Meaning: "The node did not get its identity in time, and what was seen does not say why; leftovers of an earlier attempt " +
+		Meaning: "The node did not get its identity in time, and the evidence does not show why; leftovers of an earlier attempt " +
 			"are the usual finding.",
 		Hint: "`journalctl -u kubelet -n 100 --no-pager` on the joining node, `kubectl get csr` on a control plane; " +
 			"then `kubeadm reset -f` and join again with a new token (`kubeadm token create --print-join-command`).",
@@ -209,7 +209,7 @@ var kubeletCauses = []Symptom{
 	},
 	{
 		ID:      ControllerManagerFailing,
-		Meaning: "kube-controller-manager does not work, so that nothing signs certificates, assigns pod networks or watches nodes.",
+		Meaning: "kube-controller-manager does not work, so nothing signs certificates, assigns pod networks or watches nodes.",
 		Hint: "`crictl logs $(crictl ps -a --name kube-controller-manager -q | head -1)`; its flags are in " +
 			"/etc/kubernetes/manifests/kube-controller-manager.yaml.",
 		patterns: together(
@@ -237,7 +237,7 @@ var kubeletCauses = []Symptom{
 	},
 	{
 		ID:      ControlPlaneCrashloop,
-		Meaning: "The containers of the control plane start and end again and again.",
+		Meaning: "The containers of the control plane keep restarting.",
 		Hint: "`crictl ps -a | grep kube-` and `crictl logs ID` of the one that ended last: its own error is the cause; the " +
 			"kubelet's journal has it when the container is gone.",
 		Sources: []string{"kubernetes/kubernetes#102715"},

@@ -4,7 +4,7 @@ package symptom
 var labCauses = []Symptom{
 	{
 		ID:      Healthy,
-		Meaning: "The join succeeded or the node is fine; what was printed besides is harmless.",
+		Meaning: "The join succeeded or the node is fine; the other messages are harmless.",
 		Hint:    "Nothing to do.",
 	},
 	{

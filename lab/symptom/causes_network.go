@@ -4,7 +4,7 @@ package symptom
 var networkCauses = []Symptom{
 	{
 		ID:      APIServerUnreachable,
-		Meaning: "The API server's address does not answer, and no nearer cause shows.",
+		Meaning: "The API server's address does not answer, and no more specific cause was found.",
 		Hint: "`curl -k https://HOST:6443/livez` from here and from a control plane; there `crictl ps -a --name kube-apiserver` " +
 			"and its log. " +
 			"Refused: it is down or the address is wrong; timeout: look at routes and firewalls.",
@@ -95,7 +95,7 @@ var networkCauses = []Symptom{
 	{
 		ID:      DNSResolutionFailure,
 		Meaning: "A name that the join needs, most often the control plane's, does not resolve on this machine.",
-		Hint:    "`getent hosts NAME`; mend the DNS server in /etc/resolv.conf or add the name to /etc/hosts, then join again.",
+		Hint:    "`getent hosts NAME`; fix the DNS server in /etc/resolv.conf or add the name to /etc/hosts, then join again.",
 		Sources: []string{"kubernetes-sigs/kind#2099"},
 		patterns: together(
 			except(endsTheWait(
@@ -148,7 +148,7 @@ var networkCauses = []Symptom{
 	},
 	{
 		ID:      AdvertiseAddressWrong,
-		Meaning: "A cluster address is a loopback, NAT or otherwise wrong interface's address, so that others cannot reach it.",
+		Meaning: "A cluster address belongs to the wrong interface (such as loopback or NAT), so other nodes cannot reach it.",
 		Hint: "Name the right one: `kubeadm init --apiserver-advertise-address=IP` (joining: localAPIEndpoint.advertiseAddress, " +
 			"and --node-ip for the kubelet); " +
 			"with VirtualBox or Vagrant never the NAT address 10.0.2.15; then `kubeadm reset -f` and again.",

@@ -47,7 +47,7 @@ var podNetworkCauses = []Symptom{
 		Meaning: "Leftovers of an earlier pod network take precedence: a stale bridge, or a second CNI config that sorts first.",
 		Hint: "With the node drained: `ip link delete cni0; ip link delete flannel.1`, remove the files (not the directory) that " +
 			"the present add-on did not write " +
-			"from /etc/cni/net.d, `systemctl restart containerd`, and let the add-on's pod start anew.",
+			"from /etc/cni/net.d, `systemctl restart containerd`, and let the add-on's pod start again.",
 		Sources: []string{"flannel-io/flannel#1437"},
 		patterns: together(proves(
 			"already has an IP address different from", "has an IP address different from", "cni0\" already has",
@@ -76,7 +76,7 @@ var podNetworkCauses = []Symptom{
 	},
 	{
 		ID:      FlannelSubnetEnvMissing,
-		Meaning: "Flannel does not run on the node, so that its /run/flannel/subnet.env is missing.",
+		Meaning: "Flannel does not run on the node, so its /run/flannel/subnet.env is missing.",
 		Hint: "`kubectl -n kube-flannel get pods -o wide` and the log of this node's kube-flannel pod; get that pod running " +
 			"(writing the file by hand only hides it).",
 		patterns: together(proves(
@@ -110,7 +110,7 @@ var podNetworkCauses = []Symptom{
 	},
 	{
 		ID:      KubeProxyCrash,
-		Meaning: "kube-proxy fails on the node, so that services do not work there.",
+		Meaning: "kube-proxy fails on the node, so services do not work there.",
 		Hint: "`kubectl -n kube-system logs -l k8s-app=kube-proxy --tail=50 | grep NODE` or `crictl logs`; set what it cannot " +
 			"(`sysctl -w net.netfilter.nf_conntrack_max=131072`, `fs.inotify.max_user_instances=1024`), or conntrack.maxPerCore: 0 " +
 			"in its ConfigMap.",

@@ -83,7 +83,7 @@ var runtimeCauses = []Symptom{
 	{
 		ID:      CRIPluginDisabled,
 		Meaning: "containerd runs but does not serve the Kubernetes runtime interface: its CRI plugin is disabled or failed to load.",
-		Hint: "Remove \"cri\" from disabled_plugins in /etc/containerd/config.toml (or write it anew: " +
+		Hint: "Remove \"cri\" from disabled_plugins in /etc/containerd/config.toml (or recreate it: " +
 			"`containerd config default > /etc/containerd/config.toml`, then SystemdCgroup = true), `systemctl restart containerd`, " +
 			"`crictl info`.",
 		Sources:    []string{"containerd/containerd#4581", "containerd/containerd#8139", "kubernetes/kubernetes#131164"},
@@ -156,7 +156,7 @@ var runtimeCauses = []Symptom{
 	},
 	{
 		ID:      CRIEndpointWrong,
-		Meaning: "kubeadm or the kubelet is pointed at the socket of another runtime than the one installed.",
+		Meaning: "kubeadm or the kubelet uses the socket of a runtime other than the installed one.",
 		Hint: "Set nodeRegistration.criSocket and --container-runtime-endpoint in /var/lib/kubelet/kubeadm-flags.env to " +
 			"unix:///run/containerd/containerd.sock, " +
 			"correct `kubectl annotate node NODE --overwrite " +
@@ -230,7 +230,7 @@ var runtimeCauses = []Symptom{
 	},
 	{
 		ID:      SandboxImageMisconfigured,
-		Meaning: "The runtime is configured with a pause image that it cannot get, or another than the one that is there.",
+		Meaning: "The runtime is configured with a pause image that it cannot pull, or with one other than the image on the node.",
 		Hint: "Set sandbox_image (containerd 2: sandbox under pinned_images) in /etc/containerd/config.toml, or pause_image of " +
 			"CRI-O, " +
 			"to an image that is there or can be pulled (`kubeadm config images list | grep pause`), `systemctl restart containerd`.",
@@ -249,7 +249,7 @@ var runtimeCauses = []Symptom{
 	{
 		ID:      ImagePullFailure,
 		Meaning: "A container image cannot be pulled: the registry is unreachable, refuses, or has no such image.",
-		Hint: "`crictl pull IMAGE` on the node shows the error alone; mend network, proxy or credentials, or use " +
+		Hint: "`crictl pull IMAGE` on the node shows the error alone; fix network, proxy or credentials, or use " +
 			"`--image-repository`, " +
 			"or bring the images beforehand: `kubeadm config images pull`, `ctr -n k8s.io images import FILE`.",
 		patterns: together(

@@ -129,7 +129,7 @@ var trustCauses = []Symptom{
 	},
 	{
 		ID:      CertificateExpired,
-		Meaning: "A certificate of the cluster or of a kubelet is past its end.",
+		Meaning: "A certificate of the cluster or of a kubelet has expired.",
 		Hint: "`kubeadm certs check-expiration`; `kubeadm certs renew all` on each control plane, restart its static pods and take " +
 			"the new admin.conf; " +
 			"for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE`).",
@@ -183,8 +183,8 @@ var trustCauses = []Symptom{
 		ID: X509UnknownAuthority,
 		Meaning: "The authority that a client trusts is not the one that signed the server's certificate: an old kubeconfig or a " +
 			"replaced authority.",
-		Hint: "Use the present one: `cp /etc/kubernetes/admin.conf ~/.kube/config`; on a node `kubeadm reset -f` and join again; " +
-			"after a change of the authority also mend the cluster-info ConfigMap in kube-public.",
+		Hint: "Use the current one: `cp /etc/kubernetes/admin.conf ~/.kube/config`; on a node `kubeadm reset -f` and join again; " +
+			"after a change of the authority also fix the cluster-info ConfigMap in kube-public.",
 		Sources: []string{"kubernetes/kubeadm#2781", "kubernetes/kubeadm#2500", "kubernetes/kubeadm#1147"},
 		patterns: together(
 			except(proves(
@@ -235,7 +235,7 @@ var trustCauses = []Symptom{
 	},
 	{
 		ID:      VersionSkew,
-		Meaning: "The versions of kubeadm, kubelet and control plane do not fit together.",
+		Meaning: "The versions of kubeadm, kubelet and control plane are not compatible.",
 		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's " +
 			"minor version " +
 			"(kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
