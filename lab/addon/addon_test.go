@@ -50,7 +50,7 @@ func TestCatalogue(t *testing.T) {
 			}
 			for _, needed := range a.Needs {
 				if !slices.ContainsFunc(all, func(o Addon) bool { return o.Name == needed }) {
-					t.Errorf("it needs %s, which is no add-on", needed)
+					t.Errorf("it needs %s, which is not an add-on", needed)
 				}
 			}
 			if _, err := Resolve([]string{a.Name}); err != nil {
