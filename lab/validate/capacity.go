@@ -154,7 +154,7 @@ func (c *Cluster) noneWaits(ctx context.Context, cpus, memory int) (Finding, err
 	}
 	detail := "no pod is pending for want of a Node"
 	if len(unfit) > 0 {
-		detail = "pods that no Node is right for, whatever its size: " + few(unfit)
+		detail = "pods that fit no Node, whatever its size: " + few(unfit)
 	}
 	if len(waiting) == 0 {
 		return pass("%s", detail), nil

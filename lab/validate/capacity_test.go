@@ -70,7 +70,7 @@ func TestNoPodWaits(t *testing.T) {
 		{"none", nil, Passed, []string{"no pod is pending"}},
 		{"for room", []runtime.Object{waiting("a", "0/3 nodes are available: 3 Insufficient cpu."), waiting("b", "0/3 nodes are available: 3 Too many pods.")}, Warned,
 			[]string{"2 pods wait for room and ask for 3 CPUs and 4096 MiB", "the new Node has 2 CPUs and 2048 MiB", "shop/a: 0/3 nodes are available: 3 Insufficient cpu."}},
-		{"for a label", []runtime.Object{waiting("a", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")}, Passed, []string{"no Node is right for", "shop/a"}},
+		{"for a label", []runtime.Object{waiting("a", "0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.")}, Passed, []string{"pods that fit no Node", "shop/a"}},
 		{"for its image", []runtime.Object{podOn("shop", "a", "w1", nil, false)}, Passed, nil},
 	}
 	for _, tt := range tests {

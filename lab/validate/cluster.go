@@ -96,7 +96,7 @@ func (c *Cluster) noPressure(ctx context.Context) (Finding, error) {
 			t.good = append(t.good, n.Name)
 		}
 	}
-	return t.finding("free memory or disk space on the Node, or mend its pod network; evictions go on until then"), err
+	return t.finding("free memory or disk space on the Node, or fix its pod network; evictions continue until then"), err
 }
 
 // controlPlane is what the control planes' static pods are, by component and Node.
@@ -255,7 +255,7 @@ func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
 		}
 		t.faults = append(t.faults, line)
 	}
-	return t.finding("names of Services are not found without it: kubectl -n kube-system describe pods -l k8s-app=kube-dns"), nil
+	return t.finding("without it, names of Services do not resolve: kubectl -n kube-system describe pods -l k8s-app=kube-dns"), nil
 }
 
 func wanted(d *appsv1.Deployment) int32 {
@@ -276,7 +276,7 @@ func (c *Cluster) kubeProxyReady(ctx context.Context, node string) (Finding, err
 	}
 	set, err := c.Kube.AppsV1().DaemonSets(metav1.NamespaceSystem).Get(ctx, "kube-proxy", metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return absent("there is no DaemonSet kube-system/kube-proxy: another component has its part"), nil
+		return absent("there is no DaemonSet kube-system/kube-proxy: another component does its work"), nil
 	}
 	if err != nil {
 		return Finding{}, fmt.Errorf("get daemonset kube-system/kube-proxy: %w", err)

@@ -37,7 +37,7 @@ func (c *Cluster) dashboards(ctx context.Context) (Finding, error) {
 	}
 	body, err = c.askService(ctx, service, "api/search", map[string]string{"type": "dash-db"})
 	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
-		return warn("see for yourself that the node is on the dashboards, or let Grafana have anonymous viewers",
+		return warn("check by hand that the dashboards show the node, or allow anonymous viewers in Grafana",
 			"Grafana %s works; without a login it does not tell its dashboards", health.Version), nil
 	}
 	if err != nil {

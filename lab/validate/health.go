@@ -72,7 +72,7 @@ func (h *health) members(ctx context.Context) (Finding, error) {
 		detail += fmt.Sprintf(", %d were there before", len(h.before.Nodes))
 		for _, name := range slices.Sorted(maps.Keys(h.before.Nodes)) {
 			if !there[name] {
-				t.faults = append(t.faults, name+" was a Node before, and is none now")
+				t.faults = append(t.faults, name+" was a Node before and is not one now")
 			}
 		}
 	}

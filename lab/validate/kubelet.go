@@ -46,11 +46,11 @@ func (c *Cluster) kubeletClosed(ctx context.Context, nodes []corev1.Node) (Findi
 		anonymous, mode := configz.Kubelet.Authentication.Anonymous.Enabled, configz.Kubelet.Authorization.Mode
 		switch {
 		case anonymous == nil:
-			return Finding{}, fmt.Errorf("%s: the kubelet's configuration says nothing of anonymous requests", n.Name)
+			return Finding{}, fmt.Errorf("%s: the kubelet's configuration says nothing about anonymous requests", n.Name)
 		case *anonymous:
 			t.faults = append(t.faults, n.Name+": anonymous requests are let in (authentication.anonymous.enabled: true)")
 		case mode != "Webhook":
-			t.faults = append(t.faults, fmt.Sprintf("%s: authorization.mode is %s, so who has a certificate may do everything", n.Name, mode))
+			t.faults = append(t.faults, fmt.Sprintf("%s: authorization.mode is %s, so anyone with a certificate may do everything", n.Name, mode))
 		default:
 			t.good = append(t.good, n.Name+": no anonymous requests, authorization by the API server")
 		}

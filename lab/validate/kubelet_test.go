@@ -48,7 +48,7 @@ func TestKubeletClosed(t *testing.T) {
 		{"closed", 200, `{"kubeletconfig":{"authentication":{"anonymous":{"enabled":false}},"authorization":{"mode":"Webhook"}}}`, Passed, "w1: no anonymous requests"},
 		{"open", 200, `{"kubeletconfig":{"authentication":{"anonymous":{"enabled":true}},"authorization":{"mode":"Webhook"}}}`, Failed, "w1: anonymous requests are let in"},
 		{"always allowed", 200, `{"kubeletconfig":{"authentication":{"anonymous":{"enabled":false}},"authorization":{"mode":"AlwaysAllow"}}}`, Failed, "mode is AlwaysAllow"},
-		{"something else", 200, `{}`, Failed, "says nothing of anonymous requests"},
+		{"something else", 200, `{}`, Failed, "says nothing about anonymous requests"},
 		{"no JSON", 200, `<html>`, Failed, "w1: read the kubelet's configuration"},
 		{"no way there", 502, `dial tcp: no route`, Failed, "w1: read the kubelet's configuration through the API server"},
 	}

@@ -27,7 +27,7 @@ func (c *Cluster) MonitoringChecks(node string) []Check {
 		check(AreaMonitoring, "a node-exporter runs on "+where(node), c.onNodes(node, c.exporterRuns)),
 		check(AreaMonitoring, "Prometheus scrapes "+where(node), c.onNodes(node, c.scraped)),
 		check(AreaMonitoring, "metrics of "+where(node)+" arrive in Prometheus", c.onNodes(node, c.seriesArrive)),
-		check(AreaMonitoring, "metrics-server has figures of "+where(node), c.onNodes(node, c.measured)),
+		check(AreaMonitoring, "metrics-server has metrics of "+where(node), c.onNodes(node, c.measured)),
 		check(AreaMonitoring, "Grafana's dashboards are there", c.dashboards),
 	}
 }
@@ -85,7 +85,7 @@ func (c *Cluster) measured(ctx context.Context, nodes []corev1.Node) (Finding, e
 	for _, n := range nodes {
 		i := slices.IndexFunc(list.Items, func(m unstructured.Unstructured) bool { return m.GetName() == n.Name })
 		if i < 0 {
-			t.faults = append(t.faults, n.Name+": metrics-server has no figures of it")
+			t.faults = append(t.faults, n.Name+": metrics-server has no metrics of it")
 			continue
 		}
 		usage, _, _ := unstructured.NestedStringMap(list.Items[i].Object, "usage")

@@ -111,7 +111,7 @@ func TestMetricsServer(t *testing.T) {
 		{"none", nil, notServed(nodeMetrics), NotApplicable, "no metrics-server"},
 		{"down", nil, unavailable, Failed, "unable to handle"},
 		{"measured", []*unstructured.Unstructured{figures("w1")}, nil, Passed, "w1 uses cpu 120m, memory 800Mi"},
-		{"another only", []*unstructured.Unstructured{figures("w2")}, nil, Failed, "w1: metrics-server has no figures"},
+		{"another only", []*unstructured.Unstructured{figures("w2")}, nil, Failed, "w1: metrics-server has no metrics"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -68,7 +68,7 @@ func (c *Cluster) agentReady(ctx context.Context, node string) (Finding, error) 
 	}
 	t, err := c.readyOn(ctx, agents, nodes)
 	agent := agents[0]
-	next := fmt.Sprintf("read its log: kubectl -n %s logs ds/%s; pods on the Node get no address, or reach nobody, until it runs", agent.Namespace, agent.Name)
+	next := fmt.Sprintf("read its log: kubectl -n %s logs ds/%s; until it runs, pods on the Node get no address or have no network", agent.Namespace, agent.Name)
 	t.good = []string{fmt.Sprintf("DaemonSet %s/%s: ready on %s", agent.Namespace, agent.Name, few(t.good))}
 	return t.finding(next), err
 }

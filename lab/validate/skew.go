@@ -45,7 +45,7 @@ func (c *Cluster) skew(ctx context.Context) (Finding, error) {
 			t.faults = append(t.faults, fault)
 		}
 	}
-	t.good = []string{fmt.Sprintf("the oldest API server is v%s, and all that is seen of the rest goes with it", oldest.version)}
+	t.good = []string{fmt.Sprintf("the oldest API server is v%s, and every other version that was read is compatible with it", oldest.version)}
 	return t.finding("upgrade the control planes first, then the Nodes, one minor version at a time: kubeadm upgrade"), nil
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // startNext is the next step where there is nobody to try a route.
-const startNext = "first mend what keeps test pods from starting"
+const startNext = "first fix what keeps test pods from starting"
 
 // started is the finding about the test pods themselves.
 func (t trial) started() Finding {
