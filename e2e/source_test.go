@@ -64,7 +64,7 @@ var _ = Describe("a lab whose Kubernetes comes from", Label("nightly", "Slow"), 
 		l := useLab("e2e-mirror", 62, 1, 1)
 		l.configure(fmt.Sprintf("kubernetes: {version: %s, source: '%s'}\n", version, server.URL))
 		putBack := damage(filepath.Join(programs, "kubelet"))
-		Expect(l.refused(ctx)).To(ContainSubstring("kubelet is not the file that its checksum is of"))
+		Expect(l.refused(ctx)).To(ContainSubstring("kubelet does not match its checksum"))
 
 		putBack()
 		l.must(ctx, "up")

@@ -60,7 +60,7 @@ func AddonImages(ctx context.Context, refs []string, labnode string, events *eve
 	for _, ref := range refs { // one after another: each build uses all cores itself
 		made, known := addonImages()[ref]
 		if !known {
-			return nil, fmt.Errorf("no way is known to build the container image %s", ref)
+			return nil, fmt.Errorf("labctl cannot build the container image %s", ref)
 		}
 		if archives[ref], err = c.addonArchive(ctx, ref, made, labnode); err != nil {
 			return nil, err

@@ -29,11 +29,11 @@ const archiveEnding = ".tar"
 func archiveProblem(file, ref string) error {
 	img, names, err := readArchive(file)
 	if err != nil {
-		return fmt.Errorf("is no image archive that can be used: %w", bare(err))
+		return fmt.Errorf("is not a usable image archive: %w", bare(err))
 	}
 	config, err := img.ConfigFile()
 	if err != nil {
-		return fmt.Errorf("is no image archive that can be used: %w", err)
+		return fmt.Errorf("is not a usable image archive: %w", err)
 	}
 	if config.OS != "linux" || config.Architecture != "amd64" {
 		return fmt.Errorf("is an image for %s/%s; take the one for linux/amd64", config.OS, config.Architecture)

@@ -39,7 +39,7 @@ func BaseSize(path string) (uint64, error) {
 		return 0, fmt.Errorf("image.base: %w", err)
 	}
 	if !info.Mode().IsRegular() {
-		return 0, fmt.Errorf("image.base: %s is no file", path)
+		return 0, fmt.Errorf("image.base: %s is not a file", path)
 	}
 	var h qcow2Header
 	if err := binary.Read(f, binary.BigEndian, &h); err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
@@ -55,7 +55,7 @@ func BaseSize(path string) (uint64, error) {
 func (h qcow2Header) problem() string {
 	switch {
 	case string(h.Magic[:]) != "QFI\xfb" || h.Version < 2 || h.Size == 0:
-		return "is no qcow2 image"
+		return "is not a qcow2 image"
 	case h.BackingOffset != 0:
 		return "has a backing file, and the lab takes one file"
 	case h.CryptMethod != 0:

@@ -52,11 +52,11 @@ func TestBaseSize(t *testing.T) {
 		{"overlay", 0, "has a backing file"},
 		{"split", 0, "in another file"},
 		{"locked", 0, "is encrypted"},
-		{"raw", 0, "is no qcow2 image; an image that can be used is made by: qemu-img convert -O qcow2 " + dir + "/raw NEW"},
-		{"empty", 0, "is no qcow2 image"},
-		{"short", 0, "is no qcow2 image"},
+		{"raw", 0, "is not a qcow2 image; an image that can be used is made by: qemu-img convert -O qcow2 " + dir + "/raw NEW"},
+		{"empty", 0, "is not a qcow2 image"},
+		{"short", 0, "is not a qcow2 image"},
 		{"corrupt", 0, "is marked as corrupt"},
-		{"directory", 0, "directory is no file"},
+		{"directory", 0, "directory is not a file"},
 		{"missing", 0, "no such file"},
 	}
 	for _, tt := range tests {

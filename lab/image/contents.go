@@ -74,7 +74,7 @@ func (a *Archive) named() ([]string, error) {
 	case errors.Is(err, errNoEntry):
 		return a.namedOCI()
 	case errors.Is(err, tar.ErrHeader) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, gzip.ErrHeader):
-		return nil, errors.New("it is no tar archive, or only a part of one")
+		return nil, errors.New("it is not a tar archive, or only a part of one")
 	case err != nil:
 		return nil, err
 	}
@@ -100,7 +100,7 @@ var errNoName = errors.New("it has an image without a name; save it by its name,
 func (a *Archive) namedOCI() ([]string, error) {
 	var index v1.IndexManifest
 	if err := readJSON(a.Open, "index.json", &index); err != nil {
-		return nil, fmt.Errorf("it is no image archive of docker or OCI: no manifest.json, and %w", err)
+		return nil, fmt.Errorf("it is not an image archive of docker or OCI: no manifest.json, and %w", err)
 	}
 	var names []string
 	for _, desc := range index.Manifests {

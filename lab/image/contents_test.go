@@ -92,9 +92,9 @@ func TestOpenArchiveProblems(t *testing.T) {
 		write func(t *testing.T, path string)
 		want  string
 	}{
-		{"no archive", func(t *testing.T, path string) { write(t, path, []byte(strings.Repeat("hello ", 500)), 0o644) }, "no tar archive"},
-		{"empty", func(t *testing.T, path string) { write(t, path, nil, 0o644) }, "no image archive of docker or OCI"},
-		{"another archive", func(t *testing.T, path string) { writeTar(t, path, map[string]string{"readme": "text"}) }, "no image archive of docker or OCI"},
+		{"no archive", func(t *testing.T, path string) { write(t, path, []byte(strings.Repeat("hello ", 500)), 0o644) }, "not a tar archive"},
+		{"empty", func(t *testing.T, path string) { write(t, path, nil, 0o644) }, "not an image archive of docker or OCI"},
+		{"another archive", func(t *testing.T, path string) { writeTar(t, path, map[string]string{"readme": "text"}) }, "not an image archive of docker or OCI"},
 		{"cut", func(t *testing.T, path string) {
 			writeArchive(t, path, apiserverRef, "amd64")
 			zip(t, path)

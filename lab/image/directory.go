@@ -67,7 +67,7 @@ func (d *directory) find(program string, sums map[string]string, step *event.Ste
 		missing = fmt.Errorf("is missing, and so is %s", archive)
 		switch hasArchive, hasZipped := exists(d.at(archive)), exists(d.at(zipped)); {
 		case hasArchive && hasZipped:
-			return f, fmt.Errorf("is there twice, as %s and as %s; keep one", archive, zipped)
+			return f, fmt.Errorf("exists twice, as %s and as %s; keep one", archive, zipped)
 		case hasArchive:
 			f.name = archive
 		case hasZipped:
@@ -79,7 +79,7 @@ func (d *directory) find(program string, sums map[string]string, step *event.Ste
 	case errors.Is(err, fs.ErrNotExist):
 		return f, missing
 	case err == nil && !info.Mode().IsRegular():
-		return f, errors.New("is no file")
+		return f, errors.New("is not a file")
 	case err == nil:
 		step.Progress("reading %s", f.name)
 		f.digest, err = fileHash(d.at(f.name))

@@ -71,7 +71,7 @@ func TestDirectoryProblems(t *testing.T) {
 		return func(t *testing.T, dir string) { t.Helper(); writeArchive(t, filepath.Join(dir, name), ref, arch) }
 	}
 	arm := string(programFile(t, elf.EM_AARCH64, ""))
-	const armProblem = " is no program for amd64 but ELFCLASS64, EM_AARCH64, ET_EXEC; take the files of linux/amd64"
+	const armProblem = " is not a program for amd64 but for ELFCLASS64, EM_AARCH64, ET_EXEC; take the files of linux/amd64"
 	some := digestOf("some")
 	proxyRef := "registry.k8s.io/kube-proxy:v1.36.3"
 	notProxy := func(ref string) string {
@@ -94,16 +94,16 @@ func TestDirectoryProblems(t *testing.T) {
 			if err := syscall.Mkfifo(filepath.Join(dir, "kubelet"), 0o644); err != nil { // reading it would wait for ever
 				t.Fatal(err)
 			}
-		}}, []string{"kubelet is no file"}},
+		}}, []string{"kubelet is not a file"}},
 		{"not executable", []change{put("kubectl", string(programFile(t, elf.EM_X86_64, "")), 0o644)}, []string{
 			"kubectl is not executable; chmod +x makes it so"}},
 		{"a script", []change{put("kubectl", "#!/bin/sh\nexec kubectl-1.36 \"$@\"\n", 0o755)}, []string{
-			"kubectl is no program for Linux: bad magic number '[35 33 47 98]' in record at byte 0x0"}},
+			"kubectl is not a program for Linux: bad magic number '[35 33 47 98]' in record at byte 0x0"}},
 		{"for another machine", []change{put("kubelet", arm, 0o755)}, []string{"kubelet" + armProblem}},
 		{"archive twice", []change{archive("kube-proxy.tar", "x", "amd64"), put("kube-proxy.tar.gz", "", 0o644)}, []string{
-			"kube-proxy is there twice, as kube-proxy.tar and as kube-proxy.tar.gz; keep one"}},
+			"kube-proxy exists twice, as kube-proxy.tar and as kube-proxy.tar.gz; keep one"}},
 		{"archive of nothing", []change{put("kube-proxy.tar", "text", 0o644)}, []string{
-			"kube-proxy.tar is no image archive that can be used: manifest.json: unexpected EOF"}},
+			"kube-proxy.tar is not a usable image archive: manifest.json: unexpected EOF"}},
 		{"archive of another version", []change{archive("kube-proxy.tar", "registry.k8s.io/kube-proxy:v1.36.2", "amd64")}, []string{
 			notProxy("registry.k8s.io/kube-proxy:v1.36.2")}},
 		{"archive of another program", []change{archive("kube-proxy.tar", apiserverRef, "amd64")}, []string{notProxy(apiserverRef)}},

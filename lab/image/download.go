@@ -112,12 +112,12 @@ func (f fetcher) file(ctx context.Context, url, digest, path string, step *event
 	if err != nil && p.size == 0 {
 		return fmt.Errorf("download %s: %w", url, err)
 	} else if err != nil {
-		return fmt.Errorf("download %s: %s arrived: %w; that is kept: run the command again to go on from there", url, p, err)
+		return fmt.Errorf("download %s: %s arrived: %w; it is kept: run the command again to continue from there", url, p, err)
 	}
 	if got := p.digest(); got != digest {
 		p.remove()
-		return fmt.Errorf("%s is not the file that its checksum is of: its SHA-256 is %s, and %s.sha256 says %s; it was deleted: "+
-			"run the command again in case it was being replaced, else ask whoever keeps the mirror, or take another kubernetes.source", url, got, url, digest)
+		return fmt.Errorf("%s does not match its checksum: its SHA-256 is %s, and %s.sha256 says %s; it was deleted: "+
+			"run the command again (the mirror may have been changing); if that fails, ask the mirror's owner, or use another kubernetes.source", url, got, url, digest)
 	}
 	return nil
 }

@@ -150,7 +150,7 @@ func TestDownloadOfAnotherFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "kubelet.part")
 	s := serve(t, "something else")
 	err := download(t, s, path)
-	for _, want := range []string{s.URL + "/kubelet is not the file", digestOf("something else"), digestOf(content), "kubernetes.source"} {
+	for _, want := range []string{s.URL + "/kubelet does not match its checksum", digestOf("something else"), digestOf(content), "kubernetes.source"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q in it", err, want)
 		}

@@ -112,7 +112,7 @@ func (m mirror) check(ctx context.Context, programs []string) error {
 func parseDigest(text, file string) (string, error) {
 	fields := strings.Fields(text)
 	if len(fields) == 0 || len(fields) > 2 || !isDigest(fields[0]) {
-		return "", fmt.Errorf("is no SHA-256: %q", text[:min(len(text), 80)])
+		return "", fmt.Errorf("is not a SHA-256: %q", text[:min(len(text), 80)])
 	}
 	if len(fields) == 2 && path.Base(strings.TrimPrefix(fields[1], "*")) != file {
 		return "", fmt.Errorf("has the SHA-256 of another file, %q", fields[1])

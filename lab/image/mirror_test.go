@@ -89,19 +89,19 @@ func TestMirrorFails(t *testing.T) {
 				"and that kubernetes.source, URL, has v1.36.3/bin/linux/amd64 in it"}},
 		{"no such program", map[string]string{"kube-proxy": ""}, []string{"download " + url + "kube-proxy: the server answers 404 Not Found; check that"}},
 		{"a page for a checksum", map[string]string{"kubelet.sha256": html}, []string{
-			url + `kubelet.sha256 is no SHA-256: "<html>Please log in</html>"; check that kubernetes.source is a release mirror`}},
+			url + `kubelet.sha256 is not a SHA-256: "<html>Please log in</html>"; check that kubernetes.source is a release mirror`}},
 		{"a large page for a checksum", map[string]string{"kubelet.sha256": strings.Repeat(html, 200)}, []string{
 			"kubelet.sha256: it has more than 4096 bytes"}},
-		{"an empty checksum", map[string]string{"kubelet.sha256": "\n"}, []string{"kubelet.sha256 is no SHA-256"}},
+		{"an empty checksum", map[string]string{"kubelet.sha256": "\n"}, []string{"kubelet.sha256 is not a SHA-256"}},
 		{"another file's checksum", map[string]string{"kubelet.sha256": digestOf("x") + " *kubectl"}, []string{
 			`kubelet.sha256 has the SHA-256 of another file, "*kubectl"`}},
 		{"another checksum", map[string]string{"kubelet.sha256": digestOf("x")}, []string{
-			url + "kubelet is not the file that its checksum is of", url + "kubelet.sha256 says " + digestOf("x")}},
+			url + "kubelet does not match its checksum", url + "kubelet.sha256 says " + digestOf("x")}},
 		{"other files", map[string]string{
 			"kubelet": html, "kubelet.sha256": digestOf(html), "kube-proxy": arm, "kube-proxy.sha256": digestOf(arm),
 		}, []string{
-			"URL has no Kubernetes v1.36.3 that the lab can use:\nkubelet is no program for Linux: bad magic number",
-			"\nkube-proxy is no program for amd64 but ELFCLASS64, EM_AARCH64",
+			"URL has no Kubernetes v1.36.3 that the lab can use:\nkubelet is not a program for Linux: bad magic number",
+			"\nkube-proxy is not a program for amd64 but for ELFCLASS64, EM_AARCH64",
 		}},
 	}
 	for _, tt := range tests {

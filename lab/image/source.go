@@ -55,11 +55,11 @@ func programProblem(path string) error {
 	}
 	f, err := elf.Open(path)
 	if err != nil {
-		return fmt.Errorf("is no program for Linux: %w", bare(err))
+		return fmt.Errorf("is not a program for Linux: %w", bare(err))
 	}
 	defer func() { _ = f.Close() }()
 	if f.Class != elf.ELFCLASS64 || f.Machine != elf.EM_X86_64 || f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
-		return fmt.Errorf("is no program for amd64 but %s, %s, %s; take the files of linux/amd64", f.Class, f.Machine, f.Type)
+		return fmt.Errorf("is not a program for amd64 but for %s, %s, %s; take the files of linux/amd64", f.Class, f.Machine, f.Type)
 	}
 	return nil
 }
