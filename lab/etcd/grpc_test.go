@@ -194,8 +194,8 @@ func TestSnapshotOverTheWire(t *testing.T) {
 		want   string // of the error
 	}{
 		{"whole", good, nil, ""},
-		{"without its checksum", good[:len(good)-32], nil, "are no snapshot with a checksum"},
-		{"cut off", good[:40<<10], nil, "are no snapshot with a checksum"},
+		{"without its checksum", good[:len(good)-32], nil, "are not a snapshot with a checksum"},
+		{"cut off", good[:40<<10], nil, "are not a snapshot with a checksum"},
 		{"damaged", append([]byte{1}, good[1:]...), nil, "is damaged"},
 		{"broken off", good[:512], rpctypes.ErrGRPCStopped, "etcdserver: server stopped"},
 	}

@@ -144,7 +144,7 @@ func (c *checked) SHA256() string { return hex.EncodeToString(c.sum.Sum(nil)) }
 func (c *checked) verify() error {
 	switch {
 	case c.size <= sha256.Size || c.size%512 != sha256.Size:
-		return fmt.Errorf("%d bytes are no snapshot with a checksum: it was cut off, or is a copy of a data directory's file", c.size)
+		return fmt.Errorf("%d bytes are not a snapshot with a checksum: it was cut off, or is a copy of a data directory's file", c.size)
 	case !bytes.Equal(c.sum.Sum(nil), c.tail):
 		return fmt.Errorf("the snapshot is damaged: its checksum is sha256:%x, its content has sha256:%s", c.tail, c.SHA256())
 	}

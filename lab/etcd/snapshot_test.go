@@ -71,7 +71,7 @@ func TestSnapshotSource(t *testing.T) {
 			f.answer(1, answer{id: 1})
 			f.answer(2, answer{id: 2, leader: 2})
 			f.stores[at(2)] = inParts(good[:600], 100)
-		}, "", "from https://m2:2379: 600 bytes are no snapshot"},
+		}, "", "from https://m2:2379: 600 bytes are not a snapshot"},
 		{"nobody runs", func(f *fakeRemote) { f.down(1); f.down(2) }, "", "no voter runs"},
 	}
 	for _, tt := range tests {
@@ -144,11 +144,11 @@ func TestCheckSnapshot(t *testing.T) {
 	}{
 		{"good", good, ""},
 		{"a flipped bit", flipped, "damaged"},
-		{"cut off at a page", good[:512], "512 bytes are no snapshot"},
+		{"cut off at a page", good[:512], "512 bytes are not a snapshot"},
 		{"cut off where a checksum could be", good[:512+32], "damaged"},
-		{"cut off anywhere", good[:777], "777 bytes are no snapshot"},
-		{"a checksum alone", good[len(good)-32:], "32 bytes are no snapshot"},
-		{"empty", nil, "0 bytes are no snapshot"},
+		{"cut off anywhere", good[:777], "777 bytes are not a snapshot"},
+		{"a checksum alone", good[len(good)-32:], "32 bytes are not a snapshot"},
+		{"empty", nil, "0 bytes are not a snapshot"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

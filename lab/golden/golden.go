@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 // Check fails the test unless got is what testdata/name has.
 func Check(t *testing.T, name, got string) {
@@ -25,7 +25,7 @@ func Check(t *testing.T, name, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s differs (go test -update writes it anew)\ngot:\n%s\nwant:\n%s", name, got, want)
+		t.Errorf("%s differs (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", name, got, want)
 	}
 }
 
@@ -48,6 +48,6 @@ func CheckBlock(t *testing.T, path, name, got string) {
 			t.Fatal(err)
 		}
 	default:
-		t.Errorf("%s, %s is out of date (go test -update writes it anew)\ngot:\n%s\nwant:\n%s", path, name, got, want)
+		t.Errorf("%s, %s is out of date (go test -update rewrites it)\ngot:\n%s\nwant:\n%s", path, name, got, want)
 	}
 }

@@ -62,7 +62,7 @@ func missingPackages(ctx context.Context, wanted []string) []string {
 func missingByHand(wanted []string) error {
 	for _, program := range []string{"libvirtd", "mmdebstrap"} {
 		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("%s is missing and this computer has no dpkg to install it with; install what these Debian packages have: %s", program, strings.Join(wanted, " "))
+			return fmt.Errorf("%s is missing and this computer has no dpkg to install it with; install the equivalents of these Debian packages: %s", program, strings.Join(wanted, " "))
 		}
 	}
 	return nil

@@ -43,7 +43,7 @@ func CountAttempt(dir string, a Attempt) error {
 	path := filepath.Join(dir, joinFile)
 	known, lost := readJoins(path)
 	if lost != nil {
-		known, lost = newJoins(), fmt.Errorf("the attempts to join are counted anew: %s: %w", path, lost)
+		known, lost = newJoins(), fmt.Errorf("the count of attempts to join starts at zero again: %s: %w", path, lost)
 	}
 	known.add(a)
 	var b bytes.Buffer

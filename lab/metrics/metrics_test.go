@@ -76,7 +76,7 @@ func TestAnUnreadableFileIsBegunAnew(t *testing.T) {
 			if err := os.WriteFile(path, []byte(old), 0o644); err != nil {
 				t.Fatal(err)
 			}
-			if err := CountAttempt(dir, attempt("", 5)); err == nil || !strings.Contains(err.Error(), "counted anew: "+path) {
+			if err := CountAttempt(dir, attempt("", 5)); err == nil || !strings.Contains(err.Error(), "starts at zero again: "+path) {
 				t.Errorf("the error is %v", err)
 			}
 			if j, err := readJoins(path); err != nil || j.attempts[ending{result: joined}] != 1 || j.last[joined] != 5 {

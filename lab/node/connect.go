@@ -141,7 +141,7 @@ type hostKeyError struct{ got, want string }
 
 func (e *hostKeyError) Error() string {
 	return fmt.Sprintf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
-		"another machine answers at this address, or this one was made anew without the lab's host key", e.got, e.want)
+		"another machine answers at this address, or this one was recreated without the lab's host key", e.got, e.want)
 }
 
 // connectError tells a wrong machine, which stays wrong, from one that may not be ready yet.
