@@ -162,7 +162,7 @@ func fixCNIConfig(ctx context.Context, p *preflight) (string, error) {
 		return p.reloadCNI(ctx, path.Join(cniConfigs, networks[0].file))
 	}
 	if !found {
-		return "", refuse("no configuration is in another's way", "look into "+cniConfigs)
+		return "", refuse("no configuration overrides another", "look into "+cniConfigs)
 	}
 	file := path.Join(cniConfigs, stale.file)
 	if err := p.m.moveAside(file); err != nil {

@@ -163,7 +163,7 @@ func (c *joinCommand) read(words []string) (problems []error) {
 		if !dashed {
 			if c.hasEndpoint {
 				// Its value may be a secret whose flag was lost.
-				problems = append(problems, errors.New("more than one argument that is no flag; only the API server's HOST:PORT is"))
+				problems = append(problems, errors.New("more than one argument that is not a flag; only the API server's HOST:PORT is"))
 			}
 			c.endpoint, c.hasEndpoint = word, true
 			continue

@@ -33,19 +33,19 @@ func ReadEnvironment(getenv func(string) string) (Environment, error) {
 	if s := getenv("JOIN_TIMEOUT"); s != "" {
 		seconds, err := strconv.Atoi(s)
 		if err != nil || seconds < 1 {
-			problems = append(problems, fmt.Errorf("JOIN_TIMEOUT=%q: it is a number of seconds, at least 1", s))
+			problems = append(problems, fmt.Errorf("JOIN_TIMEOUT=%q: give a number of seconds, at least 1", s))
 		}
 		e.Timeout = time.Duration(seconds) * time.Second
 	}
 	if s := getenv("MAX_RETRIES"); s != "" {
 		n, err := strconv.Atoi(s)
 		if err != nil || n < 1 {
-			problems = append(problems, fmt.Errorf("MAX_RETRIES=%q: it is the number of attempts, at least 1", s))
+			problems = append(problems, fmt.Errorf("MAX_RETRIES=%q: give the number of attempts, at least 1", s))
 		}
 		e.Attempts = n
 	}
 	if strings.ContainsAny(e.ControlPlane, " /@") {
-		problems = append(problems, fmt.Errorf("MASTER_IP=%q: it is a host name or an IP address", e.ControlPlane))
+		problems = append(problems, fmt.Errorf("MASTER_IP=%q: give a host name or an IP address", e.ControlPlane))
 	}
 	return e, errors.Join(problems...)
 }

@@ -124,7 +124,7 @@ func infoFailure(err error) Check {
 	case kube.Refused(err, http.StatusNotFound):
 		return blocked(symptom.TokenExpiredOrInvalid, hint+", then kubeadm token create --print-join-command", "the cluster has no cluster-info: it is not set up for tokens")
 	case kube.Refused(err, http.StatusForbidden), kube.Refused(err, http.StatusUnauthorized):
-		return blocked(symptom.BootstrapRBACForbidden, hint, "strangers may not read cluster-info: %v", err)
+		return blocked(symptom.BootstrapRBACForbidden, hint, "anonymous requests may not read cluster-info: %v", err)
 	}
 	return unmade(err)
 }

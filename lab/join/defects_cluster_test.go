@@ -36,7 +36,7 @@ var clusterDefects = []defect{
 	{"API server unhealthy", false, clusterShape{}, func(s *scene) { s.cluster.set(func() { s.cluster.live = http.StatusInternalServerError }) },
 		"endpoint-health", Blocked, symptom.APIServerUnreachable, "500"},
 	{"no API server", false, clusterShape{}, func(s *scene) { s.cluster.set(func() { s.cluster.live = http.StatusNotFound }) },
-		"endpoint-health", Blocked, symptom.APIServerUnreachable, "no API server"},
+		"endpoint-health", Blocked, symptom.APIServerUnreachable, "not an API server"},
 	{"strangers get nothing", false, clusterShape{}, func(s *scene) { s.cluster.set(func() { s.cluster.live = http.StatusUnauthorized }) }, "endpoint-health", OK, "", "401"},
 	{"wrong CA hash", false, clusterShape{}, func(s *scene) { s.target.CACertHashes = []string{"sha256:" + strings.Repeat("0", 64)} },
 		"ca-hash", Blocked, symptom.CACertHashMismatch, "the cluster's CA has the hash"},

@@ -130,7 +130,7 @@ func unreachable(endpoint string, err error) Check {
 		return blocked(symptom.APIServerUnreachable, "check address, link and routes: "+probe, "there is no way to %s: %v", endpoint, lastCause(err))
 	case isTimeout(err):
 		return blocked(symptom.APIServerUnreachable, "check that the address is right, its machine up and no firewall between: "+probe,
-			"%s does not answer at all: a firewall drops it, or nobody has the address", endpoint)
+			"%s does not answer at all: a firewall drops the packets, or no machine has the address", endpoint)
 	}
 	return blocked(symptom.APIServerUnreachable, probe, "%s: %v", endpoint, lastCause(err))
 }
@@ -234,12 +234,12 @@ func checkEndpointHealth(ctx context.Context, p *preflight) Check {
 	case live.Status == http.StatusOK:
 		return ok("the API server is alive")
 	case live.Status == http.StatusUnauthorized, live.Status == http.StatusForbidden:
-		return ok("the API server answers (%d to a stranger)", live.Status)
+		return ok("the API server answers (%d to an anonymous request)", live.Status)
 	case live.Status >= http.StatusInternalServerError:
 		return blocked(symptom.APIServerUnreachable, "on the control plane: kubectl get --raw '/livez?verbose'; crictl logs its kube-apiserver",
 			"the API server says that it is unhealthy: %d %s", live.Status, live.Reason)
 	default:
 		return blocked(symptom.APIServerUnreachable, "is "+p.t.Endpoint+" the API server's address?",
-			"%s answers %d to /livez and /healthz: it is no API server", p.t.Endpoint, live.Status)
+			"%s answers %d to /livez and /healthz: it is not an API server", p.t.Endpoint, live.Status)
 	}
 }

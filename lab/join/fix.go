@@ -72,7 +72,7 @@ func repair(ctx context.Context, m Machine, t Target, pr probe, found Check) Che
 	start := m.Now()
 	now := newPreflight(ctx, m, t).one(ctx, pr)
 	if now.Result == OK { // another repair, or time, has healed it
-		now.Fixed = "nothing: it is well again"
+		now.Fixed = "nothing: the check passes again"
 		return now
 	}
 	limit, cancel := context.WithTimeoutCause(ctx, fixLimit+containerdBudget(), errors.New("the repair took too long"))

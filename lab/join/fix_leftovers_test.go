@@ -82,5 +82,5 @@ func TestFixCNIConfigRefuses(t *testing.T) {
 	s := newScene(t, false)
 	s.remove(cniConfigs + "/10-flannel.conflist")
 	s.write(cniConfigs+"/05-broken.conf", "{")
-	s.refused("cni-config", "no configuration is in another's way")
+	s.refused("cni-config", "no configuration overrides another")
 }

@@ -67,12 +67,12 @@ func countRange(list string) (int, error) {
 		first, last, isRange := strings.Cut(part, "-")
 		from, err := strconv.Atoi(first)
 		if err != nil {
-			return 0, fmt.Errorf("%q is no list of numbers", list)
+			return 0, fmt.Errorf("%q is not a list of numbers", list)
 		}
 		to := from
 		if isRange {
 			if to, err = strconv.Atoi(last); err != nil || to < from {
-				return 0, fmt.Errorf("%q is no list of numbers", list)
+				return 0, fmt.Errorf("%q is not a list of numbers", list)
 			}
 		}
 		n += to - from + 1

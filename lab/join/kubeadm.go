@@ -154,7 +154,7 @@ func (r *kubeadmRun) watch(ctx context.Context, p *process, journal <-chan journ
 		if why != nil && kill == nil && !r.window.open() && p.end(r.said, func() bool { return !r.window.open() }) {
 			kill = time.After(termGrace)
 		} else if why != nil && kill == nil {
-			r.progress(fmt.Sprintf("%v, but kubeadm is not ended before its etcd learner is promoted: nobody would finish or remove it", why))
+			r.progress(fmt.Sprintf("%v, but kubeadm is not ended before its etcd learner is promoted: nothing else would finish or remove it", why))
 		}
 	}
 }
@@ -232,7 +232,7 @@ func (r *kubeadmRun) judge(o *Outcome, exit, why error) {
 		}
 	}
 	if why != nil && !errors.Is(why, errCertain) {
-		o.Evidence = fmt.Sprintf("kubeadm was ended in %s: %v; its last word: %s", r.phase, why, o.Evidence)
+		o.Evidence = fmt.Sprintf("kubeadm was ended in %s: %v; its last message: %s", r.phase, why, o.Evidence)
 	}
 }
 

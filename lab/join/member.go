@@ -109,7 +109,7 @@ func (w *member) askRole(context.Context) Check {
 		want = "control plane"
 	}
 	if is != want {
-		return blocked(symptom.LeftoverState, "labnode reset takes it out of the cluster; then join again", "it is a %s and was to become a %s", is, want)
+		return blocked(symptom.LeftoverState, "labnode reset takes it out of the cluster; then join again", "it is a %s and should be a %s", is, want)
 	}
 	return ok("%s", is)
 }

@@ -89,7 +89,7 @@ func (m Machine) bridgeKubelet(report func(string)) {
 	}
 	switch {
 	case err == nil:
-		report("something else than kubeadm started kubelet: it gets a temporary configuration")
+		report("something other than kubeadm started kubelet: it gets a temporary configuration")
 	case !errors.Is(err, os.ErrExist):
 		report("temporary configuration of kubelet: " + err.Error())
 	}

@@ -99,7 +99,7 @@ func TestUnloadedConfigurationThatIsNoFault(t *testing.T) {
 	if c := find(Examine(t.Context(), s.Machine, Target{}), "cni-config"); c.Result != OK {
 		t.Errorf("%+v", c)
 	}
-	s.leaves(fixCNIConfig, "no configuration is in another's way")
+	s.leaves(fixCNIConfig, "no configuration overrides another")
 	s = unloaded(t, true)
 	s.remove(kubeletConf, kubeletConfig)
 	if c := find(Preflight(t.Context(), s.Machine, s.target, nil), "cni-config"); c.Result != OK {

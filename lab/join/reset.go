@@ -187,7 +187,7 @@ func (m Machine) etcdPeers() (peer string, endpoints []string) {
 func (r *resetting) kubeadm(ctx context.Context) {
 	program := r.m.Find("kubeadm")
 	if program == "" {
-		r.did("kubeadm is not installed; what it would clean is cleaned without it, but not the mounts and containers of pods")
+		r.did("kubeadm is not installed: labnode cleans up in its place, except for the mounts and containers of pods")
 		return
 	}
 	argv := []string{program, "reset", "--force"}

@@ -45,7 +45,7 @@ func (l Login) Check() error {
 func (l Login) command(ctx context.Context, words ...string) (string, error) {
 	for _, word := range words {
 		if !plainWord.MatchString(word) {
-			return "", errors.New("a word of the command for the control plane is not plain; it is not sent")
+			return "", errors.New("the command for the control plane has unexpected characters, so it was not sent")
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, loginBudget)
@@ -73,7 +73,7 @@ func (l Login) Repair(ctx context.Context, job *Job, failed Outcome, machineID s
 	}
 	name := job.Node
 	if l.Host == "" {
-		return false, fmt.Errorf("it takes the cluster's administrator: give --control-plane-ssh root@HOST, or run there: %s", manual(action, name))
+		return false, fmt.Errorf("it needs the cluster's administrator: give --control-plane-ssh root@HOST, or run there: %s", manual(action, name))
 	}
 	switch action {
 	case NewToken:
@@ -139,7 +139,7 @@ func (j *Job) renew(token, certificateKey string) error {
 // deleteNode deletes the Node of this name when it is this machine's. Another machine's is never touched.
 func (l Login) deleteNode(ctx context.Context, name, machineID string) error {
 	if !nodeForm.MatchString(name) {
-		return fmt.Errorf("%q is no Node's name", name)
+		return fmt.Errorf("%q is not a Node's name", name)
 	}
 	out, err := l.kubectl(ctx, "get", "node", name, "--ignore-not-found", "-o", "json")
 	if err != nil || strings.TrimSpace(out) == "" {

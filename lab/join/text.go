@@ -92,8 +92,8 @@ func causesOf(o Outcome, meaning func(symptom.ID) string) []string {
 	}
 	if len(causes) == 0 {
 		causes = []string{
-			"none that is known. It may be that the control plane is not ready to accept nodes, that the network between them is interrupted, " +
-				"or that kubelet cannot start; the commands below tell these apart",
+			"not known. The control plane may not be ready to accept nodes, the network between them may be interrupted, " +
+				"or kubelet may fail to start; the commands below tell these apart",
 		}
 	}
 	return causes
