@@ -23,19 +23,14 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 	}
 	defer release()
 	step := l.events.Start("", "down", 0)
+	if _, err := os.Stat(l.state.dir); os.IsNotExist(err) {
+		step.EndWith(fmt.Sprintf("nothing to remove: lab %q does not exist", l.cluster.Name))
+		return nil
+	}
 	return step.End(l.down(ctx, adopted))
 }
 
-// HasState reports whether there is anything of the lab to remove.
-func (l *Lab) HasState() bool {
-	_, err := os.Stat(l.state.dir)
-	return !errors.Is(err, os.ErrNotExist)
-}
-
 func (l *Lab) down(ctx context.Context, adopted bool) error {
-	if !l.HasState() {
-		return nil
-	}
 	if l.state.exists() {
 		if err := l.removeAll(ctx, adopted); err != nil {
 			return err

@@ -27,7 +27,7 @@ type WholeSnapshot struct {
 // labSnapshotBudget bounds what libvirt does to all machines. The memory of a machine of 4 GiB was saved in 10 s and restored in 2 s.
 const labSnapshotBudget = 5 * time.Minute
 
-var errContainerSnapshot = fmt.Errorf("%w: save etcd instead (labctl etcd snapshot save FILE), make the lab anew (labctl down, labctl up takes a minute), or set libvirt.uri: qemu:///system", machine.ErrNoSnapshots)
+var errContainerSnapshot = fmt.Errorf("%w: save etcd instead (labctl etcd snapshot save FILE), recreate the lab (labctl down, then labctl up, which takes a minute), or set libvirt.uri: qemu:///system", machine.ErrNoSnapshots)
 
 // LabSnapshots lists the lab's snapshots, the oldest first. One that an interrupted save left has nodes missing.
 func (l *Lab) LabSnapshots(ctx context.Context) ([]WholeSnapshot, error) {

@@ -32,7 +32,7 @@ func (l *Lab) Traces(ctx context.Context, name string) (found []string, err erro
 		}
 		state, err := l.machines.State(ctx, name)
 		if err == nil && state == machine.Running && l.factsOf(ctx, name).Running() {
-			found = append(found, "a kubeadm that is at work on its machine")
+			found = append(found, "a running kubeadm on its machine")
 		}
 		return err
 	})

@@ -46,7 +46,7 @@ func NewPlan(c *config.Cluster) []Step {
 		r := c.Resource(n.Role)
 		steps = append(steps, Step{stage, n.Name, fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), after})
 		if c.Image.Base != "" {
-			steps = append(steps, Step{stage, n.Name, "provision " + c.Image.Base + " over SSH with what the node image has", "its machine"})
+			steps = append(steps, Step{stage, n.Name, "provision " + c.Image.Base + " over SSH with the contents of the node image", "its machine"})
 		}
 	}
 	for _, n := range c.Members() {
@@ -55,7 +55,7 @@ func NewPlan(c *config.Cluster) []Step {
 		}
 	}
 	steps = append(steps,
-		Step{StageInit, first, "kubeadm init", "every control plane's machine answers, so that no second cluster is made beside one that exists"},
+		Step{StageInit, first, "kubeadm init", "every control plane's machine answers, so that up never makes a second cluster beside an existing one"},
 		Step{StageAddons, "", "deploy flannel and the probe", "API server of " + first})
 	// etcd takes one learner at a time (--max-learners), and a join that finds an unhealthy member fails: so one after another.
 	before := first
@@ -73,13 +73,13 @@ func NewPlan(c *config.Cluster) []Step {
 	}
 	proofAfter := "all joins"
 	if len(c.Addons) > 0 {
-		steps = append(steps, Step{StageProof, "", "add-ons " + strings.Join(c.Addons, ", ") + ", and what they need", proofAfter})
+		steps = append(steps, Step{StageProof, "", "add-ons " + strings.Join(c.Addons, ", ") + ", and those they need", proofAfter})
 		proofAfter = "add-ons ready"
 	}
 	steps = append(steps, Step{StageProof, "", "nodes Ready, etcd voters healthy, CoreDNS up, pods reach pods and a Service by name across all nodes", proofAfter})
 	for _, n := range c.Nodes {
 		if n.Onboard {
-			steps = append(steps, Step{"onboard", n.Name, "stays out of up: to be onboarded later", ""})
+			steps = append(steps, Step{"onboard", n.Name, "not made by up: labctl onboard adds it later", ""})
 		}
 	}
 	return steps

@@ -34,7 +34,7 @@ func (l *Lab) SnapshotRestore(ctx context.Context, r Restore) error {
 	}
 	n, ok := l.cluster.Node(r.Node)
 	if !ok || n.Role != config.ControlPlane || n.Onboard {
-		return fmt.Errorf("%q is no control plane of the cluster; cluster.yaml has %s", r.Node, namesOf(l.cluster.ControlPlanes()))
+		return fmt.Errorf("%q is not a control plane of the cluster; cluster.yaml has %s", r.Node, namesOf(l.cluster.ControlPlanes()))
 	}
 	release, err := lock(l.cluster.Name, "labctl etcd snapshot restore")
 	if err != nil {
@@ -190,7 +190,7 @@ func (l *Lab) etcdQuorum(ctx context.Context, n config.Node) (bool, error) {
 // refuseRestore returns why a restore would or could destroy an etcd that works.
 func refuseRestore(quorum bool, others []otherControlPlane) error {
 	if quorum {
-		return errors.New("refused: etcd has a quorum, and a restore would lose what was written since the snapshot; --force does it all the same")
+		return errors.New("refused: etcd has a quorum, and a restore would lose what was written since the snapshot; --force does it anyway")
 	}
 	var silent []string
 	for _, o := range others {
@@ -200,7 +200,7 @@ func refuseRestore(quorum bool, others []otherControlPlane) error {
 	}
 	if len(silent) > 0 {
 		return fmt.Errorf("refused: %s cannot be asked, and may have a quorum of etcd without this node or come back with one: "+
-			"get them to answer, or end their machines; --force does it all the same", strings.Join(silent, ", "))
+			"get them to answer, or end their machines; --force does it anyway", strings.Join(silent, ", "))
 	}
 	return nil
 }

@@ -176,7 +176,7 @@ func TestRestoreOnNoControlPlane(t *testing.T) {
 	}
 	for _, name := range []string{"w1", "cp9", ""} {
 		err := l.SnapshotRestore(t.Context(), Restore{Node: name})
-		if err == nil || !strings.Contains(err.Error(), "is no control plane of the cluster; cluster.yaml has cp1, cp2, cp3") {
+		if err == nil || !strings.Contains(err.Error(), "is not a control plane of the cluster; cluster.yaml has cp1, cp2, cp3") {
 			t.Errorf("%q: %v", name, err)
 		}
 	}

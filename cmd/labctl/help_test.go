@@ -171,6 +171,9 @@ func TestLooksWithoutALab(t *testing.T) {
 			if raw.MatchString(stdout + stderr) {
 				t.Errorf("stdout %q, stderr %q", stdout, stderr)
 			}
+			if look == "down" && !strings.Contains(stderr, `nothing to remove: lab "small" does not exist`) {
+				t.Errorf("stderr %q", stderr)
+			}
 		})
 	}
 }

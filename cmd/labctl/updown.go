@@ -130,10 +130,6 @@ func (a *app) down(cmd *cobra.Command, adopted bool) error {
 		return err
 	}
 	defer l.Close()
-	if !l.HasState() {
-		_, _ = fmt.Fprintf(a.stderr, "nothing to remove: lab %q does not exist\n", l.Name())
-		return finish()
-	}
 	err = l.Down(cmd.Context(), adopted)
 	if err := errors.Join(err, finish()); err != nil {
 		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)

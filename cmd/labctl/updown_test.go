@@ -80,7 +80,7 @@ func TestPlanShowsDifferences(t *testing.T) {
 func TestDownWithoutALab(t *testing.T) {
 	alone(t)
 	status, stdout, stderr := labctl(t, "-c", small, "down")
-	if status != 0 || stdout != "" || stderr != "nothing to remove: lab \"small\" does not exist\n" {
+	if status != 0 || stdout != "" || !strings.Contains(stderr, "nothing to remove: lab \"small\" does not exist\n") {
 		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
 	}
 }
