@@ -20,7 +20,7 @@ func (a *app) sshCommand() *cobra.Command {
   labctl ssh w1 systemctl status kubelet
   labctl ssh w1 sh -c 'journalctl -u kubelet | tail'
 
-Flags of labctl go before NODE: what follows it is the command's.`,
+Flags of labctl go before NODE: everything after it belongs to the command.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: a.nodeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -51,7 +51,7 @@ func remoteCommand(words []string) ([]string, error) {
 		return words[1:], nil
 	}
 	if len(words) > 0 && strings.HasPrefix(words[0], "-") {
-		return nil, usageError{fmt.Errorf("%s after NODE is no command; flags of labctl go before NODE: labctl ssh [flags] NODE [COMMAND...]", words[0])}
+		return nil, usageError{fmt.Errorf("%s after NODE is not a command; flags of labctl go before NODE: labctl ssh [flags] NODE [COMMAND...]", words[0])}
 	}
 	return words, nil
 }
@@ -63,7 +63,7 @@ func (a *app) kubectlCommand() *cobra.Command {
 		Long: `Run kubectl, in the version of the lab, as the cluster's administrator:
   labctl kubectl get pods -A
 
-What follows the word kubectl is kubectl's, flags too. Flags of labctl go before it: labctl -c other.yaml kubectl get pods.
+Everything after the word kubectl goes to kubectl, flags too. Flags of labctl go before it: labctl -c other.yaml kubectl get pods.
 This is the help of labctl; "labctl kubectl help" and "labctl kubectl -- --help" are kubectl's own.`,
 		DisableFlagParsing: true,
 		ValidArgsFunction:  a.completeKubectl,

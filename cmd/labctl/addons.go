@@ -16,7 +16,7 @@ func (a *app) addonsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "addons",
 		Short: "List the add-ons, or install some of them",
-		Long: `List the add-ons: which there are, which of them cluster.yaml lists (addons:), and which the cluster has. "labctl up" installs those of
+		Long: `List all add-ons, and show which of them cluster.yaml lists (addons:) and which are installed. "labctl up" installs those of
 cluster.yaml.`,
 		Args: cobra.NoArgs,
 		RunE: a.listAddons,
@@ -25,9 +25,9 @@ cluster.yaml.`,
 		&cobra.Command{Use: "list", Short: "List the add-ons", Args: cobra.NoArgs, RunE: a.listAddons},
 		&cobra.Command{
 			Use:   "install NAME...",
-			Short: "Install add-ons into the running cluster, with those that they need",
-			Long: `Install add-ons into the running cluster, with those that they need, and wait until they are ready. Their images are built first if the cache lacks
-them, which takes minutes of compiling, and imported on every node that lacks them. What is installed already is verified.
+			Short: "Install add-ons, and those they need, into the running cluster",
+			Long: `Install add-ons, and those they need, into the running cluster, and wait until they are ready. It first builds the images that the cache lacks
+(minutes of compiling), and imports them on every node that lacks them. It verifies add-ons that are already installed.
 
 Nodes that join later get the images only of add-ons that cluster.yaml lists: list them there too.`,
 			Example:           "  labctl addons install metrics-server prometheus",

@@ -29,7 +29,7 @@ func (a *app) cpCommand() *cobra.Command {
 		Use:   "cp SRC DST",
 		Short: "Copy files and directories to or from a node",
 		Long: `Copy a file or a directory to a node, or from one. One of SRC and DST is NODE:PATH; a PATH that is not absolute begins at the home of root.
-Like cp -r, it copies into DST if that is a directory, keeps modes and links, and replaces files that are there. "-" is standard input or output,
+Like cp -r, it copies into DST if that is a directory, keeps modes and links, and replaces existing files. "-" is standard input or output,
 for one file.`,
 		Example: `  labctl cp manifests w1:/root/
   labctl cp w1:/var/log/containers ./logs

@@ -23,14 +23,14 @@ func (a *app) diagnoseCommand() *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:   "diagnose [NODE...]",
-		Short: "Say what is wrong with the cluster, why, and what to do; of any other, from its logs",
-		Long: `Look at every node, the API server and etcd at once, and name what is wrong: the causes first, then what they brought about, each with the node, the
-evidence and what to do. It works while the API server is down or a node does not answer, and it never changes anything.
+		Short: "Find what is wrong and how to fix it (any cluster, from its logs)",
+		Long: `Check every node, the API server and etcd at the same time, and name the problems: first the causes, then their consequences, each with the node, the
+evidence and the fix. It works while the API server is down or a node does not answer, and it never changes anything.
 
-With --from it judges what was written down instead: a bundle, a directory of logs, or any text – kubeadm's output, journals, etcd's logs,
-kubectl's tables or a mix – from a cluster of any version and distribution, with no lab at hand.
+With --from it analyses logs instead: a bundle, a directory of logs, or any text – kubeadm's output, journals, etcd's logs,
+kubectl's tables or a mix – from a cluster of any version and distribution. It needs no lab.
 
-The output is text, json or html (one page that needs nothing else); all of them are redacted. Findings can warn or fail.
+The output is text, json or html (one self-contained page), always redacted. A finding is a failure or a warning.
 
 Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`,
 		Example: `  labctl diagnose
@@ -66,10 +66,10 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&output, "output", "o", "text", "text, json or html")
-	flags.StringVar(&from, "from", "", "judge this bundle, directory of logs or text, or - for standard input, instead of the lab")
-	flags.StringVar(&o.Bundle, "bundle", "", "also keep the facts and logs, redacted, in this `FILE.tar.gz`, which --from judges again")
+	flags.StringVar(&from, "from", "", "analyse this bundle, directory of logs or text, or - for standard input, instead of the lab")
+	flags.StringVar(&o.Bundle, "bundle", "", "also save the facts and logs, redacted, to this `FILE.tar.gz`, which --from can analyse")
 	flags.BoolVar(&force, "force", false, "replace the file of --bundle if it exists")
-	flags.DurationVar(&o.Since, "since", 0, "read journals from this long ago on, for example 30m; 0 is from the last boot on")
+	flags.DurationVar(&o.Since, "since", 0, "read journals since this long ago, for example 30m; 0 means since the last boot")
 	flags.DurationVar(&timeout, "timeout", 0, "give up after this time; the default is 30s, and five times as long where processors are emulated")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
@@ -88,7 +88,7 @@ var reportOutputs = []string{"text", "json", "html"}
 func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) error {
 	var errs []error
 	if from != "" && (len(o.Nodes) > 0 || o.Bundle != "" || o.Since != 0) {
-		errs = append(errs, errors.New("--from judges what is there: it takes no NODE, --bundle or --since"))
+		errs = append(errs, errors.New("--from analyses existing text: it takes no NODE, --bundle or --since"))
 	}
 	if o.Since < 0 {
 		errs = append(errs, fmt.Errorf("--since %s: it must not be negative", o.Since))

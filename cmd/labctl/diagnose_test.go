@@ -67,13 +67,13 @@ func TestDiagnoseStandardInput(t *testing.T) {
 func TestDiagnoseUsage(t *testing.T) {
 	alone(t)
 	tests := map[string][]string{
-		"html":               {"-o", "xml"},
-		"takes no NODE":      {"--from", "x", "cp1"},
-		"--bundle":           {"--from", "x", "--bundle", "y"},
-		"must be positive":   {"--timeout", "0s"},
-		"must not be":        {"--since", "-1h"},
-		"invalid argument":   {"--since", "yesterday"},
-		"--from judges what": {"--from", "x", "--since", "1h"},
+		"html":                          {"-o", "xml"},
+		"takes no NODE":                 {"--from", "x", "cp1"},
+		"--bundle":                      {"--from", "x", "--bundle", "y"},
+		"must be positive":              {"--timeout", "0s"},
+		"must not be":                   {"--since", "-1h"},
+		"invalid argument":              {"--since", "yesterday"},
+		"--from analyses existing text": {"--from", "x", "--since", "1h"},
 	}
 	for want, args := range tests {
 		status, stdout, stderr := labctl(t, append([]string{"diagnose"}, args...)...)

@@ -25,7 +25,7 @@ func (a *app) etcdMembersCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "members",
 		Short: "Show the members of etcd; exit 1 unless all are healthy voters",
-		Long: `Show etcd's members: who leads, votes or still learns, how far each has come, and what is wrong. While a learner catches up, how fast.
+		Long: `Show etcd's members: leader, voters and learners, the raft index of each, and what is wrong. While a learner catches up, it shows how fast.
 Without a quorum it shows the members that one of them remembers. Exit status 1 unless every member is a healthy voter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -96,9 +96,9 @@ func (a *app) cleanLearnersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "clean-learners",
 		Short: "Remove etcd learners that a failed join left behind",
-		Long: `Remove the learners that no join will promote: etcd takes one at a time, so each blocks the next control plane. One by one, with the quorum
-projected before each removal. Voters are never touched, and a learner whose machine has a join at work, or cannot be asked, stays.
-Exit status 1 if a learner had to go and could not.`,
+		Long: `Remove the learners that no join will promote. etcd takes one learner at a time, so each of them blocks the next control plane. It removes them one
+by one, if the quorum allows it. It never removes a voter, nor a learner whose machine has a running join or does not answer.
+Exit status 1 if a learner had to go but could not be removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.lab()
@@ -183,14 +183,14 @@ func (a *app) snapshotRestoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore [FILE] --node NAME",
 		Short: "Create a new etcd cluster of one member, from a snapshot or from the data of a node",
-		Long: `For an etcd that has lost its quorum for good: make a new cluster of one member on one control plane, out of a snapshot or, with --own-data,
-out of what that node's own etcd has stored. What was written since is lost.
+		Long: `Use it when etcd has lost its quorum for good. It makes a new etcd cluster of one member on one control plane, from a snapshot or, with --own-data,
+from the data of that node's own etcd. Everything written since then is lost.
   labctl etcd snapshot restore before.db --node cp1
   labctl etcd snapshot restore --own-data --node cp1
 
-API servers and etcd members of every control plane that answers are stopped first. The node's earlier data is moved aside on the node and kept.
-The other control planes have no part in the new cluster: run "labctl up" next, which resets them and joins them again.
-It is refused while etcd has a quorum, and while a machine that cannot be asked may be part of one. Interrupted, run it again.`,
+It first stops the API server and etcd on every control plane that answers. It keeps the node's earlier data on the node, in another directory.
+The other control planes are not in the new cluster: run "labctl up" next, which resets them and joins them again.
+It refuses while etcd has a quorum, or while a machine that does not answer may be part of one. After an interruption, run it again.`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -203,8 +203,8 @@ It is refused while etcd has a quorum, and while a machine that cannot be asked 
 		},
 	}
 	cmd.Flags().StringVar(&r.Node, "node", "", "the control `plane` that gets the new cluster (required)")
-	cmd.Flags().BoolVar(&own, "own-data", false, "from what the node's own etcd has stored")
-	cmd.Flags().BoolVar(&r.Force, "force", false, "also while etcd has a quorum: what was written since the snapshot is lost")
+	cmd.Flags().BoolVar(&own, "own-data", false, "restore from the data of the node's own etcd")
+	cmd.Flags().BoolVar(&r.Force, "force", false, "restore even if etcd has a quorum; everything written since the snapshot is lost")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.controlPlaneNames)
 	return cmd
 }
@@ -216,7 +216,7 @@ func checkRestore(r lab.Restore, own bool) error {
 		errs = append(errs, errors.New("--node is required: the control plane that gets the new cluster"))
 	}
 	if (r.File == "") != own {
-		errs = append(errs, errors.New("give a snapshot's FILE or --own-data, one of them"))
+		errs = append(errs, errors.New("give either a snapshot's FILE or --own-data"))
 	}
 	return errors.Join(errs...)
 }

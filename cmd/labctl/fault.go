@@ -96,14 +96,14 @@ fault has taken effect.`,
 				}
 				step := l.Events().Start(site.Node, f.Name, 0)
 				if err := step.End(f.Make(cmd.Context(), site, l.Patience(), func(text string) { step.Progress("%s", text) })); err != nil {
-					return resumableError{fmt.Errorf("%w\nnext: labctl fault restore", err), "undo what there is of the fault with labctl fault restore"}
+					return resumableError{fmt.Errorf("%w\nnext: labctl fault restore", err), "undo the incomplete fault with labctl fault restore"}
 				}
 				_, _ = fmt.Fprintln(a.stderr, advice(f, site.Node))
 				return nil
 			})
 		},
 	}
-	cmd.Flags().StringVar(&on, "node", "", "the node to inject it on; the default is the last one of a role that the fault is for")
+	cmd.Flags().StringVar(&on, "node", "", "the node to inject it on; the default is the last node of a role that the fault is for")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
 }
@@ -112,9 +112,9 @@ fault has taken effect.`,
 func advice(f scenarios.Fault, node string) string {
 	end := quoted(f.Calls(node))
 	if f.Stops {
-		return "Look with `labctl diagnose`; " + end + " is refused until somebody does what it says; `labctl fault restore` undoes the fault"
+		return "Look with `labctl diagnose`; " + end + " is refused until you have done what it says; `labctl fault restore` undoes the fault"
 	}
-	return "Look with `labctl diagnose`; end it with " + end + "; `labctl fault restore` undoes the fault, or what is left of it then"
+	return "Look with `labctl diagnose`; end it with " + end + "; `labctl fault restore` undoes the fault, or the rest of it"
 }
 
 func quoted(calls [][]string) string {
@@ -196,9 +196,9 @@ func (a *app) faultRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME[@NODE]...",
 		Short: "Inject faults, diagnose and recover each, and prove the lab healthy after it",
-		Long: `Take the healthy lab through each fault and back: inject it, wait for its effect, diagnose it, recover, and prove that the lab is as healthy as
-before: no Node, certificate, etcd member, boot or data of a workload was lost that the fault is not about. NAME@w1+NAME@w2 makes two faults at
-the same time. What a killed run left in the lab is undone first.
+		Long: `For each fault, start from a healthy lab: inject it, wait for its effect, diagnose it, recover, and prove that the lab is as healthy as
+before: apart from what the fault is about, no Node, certificate, etcd member or workload data was lost, and no machine restarted.
+NAME@w1+NAME@w2 injects two faults at the same time. What a killed run left in the lab is undone first.
 
 Exit status: 0 all passed or do not apply here, 1 one failed.`,
 		Args:              cobra.MinimumNArgs(1),
@@ -236,7 +236,7 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&on, "node", "", "the node for faults that name none; the default is the last one of a role that the fault is for")
+	cmd.Flags().StringVar(&on, "node", "", "the node for faults given without one; the default is the last node of a role that the fault is for")
 	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each cycle that fails in this directory")
 	junit.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)

@@ -29,8 +29,8 @@ func (a *app) faultListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
 		Short: "List the faults: what each imitates, its diagnosis and its recovery",
-		Long: `List the faults: what each imitates, the diagnosis that names it, the command of labctl that ends it, and the node that it is on now.
-A recovery in brackets is refused until a person has acted. Without a cluster.yaml nothing is known of where faults are.`,
+		Long: `List the faults: what each imitates, the diagnosis that names it, the command of labctl that ends it, and the node where it is active.
+A recovery in brackets works only after a person has acted. Without a cluster.yaml the list cannot tell where faults are active.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in, known, err := a.activeFaults(cmd)

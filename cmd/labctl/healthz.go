@@ -54,7 +54,7 @@ func (o *lookout) ask(ctx context.Context) verdict {
 	case a := <-answer:
 		return a.Val.(verdict)
 	case <-ctx.Done():
-		why := fmt.Sprintf("the look at the lab has not ended: %v", context.Cause(ctx))
+		why := fmt.Sprintf("the check of the lab has not ended: %v", context.Cause(ctx))
 		return verdict{Reasons: []string{why}, Checked: begun.UTC(), Seconds: time.Since(begun).Seconds()}
 	}
 }
@@ -113,8 +113,8 @@ func writeHealth(w http.ResponseWriter, v verdict) {
 func (s *healthServer) writeMetrics(w http.ResponseWriter, v verdict) {
 	m := &metrics.Set{}
 	m.Gauge("k8slab_healthy", "Whether the lab is healthy as labctl up proves it: 1 or 0.", metrics.Bool(v.Healthy))
-	m.Gauge("k8slab_check_timestamp_seconds", "Begin of the look at the lab, as a Unix time.", float64(v.Checked.Unix()))
-	m.Gauge("k8slab_check_duration_seconds", "Duration of the look at the lab.", v.Seconds)
+	m.Gauge("k8slab_check_timestamp_seconds", "Start of the check of the lab, as a Unix time.", float64(v.Checked.Unix()))
+	m.Gauge("k8slab_check_duration_seconds", "Duration of the check of the lab.", v.Seconds)
 	voters, learners := 0, 0
 	for _, n := range v.nodes {
 		m.Gauge("k8slab_machine_running", "Whether the node's machine runs: 1 or 0.", metrics.Bool(n.Machine == machine.Running), "node", n.Name)

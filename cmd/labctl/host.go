@@ -124,7 +124,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 func (a *app) imageListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List what the cache has: images and the parts that they are made of",
+		Short: "List the images in the cache, and their parts",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			entries, err := image.List()
@@ -140,7 +140,7 @@ func (a *app) imagePruneCommand() *cobra.Command {
 	var age time.Duration
 	cmd := &cobra.Command{
 		Use:   "prune",
-		Short: "Remove images and parts that were not used for a while; images of labs that exist stay",
+		Short: "Remove images and parts that were not used for a while; keep those of existing labs",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			used, err := lab.ImagesInUse()

@@ -20,8 +20,8 @@ func (a *app) imageLoadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "load FILE [NODE...]",
 		Short: "Load container images from an archive into the nodes, which have no uplink",
-		Long: `Load the container images of an archive into the containerd of every node whose machine runs, or of the nodes that are named. The archive is of docker or OCI,
-compressed by gzip or not; - is standard input. Loading it again is fine, and an image of the same name is replaced.
+		Long: `Load the container images of an archive into containerd on every node that runs, or on the given nodes. The archive has docker's format or OCI's, and
+may be gzipped; - is standard input. You can load it again: that replaces images of the same name.
 
 Make the archive where the image is, or where a registry can be reached:
   docker save nginx:alpine | labctl image load -
@@ -31,7 +31,7 @@ Make the archive where the image is, or where a registry can be reached:
 A pod uses the image unless its imagePullPolicy is Always, which is the default for the tag latest and for no tag.
 "labctl up" does not load it into nodes that are made later: load it again then.
 
-Exit status: 0 loaded on all of them, 1 not on some.`,
+Exit status: 0 loaded on all nodes, 1 not on all.`,
 		Example: `  labctl image load nginx.tar
   labctl image load nginx.tar w1 w2
   docker save nginx:alpine | labctl image load -`,
@@ -91,7 +91,7 @@ func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
 		}
 		if info, err := f.Stat(); err == nil && !info.Mode().IsRegular() {
 			_ = f.Close()
-			return nil, fmt.Errorf("%s is no file; for a pipe: labctl image load - <%s", arg, arg)
+			return nil, fmt.Errorf("%s is not a file; for a pipe: labctl image load - <%s", arg, arg)
 		}
 		return f, nil
 	}

@@ -87,7 +87,7 @@ func TestArchiveIsInterrupted(t *testing.T) {
 
 func TestArchiveThatIsNoFile(t *testing.T) {
 	dir := t.TempDir()
-	for path, want := range map[string]string{filepath.Join(dir, "none.tar"): "no such file", dir: "is no file"} {
+	for path, want := range map[string]string{filepath.Join(dir, "none.tar"): "no such file", dir: "is not a file"} {
 		if _, err := new(app).archive(t.Context(), path); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", path, err)
 		}

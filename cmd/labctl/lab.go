@@ -20,7 +20,7 @@ func (a *app) labCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use:   "list",
 		Short: "List the labs of this user, and how many of their machines run",
-		Long: `List the labs of this user, wherever their cluster.yaml is. With --lab NAME every other command works on one of them without it:
+		Long: `List all labs of this user. With --lab NAME every other command works on one of them, without its cluster.yaml:
   labctl --lab demo kubectl -- get nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -36,7 +36,7 @@ func (a *app) labCommand() *cobra.Command {
 
 func printLabs(w io.Writer, labs []lab.Entry) {
 	if len(labs) == 0 {
-		_, _ = fmt.Fprintln(w, "There is no lab. `labctl up` makes one of cluster.yaml.")
+		_, _ = fmt.Fprintln(w, "There is no lab. `labctl up` makes one from cluster.yaml.")
 		return
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -81,8 +81,8 @@ func (a *app) resetCommand() *cobra.Command {
 	cmd := a.nodeCommand("reset", "Remove a node from the cluster; with --remove its machine too",
 		`Remove a node from the cluster: its etcd member, what kubeadm did on the machine, and its Node object. `+"`labctl up` or `labctl join`"+` bring it back.
 
-With --remove also delete its machine and disk, also when the machine does not answer. Use it for a node that cluster.yaml no longer has, or
-describes otherwise; `+"`labctl up`"+` makes the machine of a node that the file has.`,
+With --remove it also deletes the machine and its disk, even if the machine does not answer. Use it for a node that cluster.yaml no longer has, or
+now describes differently; `+"`labctl up`"+` makes the machine of a node that the file has.`,
 		func(l *lab.Lab, ctx context.Context, name string) error {
 			if remove {
 				return l.Remove(ctx, name)

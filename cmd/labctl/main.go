@@ -152,14 +152,14 @@ Run "labctl up" to create the cluster. Run it again to verify the cluster, or to
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	flags := root.PersistentFlags()
-	flags.StringVarP(&a.file, "config", "c", defaultFile, "the lab's description")
-	flags.StringVar(&a.labName, "lab", "", "`NAME` of a lab that was made; -c is not needed then (labctl lab list)")
+	flags.StringVarP(&a.file, "config", "c", defaultFile, "the `FILE` that describes the lab")
+	flags.StringVar(&a.labName, "lab", "", "`NAME` of an existing lab, instead of -c (labctl lab list)")
 	root.MarkFlagsMutuallyExclusive("config", "lab")
 	_ = root.RegisterFlagCompletionFunc("lab", labNames)
 	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
-	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and every change that was made")
+	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and each change")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	root.Flags().BoolVar(&showVersion, "version", false, "print the version, as the command version does")
+	root.Flags().BoolVar(&showVersion, "version", false, "print the version, commit and date")
 	a.addCommands(root)
 	usageArgs(root)
 	return root

@@ -12,14 +12,14 @@ import (
 
 func (a *app) joinCommand() *cobra.Command {
 	return a.nodeCommand("join", "Join a node to the cluster, and remove what blocks the join",
-		`Join a node to the cluster. Its machine must be running. What blocks the join is reported as soon as it is known, and removed where that is
-safe: leftovers of an earlier join on the machine, a stale etcd member, the Node object of the same machine. A healthy member is left as it is.`,
+		`Join a node to the cluster. Its machine must be running. It reports what blocks the join as soon as it knows, and removes it where that is
+safe: leftovers of an earlier join on the machine, a stale etcd member, the Node object of the same machine. It does not change a healthy member.`,
 		(*lab.Lab).Join)
 }
 
 func (a *app) rejoinCommand() *cobra.Command {
 	return a.nodeCommand("rejoin", "Reset a node and join it again",
-		"Reset a node, whatever state it is in, and join it again. The etcd member of a control plane leaves only while the others keep a quorum.",
+		"Reset a node, whatever state it is in, and join it again. It removes a control plane's etcd member only if the others keep a quorum.",
 		(*lab.Lab).Rejoin)
 }
 

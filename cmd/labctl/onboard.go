@@ -32,11 +32,11 @@ func (a *app) onboardCommand() *cobra.Command {
 		Use:   "onboard NODE",
 		Short: "Add a node to a running cluster in nine phases, or remove it again",
 		Long: `Add a node to a running cluster, in nine phases: ` + strings.Join(phases, ", ") + `.
-In the lab it is a node of cluster.yaml with onboard: true, whose machine is made and joined; with --kubeconfig or --context it is any machine
-that joins another cluster by its own means, and cluster.yaml (-c) need have nothing but its onboard section.
+In the lab, NODE is a node of cluster.yaml with onboard: true; labctl makes its machine and joins it. With --kubeconfig or --context, NODE is any
+machine that joins another cluster by itself; cluster.yaml (-c) then needs only its onboard section.
 
-What is done is written down before it is done. After an interruption or a failure go on with --resume, which verifies what was completed,
-or undo everything with --rollback. --status looks on from another terminal.
+Each change is recorded before it is made. After an interruption or a failure continue with --resume, which verifies what was completed,
+or undo everything with --rollback. To watch from another terminal, use --status.
 
 Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usage or configuration, 130 interrupted.`,
 		Example: `  labctl onboard w3 --report
@@ -56,17 +56,17 @@ Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usag
 	}
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done, also with --rollback or --resume; nothing is changed")
-	flags.BoolVar(&o.skipValidation, "skip-validation", false, "leave out the pre-validation, which is recorded")
-	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make the repairs that are safe and validate again (the lab)")
+	flags.BoolVar(&o.skipValidation, "skip-validation", false, "skip the pre-validation; the state records that")
+	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make safe repairs and validate again (lab only)")
 	flags.BoolVar(&o.report, "report", false, "write a report at the end, as Markdown and HTML, beside the log")
 	flags.BoolVar(&o.rollback, "rollback", false, "undo the onboarding, the newest change first, and verify each change; asks first")
 	flags.BoolVar(&o.status, "status", false, "show the state of the onboarding, and change nothing")
 	flags.BoolVar(&o.resume, "resume", false, "continue an onboarding that was interrupted or failed, or re-check and fix a completed one")
 	flags.BoolVar(&o.yes, "yes", false, "roll back without a question")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
-	flags.StringVar(&o.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of what kubectl would take")
-	flags.StringVar(&o.role, "role", "", "what the node of another cluster is to be: worker (the default) or control-plane")
-	flags.StringVar(&o.image, "image", "", "the image of labnode for test pods; the default is the one that the lab's nodes have")
+	flags.StringVar(&o.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of the one that kubectl uses")
+	flags.StringVar(&o.role, "role", "", "the node's role in another cluster: worker (the default) or control-plane")
+	flags.StringVar(&o.image, "image", "", "the labnode image for test pods; the default is the one on the lab's nodes")
 	_ = cmd.RegisterFlagCompletionFunc("role", cobra.FixedCompletions([]string{"worker", "control-plane"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -87,7 +87,7 @@ func (o onboardOptions) check(given func(flag string) bool) error {
 		}
 	}
 	if given("yes") && !given("rollback") {
-		errs = append(errs, errors.New("--yes answers the question of --rollback, and without that there is none"))
+		errs = append(errs, errors.New("--yes answers the question of --rollback; use it only with --rollback"))
 	}
 	if given("role") && !o.elsewhere() {
 		errs = append(errs, errors.New("--role is for another cluster (--kubeconfig); the lab's roles are in cluster.yaml"))

@@ -155,7 +155,7 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	defer cancel()
 	system, err := s.Cluster.Kube.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
 	if err != nil {
-		return settings, fmt.Errorf("ask the cluster who it is (the UID of namespace kube-system): %w", err)
+		return settings, fmt.Errorf("read the cluster's identity (the UID of namespace kube-system): %w", err)
 	}
 	s.Target = onboard.Target{
 		Node: node, Role: cmp.Or(o.role, string(config.Worker)), Cluster: cmp.Or(o.context, filepath.Base(o.kubeconfig)), ClusterID: string(system.UID),

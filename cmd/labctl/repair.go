@@ -23,7 +23,7 @@ func (a *app) repairCommand() *cobra.Command {
 each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster.
 
 It ends when the repairs have taken effect: a diagnosis finds nothing more, and the proof of "labctl up" holds. It does not wait for what it
-did not repair. Repairs are printed on stdout, progress on stderr; -o json prints the list of repairs (with --watch, one list for each look).
+did not repair. Repairs are printed on stdout, progress on stderr; -o json prints the list of repairs (with --watch, one list for each check).
 
 Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`,
 		Args: cobra.NoArgs,
@@ -36,9 +36,9 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 			return a.repairs(false, func(l *lab.Lab) ([]lab.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be repaired")
-	cmd.Flags().BoolVar(&watch, "watch", false, "go on until interrupted")
-	cmd.Flags().DurationVar(&every, "every", 10*time.Second, "pause between two looks with --watch")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be repaired")
+	cmd.Flags().BoolVar(&watch, "watch", false, "keep repairing until interrupted")
+	cmd.Flags().DurationVar(&every, "every", 10*time.Second, "pause between two checks with --watch")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
 	return cmd
 }

@@ -22,10 +22,10 @@ func (a *app) healthServeCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve the health and metrics of the lab over HTTP, until Ctrl-C",
 		Long: `Serve on a loopback address, until Ctrl-C:
-  /healthz   200 or 503, and as JSON whether the lab is healthy as up proves it, and what is not
+  /healthz   200 or 503, and JSON: whether the lab is healthy, as up proves it, and what is not
   /metrics   the same, and the onboardings, as Prometheus metrics
 
-There is one look at the lab at a time, however many ask, and its answer is given for 5 s. cluster.yaml is read once.`,
+However many ask, the lab is checked once at a time, and an answer is reused for 5 s. cluster.yaml is read once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListen(listen); err != nil {

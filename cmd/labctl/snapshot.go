@@ -18,8 +18,8 @@ func (a *app) snapshotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Save and restore the whole lab (virtual machines only)",
-		Long: `Save and restore the whole lab at one moment: memory and disks of all its virtual machines, saved while all are paused. A restored lab goes on with
-its clocks set right, and is proven healthy. Snapshots are kept beside the machines' disks and go with them. libvirt
+		Long: `Save and restore the whole lab at one moment: memory and disks of all its virtual machines, saved while all are paused. A restored lab continues with
+corrected clocks, and is proven healthy. Snapshots are kept beside the machines' disks and deleted with them. libvirt
 cannot do this for containers.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -29,14 +29,14 @@ func (a *app) soakCommand() *cobra.Command {
 		Use:   "soak",
 		Short: "Inject random faults until the lab does not recover from one",
 		Long: `Inject random faults into the healthy lab, on random nodes, sometimes two at a time, until the lab does not recover from a round. The draw depends
-only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, shorter sequences of the rounds
-are played again, to find the shortest one that still fails.
+only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, it replays shorter sequences
+of the rounds to find the shortest one that still fails.
 
 Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.rounds < 1 || o.first < 1 || o.replays < 0 {
-				return usageError{errors.New("--rounds and --first begin at 1, --replays at 0")}
+				return usageError{errors.New("--rounds and --first must be at least 1, --replays at least 0")}
 			}
 			if !cmd.Flags().Changed("seed") {
 				o.seed = rand.Uint64()
@@ -50,8 +50,8 @@ Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
 	cmd.Flags().Uint64Var(&o.seed, "seed", 0, "the seed of the draw; the default is a random one, which is printed")
 	cmd.Flags().IntVar(&o.rounds, "rounds", 20, "how many rounds to play")
 	cmd.Flags().IntVar(&o.first, "first", 1, "number of the first round, to go on with a seed")
-	cmd.Flags().IntVar(&o.replays, "replays", 20, "play at most so many rounds again to find the shortest failing sequence")
-	cmd.Flags().BoolVar(&o.anew, "anew", false, "recreate the lab before each sequence that is played again, so that earlier rounds have no influence; what is in the lab is lost")
+	cmd.Flags().IntVar(&o.replays, "replays", 20, "replay at most this many rounds to find the shortest failing sequence")
+	cmd.Flags().BoolVar(&o.anew, "anew", false, "recreate the lab before each replayed sequence, so that earlier rounds have no influence; everything in the lab is lost")
 	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a bundle of each round that fails in this directory")
 	o.junit.flags(cmd)
 	return cmd

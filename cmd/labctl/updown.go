@@ -18,9 +18,9 @@ func (a *app) upCommand() *cobra.Command {
 	var keep bool
 	cmd := &cobra.Command{
 		Use:   "up",
-		Short: "Bring the lab from whatever state it is in to a proven healthy cluster",
+		Short: "Bring the lab from any state to a proven healthy cluster",
 		Long: `Make the machines, form the cluster and prove it healthy. Installs missing packages on Debian and Ubuntu (as root) and builds the node image first if needed.
-What is there already is verified, not made again: after an interruption, run it again. A lab that fails is left as it is, to be looked at.`,
+It verifies what exists and does not make it again: after an interruption, run it again. A failed lab stays as it is, so that you can inspect it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			stage, err := lab.ParseStage(until)
@@ -55,7 +55,7 @@ What is there already is verified, not made again: after an interruption, run it
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
-	cmd.Flags().BoolVar(&keep, "keep", true, "leave a lab that failed as it is; --keep=false removes it")
+	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd
 }
 
@@ -120,7 +120,7 @@ func (a *app) downCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return a.down(cmd, adopted) },
 	}
-	cmd.Flags().BoolVar(&adopted, "adopted", false, "also machines that vagrant made; without, they keep down from removing anything")
+	cmd.Flags().BoolVar(&adopted, "adopted", false, "also remove machines that vagrant made; without it, down removes nothing while they exist")
 	return cmd
 }
 
@@ -159,7 +159,7 @@ func (a *app) planCommand() *cobra.Command {
 			err = a.print(plan, func(w io.Writer) {
 				if len(changed) > 0 {
 					printDifferences(w, changed)
-					_, _ = fmt.Fprintln(w, "up refuses until that is settled. The lab as it was made:")
+					_, _ = fmt.Fprintln(w, "up refuses until that is resolved. The lab as it was made:")
 				}
 				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 				for _, s := range steps {

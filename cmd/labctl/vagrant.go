@@ -16,8 +16,8 @@ func (a *app) vagrantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vagrant",
 		Short: "Prepare what the Vagrantfile needs: the box, the machines, the network",
-		Long: `What the Vagrantfile needs to make the lab's virtual machines from cluster.yaml. "make box" comes first, then vagrant up and labctl up in any order:
-labctl forms the cluster on the machines that are there and makes those that are not.`,
+		Long: `Prepare what the Vagrantfile needs to make the lab's virtual machines from cluster.yaml. Run "make box" first, then vagrant up and labctl up in any
+order: labctl forms the cluster on the machines that exist and makes the missing ones.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}

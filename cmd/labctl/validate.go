@@ -52,8 +52,8 @@ func (a *app) validateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "validate [" + strings.Join(areas, "|") + "]",
 		Short: "Check a running cluster area by area (the lab, or any other cluster)",
-		Long: `Run the checks of one area, or of all, on the lab's cluster or with --kubeconfig on any other. Network and storage are tried with test pods and a
-claim, in a namespace of their own that is removed again. What the cluster does not have is not applicable.
+		Long: `Run the checks of one area, or of all, on the lab's cluster or with --kubeconfig on any other. It tests network and storage with pods and a
+claim, in a temporary namespace. A check of something that the cluster does not have is not applicable.
 
 Exit status: 0 nothing failed, 1 something did, 2 wrong usage, 130 interrupted.`,
 		Example: `  labctl validate
@@ -76,10 +76,10 @@ Exit status: 0 nothing failed, 1 something did, 2 wrong usage, 130 interrupted.`
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&v.node, "node", "", "look at this node and its ways to the others; the default is every node")
+	flags.StringVar(&v.node, "node", "", "check this node and its connections to the others; the default is every node")
 	flags.StringVar(&v.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
-	flags.StringVar(&v.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of what kubectl would take")
-	flags.StringVar(&v.image, "image", "", "the image of labnode for test pods; the default is the one that the lab's nodes have")
+	flags.StringVar(&v.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of the one that kubectl uses")
+	flags.StringVar(&v.image, "image", "", "the labnode image for test pods; the default is the one on the lab's nodes")
 	return cmd
 }
 
