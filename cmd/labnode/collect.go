@@ -18,10 +18,10 @@ func (a *app) collectCommand() *cobra.Command {
 	var peers []string
 	cmd := &cobra.Command{
 		Use:   "collect",
-		Short: "Say as JSON all that a diagnosis of this machine needs; changes nothing",
+		Short: "Print as JSON everything that a diagnosis of this machine needs; changes nothing",
 		Long: `Read what a diagnosis of this machine needs, in about a second, and print it as one JSON object: units, checks, certificates, etcd's own
-measurements, the network, the ports of its peers, and the ends of journals and logs, redacted. What cannot be read is in "errors" there and fails nothing.
-It changes nothing.`,
+measurements, the network, the ports of its peers, and the ends of journals and logs, redacted. What it cannot read is listed in "errors"; the command
+still succeeds. It changes nothing.`,
 		Example: `  labnode collect
   labnode collect --since 1h --role control-plane --peer cp2=control-plane=10.30.0.12`,
 		Args: cobra.NoArgs,
@@ -39,8 +39,8 @@ It changes nothing.`,
 			return json.NewEncoder(a.stdout).Encode(fact.Collect(cmd.Context(), join.Local(), o))
 		},
 	}
-	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals from this long ago on; 0 is from the last boot on")
-	cmd.Flags().StringVar(&o.Role, "role", "", "what the machine is to be: control-plane or worker")
+	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals since this long ago; 0 means since the last boot")
+	cmd.Flags().StringVar(&o.Role, "role", "", "the role that the machine should have: control-plane or worker")
 	cmd.Flags().StringVar(&o.Endpoint, "endpoint", "", "`HOST:PORT` of the cluster's API server, to try the way there")
 	cmd.Flags().StringArrayVar(&peers, "peer", nil, "another machine, `NAME=ROLE=IP`, whose ports are dialled; may be repeated")
 	return cmd

@@ -12,7 +12,7 @@ import (
 func (a *app) factsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "facts",
-		Short: "Say as JSON what this machine is; changes nothing",
+		Short: "Print the facts of this machine as JSON; changes nothing",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			facts, err := join.ReadFacts(cmd.Context(), join.Local())

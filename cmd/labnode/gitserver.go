@@ -16,7 +16,7 @@ func (a *app) gitserverCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "gitserver",
 		Short: "Serve the Git repository of the lab's add-ons",
-		Long: `Serve a Git repository over HTTP, and make it if it is not there:
+		Long: `Serve a Git repository over HTTP, and create it if it does not exist:
   /lab.git      open for reading; a push needs the user git and the password
   GET /healthz  200 if the repository can be read`,
 		Args: cobra.NoArgs,

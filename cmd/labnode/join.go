@@ -32,10 +32,10 @@ func (a *app) joinCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "join (--config FILE | --command-file FILE | -- kubeadm join HOST:6443 …)",
 		Short: "Join this machine to a cluster: check, repair, join, watch, prove",
-		Long: `Join this machine to a cluster. The join runs in a systemd unit of its own: when this command, or the connection that it came by, ends,
-the join goes on, and "labnode follow" shows the rest. While one runs, another call follows it. On a healthy member nothing is changed.
+		Long: `Join this machine to a cluster. The join runs in a systemd unit of its own: when this command or its SSH connection ends,
+the join continues, and "labnode follow" shows the rest. If a join runs already, the command follows it. It does not change a healthy member.
 
-What to join is a kubeadm JoinConfiguration (--config), or a join command as "kubeadm token create --print-join-command" prints it
+Give it a kubeadm JoinConfiguration (--config), or a join command as "kubeadm token create --print-join-command" prints it
 (--command-file, - is stdin; or after --, where its token is visible in the process list).
 
 Environment: MASTER_IP, the API server's host when the join command has none; JOIN_TIMEOUT, seconds for kubelet's TLS bootstrap (300);
@@ -51,14 +51,14 @@ Exit status: 0 joined and proven, 1 not, 2 wrong usage.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.config, "config", "", "file with a kubeadm JoinConfiguration (v1beta4), - is stdin")
-	flags.StringVar(&o.commandFile, "command-file", "", "file with a `kubeadm join` command, - is stdin")
+	flags.StringVar(&o.config, "config", "", "`FILE` with a kubeadm JoinConfiguration (v1beta4), - is stdin")
+	flags.StringVar(&o.commandFile, "command-file", "", "`FILE` with a kubeadm join command, - is stdin")
 	flags.StringVar(&o.request.Login, "control-plane-ssh", "", "login on a control plane (root@HOST) for what needs the cluster's administrator")
 	flags.IntVar(&o.request.First, "attempt", 1, "number of the first attempt; more than 1 continues a series")
 	flags.IntVar(&o.request.Policy.Attempts, "attempts", 0, "attempts in all (default $MAX_RETRIES, or 3)")
 	flags.DurationVar(&o.request.Policy.Sleep, "sleep", 5*time.Second, "pause before the second attempt, doubled before each later one")
 	flags.DurationVar(&o.request.Policy.MaxSleep, "max-sleep", time.Minute, "longest pause")
-	flags.DurationVar(&o.request.Policy.MaxTotal, "max-total", 0, "no attempt begins later than this after the first (0: no limit)")
+	flags.DurationVar(&o.request.Policy.MaxTotal, "max-total", 0, "start no attempt later than this after the first (0: no limit)")
 	flags.DurationVar(&o.request.Ready, "ready-limit", 0, "how long the new Node may take to be proven Ready (default 4m)")
 	flags.BoolVar(&o.request.MemberRemoved, "member-removed", false, "this machine's earlier etcd member was removed from the cluster")
 	flags.StringSliceVar(&o.request.Peers, "peer", nil, "address of a control plane (repeat it)")
@@ -169,7 +169,7 @@ func (a *app) joinText(o *joinOptions, args []string) ([]byte, error) {
 		}
 	}
 	if given != 1 {
-		return nil, errors.New("say what to join by one of --config, --command-file and a join command after --")
+		return nil, errors.New("give one of --config, --command-file and a join command after --")
 	}
 	switch {
 	case o.config != "":

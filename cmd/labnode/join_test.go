@@ -71,7 +71,7 @@ func TestJoinRequestNamesEveryProblem(t *testing.T) {
 	if status != exitUsage {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{"by one of --config", "xml", "--attempt", "--control-plane-ssh"} {
+	for _, want := range []string{"give one of --config", "xml", "--attempt", "--control-plane-ssh"} {
 		if !strings.Contains(stderr.String(), want) {
 			t.Errorf("%q is not in %q", want, stderr)
 		}

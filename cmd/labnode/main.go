@@ -99,7 +99,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "labnode",
-		Short:         "Join this machine to a kubeadm cluster, and check what that takes",
+		Short:         "Join this machine to a kubeadm cluster; check and repair what a join needs",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          cobra.NoArgs, // an unknown command is an argument too many

@@ -14,8 +14,8 @@ func (a *app) mendCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mend",
 		Short: "Repair what is safe to repair on a node that has joined",
-		Long: `Look for what goes wrong on a node that has joined a cluster, and repair what is safe to repair: containerd, kubelet and its unit, the
-pod network's configuration, swap, kernel modules, sysctls. What a member is made of is never touched.
+		Long: `Find problems on a node that has joined a cluster, and repair what is safe to repair: containerd, kubelet and its unit, the
+pod network's configuration, swap, kernel modules, sysctls. It never touches certificates, kubeconfigs or etcd data.
 
 Exit status: 0 all well, or repaired; 1 something is left; 3 something could be repaired (--dry-run).`,
 		Args: cobra.NoArgs,
@@ -43,8 +43,8 @@ Exit status: 0 all well, or repaired; 1 something is left; 3 something could be 
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only say what would be repaired")
-	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "show the checks that are well, too")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be repaired")
+	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also show the checks that passed")
 	outputFlag(cmd, &output)
 	return cmd
 }

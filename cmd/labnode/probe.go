@@ -29,7 +29,7 @@ func probeCommand() *cobra.Command {
 		Long: `Serve HTTP:
   GET /                       the pod's name, for others to reach
   GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached
-  GET /check?service=HOST:PORT&pod=NAME besides, have each of the pods answer for the service`,
+  GET /check?service=HOST:PORT&pod=NAME also check that each of these pods answers for the service`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), addr, probeHandler())

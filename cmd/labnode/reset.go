@@ -16,9 +16,9 @@ func (a *app) resetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Undo an init or a join on this machine",
-		Long: `Undo an init or a join: the etcd member leaves its cluster, kubeadm reset, then what that left. The Node stays in the cluster: delete it
-afterwards, not before. The pod network's directory and containerd's state are never touched. The data of an etcd member that is, or may
-be, still in its cluster is not deleted: that is refused, with what to do.
+		Long: `Undo an init or a join: remove the etcd member from its cluster, run kubeadm reset, then remove what that left. The Node stays in the cluster: delete it
+afterwards, not before. It never touches the pod network's directory and containerd's state. It refuses to delete the data of an etcd member that is, or
+may be, still in its cluster, and says what to do.
 
 Exit status: 0 clean, 1 refused or not clean.`,
 		Args: cobra.NoArgs,
@@ -28,7 +28,7 @@ Exit status: 0 clean, 1 refused or not clean.`,
 			}
 			m := join.Local()
 			if f, err := join.ReadFacts(cmd.Context(), m); err == nil && f.Running() {
-				return errors.New("kubeadm is at work on this machine; labnode follow shows it, and reset waits for nobody")
+				return errors.New("kubeadm is at work on this machine; labnode follow shows it; run reset when it has ended")
 			}
 			if output == "text" {
 				o.Report = func(did string) { _, _ = fmt.Fprintln(a.stderr, did) }
@@ -40,7 +40,7 @@ Exit status: 0 clean, 1 refused or not clean.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&o.MemberRemoved, "member-removed", false, "this machine's etcd member was removed from the cluster: its data may go")
+	cmd.Flags().BoolVar(&o.MemberRemoved, "member-removed", false, "this machine's etcd member was removed from the cluster: delete its data")
 	cmd.Flags().StringVar(&o.CRISocket, "cri-socket", "", "container runtime's socket (default: as kubeadm finds it)")
 	outputFlag(cmd, &output)
 	return cmd

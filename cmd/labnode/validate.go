@@ -55,7 +55,7 @@ Exit status: 0 healthy, 1 not, 2 wrong usage.`,
 		},
 	}
 	cmd.Flags().StringVar(&serve, "serve", "", "serve the answer on this address, such as 127.0.0.1:10270")
-	cmd.Flags().BoolVar(&anyAddress, "serve-beyond-loopback", false, "let --serve take an address that other machines can reach")
+	cmd.Flags().BoolVar(&anyAddress, "serve-beyond-loopback", false, "allow --serve on an address that other machines can reach")
 	outputFlag(cmd, &output)
 	return cmd
 }
@@ -68,7 +68,7 @@ func checkServe(address string, beyond bool) error {
 	}
 	ip, err := netip.ParseAddr(host)
 	if !beyond && (err != nil || !ip.IsLoopback()) {
-		return fmt.Errorf("--serve %s is not a loopback address; add --serve-beyond-loopback if other machines are to ask", address)
+		return fmt.Errorf("--serve %s is not a loopback address; to let other machines ask, add --serve-beyond-loopback", address)
 	}
 	return nil
 }
