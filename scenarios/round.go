@@ -61,7 +61,7 @@ func Unknown(name string) error {
 	for _, f := range faults {
 		names = append(names, f.Name)
 	}
-	return fmt.Errorf("no fault %q%s; see `labctl fault list`", name, config.DidYouMean(name, names))
+	return fmt.Errorf("no fault %q%s (see `labctl fault list`)", name, config.DidYouMean(name, names))
 }
 
 // compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
