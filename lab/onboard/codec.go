@@ -33,7 +33,7 @@ func refuse(next, format string, args ...any) *RefusedError {
 
 // What to do about a refused file.
 const (
-	nextAside  = "move it away, not without a look at the changes in it: another onboarding looks at the world first, but cannot undo what this one did"
+	nextAside  = "read the changes in it, then move it away: a new onboarding checks what exists, but cannot undo what this one did"
 	nextNewer  = "use the version of labctl that wrote it"
 	nextMode   = "see whether somebody changed it, then make it private: chmod 600"
 	nextTarget = "name its own node and cluster, or move it away"
@@ -120,7 +120,7 @@ func parse(data []byte) (*State, error) {
 // sound finds what a strict decoder lets pass: keys that are there twice or in other letters, other spellings of values, contradictions.
 func (s *State) sound(data []byte) error {
 	if s.Schema != schema {
-		return refuse(nextAside, "it has version %d, which there never was", s.Schema)
+		return refuse(nextAside, "it has version %d, which never existed", s.Schema)
 	}
 	if found := s.problems(); len(found) > 0 {
 		return refuse(nextAside, "it contradicts itself: %s", strings.Join(found, "; "))

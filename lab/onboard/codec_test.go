@@ -99,7 +99,7 @@ type refusal struct {
 func refusals(t *testing.T) map[string]refusal {
 	good := encoded(t, sample())
 	all := map[string]refusal{
-		"empty":             {nil, "torn or damaged: unexpected end of JSON input; move it away"},
+		"empty":             {nil, "torn or damaged: unexpected end of JSON input; read the changes in it, then move it away"},
 		"torn":              {good[:len(good)/2], "torn or damaged"},
 		"last byte missing": {good[:len(good)-1], "its checksum is not that of its content"},
 		"zeros":             {make([]byte, len(good)), "torn or damaged"},
@@ -111,7 +111,7 @@ func refusals(t *testing.T) map[string]refusal {
 		"huge":              {bytes.Repeat([]byte(" "), maxSize+1), "larger than 1048576 bytes"},
 		"future":            {edit(t, `"schema": 1`, `"schema": 2`), "it has version 2, and this labctl knows up to 1; use the version"},
 		"future, edited":    {bytes.Replace(good, []byte(`"schema": 1`), []byte(`"schema": 9`), 1), "it has version 9"},
-		"no version":        {edit(t, "  \"schema\": 1,\n", ""), "it has version 0, which there never was"},
+		"no version":        {edit(t, "  \"schema\": 1,\n", ""), "it has version 0, which never existed"},
 		"unknown field":     {edit(t, `"status": "in_progress",`, `"status": "in_progress", "force": true,`), `unknown field "force"`},
 		"second checksum":   {edit(t, `"schema": 1`, `"checksum": "", "schema": 1`), `unknown field "checksum"`},
 		"another type":      {edit(t, `"total_phases": 9`, `"total_phases": "9"`), "its content does not fit: cannot unmarshal string"},
@@ -135,13 +135,13 @@ var contradictions = map[string]struct {
 	"unknown phase": {func(s *State) {
 		s.PhaseStatus["dance"], s.PhaseErrors["dance"], s.PhaseTimes["dance"] = Completed, "", Times{}
 	},
-		`phase_status has "dance", which is no phase; phase_errors has "dance", which is no phase; phase_times has "dance"`},
+		`phase_status has "dance", which is not a phase; phase_errors has "dance", which is not a phase; phase_times has "dance"`},
 	"phase missing":         {func(s *State) { delete(s.PhaseStatus, PostValidation) }, "phase_status or phase_errors lacks post_validation"},
 	"no phases":             {func(s *State) { s.PhaseStatus, s.PhaseErrors, s.PhaseTimes = nil, nil, nil }, "lacks health_verification"},
 	"unknown status":        {func(s *State) { s.PhaseStatus[PostValidation] = Made }, `post_validation is "made", which no phase can be`},
 	"skipped in the middle": {func(s *State) { s.set(GitOpsActivation, Skipped, nil) }, "gitops_activation is skipped, and only pre_validation may be"},
 	"two in progress":       {func(s *State) { s.set(GitOpsActivation, InProgress, nil) }, "gitops_activation is in progress, and the current phase"},
-	"unknown current phase": {func(s *State) { s.CurrentPhase = "../x" }, `current_phase is "../x", which is no phase`},
+	"unknown current phase": {func(s *State) { s.CurrentPhase = "../x" }, `current_phase is "../x", which is not a phase`},
 	"miscounted":            {func(s *State) { s.CompletedPhases = 3 }, "3 completed and 0 failed of 9 phases are counted, and there are 2, 0 and 9"},
 	"ten phases":            {func(s *State) { s.TotalPhases = 10 }, "of 10 phases"},
 	"time before the start": {
@@ -163,7 +163,7 @@ var contradictions = map[string]struct {
 	"completed in part":     {func(s *State) { s.Status = Completed }, "the onboarding is completed and 7 phases are not"},
 	"ended in a phase":      {func(s *State) { s.Status = RolledBack }, `the onboarding is rolled_back and still in "node_join_monitoring"`},
 	"not all rolled back":   {func(s *State) { s.Status = RolledBack }, `changes[0] is "made" after the rollback`},
-	"a path as node":        {func(s *State) { s.Node = "../w2" }, `node "../w2" is no name of a Node`},
+	"a path as node":        {func(s *State) { s.Node = "../w2" }, `node "../w2" is not the name of a Node`},
 	"no role":               {func(s *State) { s.Role = "master" }, `role "master" is neither`},
 	"no cluster":            {func(s *State) { s.ClusterID = "" }, "cluster_id is missing"},
 	"escape sequences":      {func(s *State) { s.Role = "\x1b[2Jworker" }, `role "\x1b[2Jworker" is neither`},
@@ -232,8 +232,8 @@ func TestRefusedFiles(t *testing.T) {
 		{"a link", "it is a symbolic link", func(path string) error {
 			return errors.Join(os.WriteFile(path+".real", good, 0o600), os.Symlink(filepath.Base(path)+".real", path))
 		}},
-		{"a fifo", "it is no regular file", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
-		{"a directory", "it is no regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
+		{"a fifo", "it is not a regular file", func(path string) error { return syscall.Mkfifo(path, 0o600) }},
+		{"a directory", "it is not a regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
 		{"another node", "it is of node w3 and not w2", of(func(s *State) { s.Node = "w3" })},
 		{"another role", "it is of role control-plane and not worker", of(func(s *State) { s.Role = "control-plane" })},
 		{"another cluster", "it is of cluster small (other) and not small (4f0c6f0e", of(func(s *State) { s.ClusterID = "other" })},

@@ -107,7 +107,7 @@ func bounded(ctx context.Context, what string, budget time.Duration, told func()
 		return err
 	}
 	if text := told(); text != "" {
-		err = fmt.Errorf("%w; told before: %s", err, text)
+		err = fmt.Errorf("%w; before that: %s", err, text)
 	}
 	return &wait.TimeoutError{What: what, Budget: budget, Last: err}
 }

@@ -47,7 +47,7 @@ func (j *Journal) Do(ctx context.Context, c Change, isMade func(context.Context)
 	made, err := isMade(ctx)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%s: look whether it is so already: %w", c.What, err)
+		return fmt.Errorf("%s: check whether it is already done: %w", c.What, err)
 	case made && before == "":
 		j.Debug("%s: it was so before", c.What)
 		return nil
@@ -74,7 +74,7 @@ func (j *Journal) acceptable(c Change) error {
 	}
 	for name, value := range c.Params {
 		if !utf8.ValidString(name) || !utf8.ValidString(value) {
-			return fmt.Errorf("%s: parameter %q is %q, which is no text, so the change cannot be written down and is not made", c.What, name, value)
+			return fmt.Errorf("%s: parameter %q is %q, which is not text, so the change cannot be recorded and is not made", c.What, name, value)
 		}
 	}
 	return nil

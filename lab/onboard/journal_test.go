@@ -88,7 +88,7 @@ func TestDoWithoutDisk(t *testing.T) {
 	contains(t, j.Do(t.Context(), huge, isMade, do), "is not written: it is larger than")
 	odd := f.world.change("commit")
 	odd.Params = map[string]string{"thing": "\xff"}
-	contains(t, j.Do(t.Context(), odd, isMade, do), `parameter "thing" is "\xff", which is no text`)
+	contains(t, j.Do(t.Context(), odd, isMade, do), `parameter "thing" is "\xff", which is not text`)
 	must(t, j.session.update(func(st *State) { st.record(GitOpsActivation, errFull) }))
 	if st, err := f.Store.current(); err != nil || st == nil || len(st.Changes) != 0 || len(st.Errors) != 1 {
 		t.Errorf("got %+v, %v", st, err)

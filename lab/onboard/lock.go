@@ -19,7 +19,7 @@ import (
 type LockedError struct{ Node, Holder string }
 
 func (e *LockedError) Error() string {
-	return fmt.Sprintf("the onboarding of %s is in the hands of %s; wait for it, or end it and run this again", e.Node, e.Holder)
+	return fmt.Sprintf("the onboarding of %s is in use by %s; wait for it, or end it and run this again", e.Node, e.Holder)
 }
 
 var errHeld = errors.New("the lock is held")
@@ -67,7 +67,7 @@ func (s *Store) makeDirs() error {
 			return err
 		}
 		if !info.IsDir() || !ours(info) {
-			return fmt.Errorf("%s is no directory of this user: remove it", dir)
+			return fmt.Errorf("%s is not a directory of this user: remove it", dir)
 		}
 		if err := os.Chmod(dir, 0o700); err != nil {
 			return err

@@ -41,30 +41,30 @@ type Phase struct {
 var phases = []Phase{
 	{
 		ID: PreValidation, Title: "Pre-validation", Timeout: 2 * time.Minute,
-		Purpose: "see that the cluster can take the node",
+		Purpose: "check that the cluster can take the node",
 		Checks: []string{
 			"the control plane is healthy", "Flux runs and is reconciled", "the components that everything else needs are ready",
 			"there are resources for the node", "the node can reach what it needs", "the storage system is ready",
 		},
-		Impact: "nothing was begun: the cluster must be mended first",
+		Impact: "nothing was started: fix the cluster first",
 	},
 	{
 		ID: GitOpsActivation, Title: "GitOps activation", Timeout: 5 * time.Minute, Needs: []PhaseID{PreValidation},
-		Purpose: "switch the node's configuration on in the Git repository",
+		Purpose: "activate the node's configuration in the Git repository",
 		Actions: []string{
-			"take the node's configuration into the kustomization", "commit it", "push the commit", "have Flux reconcile it",
+			"add the node's configuration to the kustomization", "commit it", "push the commit", "make Flux reconcile it",
 		},
 		Impact: "Flux does not apply the node's configuration",
 	},
 	{
 		ID: NodeJoinMonitoring, Title: "Node join monitoring", Timeout: 5 * time.Minute, Needs: []PhaseID{GitOpsActivation},
-		Purpose: "follow the node into the cluster",
-		Checks:  []string{"the Node appears", "the Node becomes Ready", "its details are what was asked for"},
-		Impact:  "the node is no member: its first boot and its network are where to look",
+		Purpose: "wait until the node has joined the cluster",
+		Checks:  []string{"the Node appears", "the Node becomes Ready", "its details are as requested"},
+		Impact:  "the node is not a member: check its first boot and its network",
 	},
 	{
 		ID: StorageIntegration, Title: "Storage integration", Timeout: 5 * time.Minute, Needs: []PhaseID{NodeJoinMonitoring},
-		Purpose: "see that the storage system takes the node in",
+		Purpose: "check that the storage system uses the node",
 		Checks: []string{
 			"it has a record of the node", "the record says ready", "the node's disks are found and configured", "their capacity is counted",
 		},
@@ -72,16 +72,16 @@ var phases = []Phase{
 	},
 	{
 		ID: NetworkValidation, Title: "Network validation", Timeout: 3 * time.Minute, Needs: []PhaseID{NodeJoinMonitoring, StorageIntegration},
-		Purpose: "see that nodes reach each other",
+		Purpose: "check that nodes reach each other",
 		Checks: []string{
 			"the pod network is healthy on old nodes and the new one", "kube-proxy works", "pods reach pods of other nodes",
 			"services are found by name and routed",
 		},
-		Impact: "pods that are placed on the node may reach nobody",
+		Impact: "pods on the node may have no network",
 	},
 	{
 		ID: MonitoringIntegration, Title: "Monitoring integration", Timeout: 5 * time.Minute, Needs: []PhaseID{NetworkValidation},
-		Purpose: "see that the monitoring has the node's metrics",
+		Purpose: "check that the monitoring has the node's metrics",
 		Checks: []string{
 			"a node-exporter runs on the node", "Prometheus has found it", "Grafana's dashboards are ready", "metrics of the node arrive",
 		},
@@ -89,24 +89,24 @@ var phases = []Phase{
 	},
 	{
 		ID: SecurityValidation, Title: "Security validation", Timeout: 2 * time.Minute, Needs: []PhaseID{MonitoringIntegration},
-		Purpose: "see that the node may do what a node must, and no more",
+		Purpose: "check that the node has the rights of a node, and no more",
 		Checks: []string{
 			"the node's rights are those of a node", "secrets that SOPS encrypted are decrypted", "network policies are in force",
 			"pods have security contexts",
 		},
-		Impact: "the node may be a way in",
+		Impact: "the node may be a security risk",
 	},
 	{
 		ID: PostValidation, Title: "Post-validation", Timeout: 5 * time.Minute, Needs: []PhaseID{SecurityValidation},
 		Purpose: "run the cluster's own validations",
-		Checks:  []string{"the cluster is ready", "the storage is healthy", "the monitoring works", "the network connects"},
-		Impact:  "there may be faults that nobody has seen",
+		Checks:  []string{"the cluster is ready", "the storage is healthy", "the monitoring works", "the network works"},
+		Impact:  "there may be undetected faults",
 	},
 	{
 		ID: HealthVerification, Title: "Health verification", Timeout: 5 * time.Minute, Needs: []PhaseID{PostValidation},
-		Purpose: "see the whole cluster work with the node",
+		Purpose: "check that the whole cluster works with the node",
 		Checks: []string{
-			"all nodes are healthy", "volumes are redundant", "applications are spread over the nodes", "the network connects",
+			"all nodes are healthy", "volumes are redundant", "applications are spread over the nodes", "the network works",
 			"the monitoring has everything", "Flux is reconciled",
 		},
 		Impact: "the onboarding is not complete",

@@ -13,7 +13,7 @@ var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-
 func (t Target) problems() []string {
 	var found []string
 	if len(t.Node) > 253 || !nodeName.MatchString(t.Node) {
-		found = append(found, fmt.Sprintf("node %.80q is no name of a Node", t.Node))
+		found = append(found, fmt.Sprintf("node %.80q is not the name of a Node", t.Node))
 	}
 	if t.Role != "control-plane" && t.Role != "worker" {
 		found = append(found, fmt.Sprintf("role %.80q is neither control-plane nor worker", t.Role))
@@ -67,7 +67,7 @@ func (c *check) phases() {
 	c.strangers("phase_errors", unknown(c.PhaseErrors))
 	c.strangers("phase_times", unknown(c.PhaseTimes))
 	if c.CurrentPhase != "" && !known(c.CurrentPhase) {
-		c.report("current_phase is %.80q, which is no phase", c.CurrentPhase)
+		c.report("current_phase is %.80q, which is not a phase", c.CurrentPhase)
 	}
 	if c.CompletedPhases != c.count(Completed) || c.FailedPhases != c.count(Failed) || c.TotalPhases != len(phases) {
 		c.report("%d completed and %d failed of %d phases are counted, and there are %d, %d and %d",
@@ -89,7 +89,7 @@ func unknown[V any](m map[PhaseID]V) []PhaseID {
 
 func (c *check) strangers(field string, ids []PhaseID) {
 	for _, id := range ids {
-		c.report("%s has %.80q, which is no phase", field, id)
+		c.report("%s has %.80q, which is not a phase", field, id)
 	}
 }
 

@@ -200,7 +200,7 @@ func TestTimeouts(t *testing.T) {
 		want     []string
 	}{
 		{"the phase's own", nil, 5 * time.Minute, []string{"phase node_join_monitoring: 5m0s budget ran out; last seen: Node w2: stopped",
-			"w2 is not Ready; told before: no Node w2 yet"}},
+			"w2 is not Ready; before that: no Node w2 yet"}},
 		{"the caller's", map[PhaseID]time.Duration{NodeJoinMonitoring: time.Minute}, time.Minute, []string{"1m0s budget ran out", "w2 is not Ready"}},
 	}
 	for _, tt := range tests {

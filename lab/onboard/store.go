@@ -93,7 +93,7 @@ func readPrivate(path string) ([]byte, error) {
 	}
 	switch mode := info.Mode(); {
 	case !mode.IsRegular():
-		return nil, refuse(nextAside, "it is no regular file")
+		return nil, refuse(nextAside, "it is not a regular file")
 	case !ours(info):
 		return nil, refuse(nextAside, "it belongs to another user")
 	case mode.Perm()&0o077 != 0:

@@ -17,7 +17,7 @@ func TestOpenStore(t *testing.T) {
 		bad := target
 		bad.Node, bad.Role, bad.ClusterID = node, "", ""
 		_, err := OpenStore(dir, bad)
-		contains(t, err, "no name of a Node", "role", "cluster_id is missing") // every problem at once
+		contains(t, err, "not the name of a Node", "role", "cluster_id is missing") // every problem at once
 	}
 	good := target
 	good.Node, good.Role = "ip-10-0-0-7.eu-west-1.compute.internal", "control-plane"
@@ -62,7 +62,7 @@ func TestForeignDirectory(t *testing.T) {
 	must(t, os.MkdirAll(filepath.Dir(f.Store.dir), 0o700))
 	must(t, os.MkdirAll(filepath.Join(t.TempDir(), "elsewhere"), 0o700))
 	must(t, os.Symlink(t.TempDir(), f.Store.dir))
-	contains(t, f.Run(t.Context(), Options{}), "is no directory of this user: remove it")
+	contains(t, f.Run(t.Context(), Options{}), "is not a directory of this user: remove it")
 	if f.world.done() != "" {
 		t.Errorf("done: %s", f.world.done())
 	}
@@ -136,7 +136,7 @@ func TestLock(t *testing.T) {
 	if _, ok := errors.AsType[*LockedError](err); !ok {
 		t.Errorf("got an error of type %T", err)
 	}
-	contains(t, err, "the onboarding of w2 is in the hands of labctl onboard (process ")
+	contains(t, err, "the onboarding of w2 is in use by labctl onboard (process ")
 	if v := view(t, other); v.Condition != Working || !strings.Contains(v.Holder, "labctl onboard (process ") || phasesOf(v.State) != "++++>...." {
 		t.Errorf("got %s by %q, %s", v.Condition, v.Holder, phasesOf(v.State))
 	}

@@ -86,7 +86,7 @@ func (u undoer) of(c onboard.Change) (*Repository, error) {
 	}
 	r.Branch, r.File, r.Entry = c.Params["branch"], c.Params["file"], c.Params["entry"]
 	if found := r.problems(); len(found) > 0 {
-		return nil, fmt.Errorf("the change is none of this version: %s", strings.Join(found, "; "))
+		return nil, fmt.Errorf("this version of labctl does not know the change: %s", strings.Join(found, "; "))
 	}
 	return &r, nil
 }

@@ -195,7 +195,7 @@ func TestUndoerAfterAnotherConfiguration(t *testing.T) {
 	s.expect(original, subjectOff, subjectOn)
 
 	delete(c.Params, "file")
-	if err := u.Verify(t.Context(), c); err == nil || !strings.Contains(err.Error(), `"" is no path in a repository`) {
+	if err := u.Verify(t.Context(), c); err == nil || !strings.Contains(err.Error(), `"" is not a path in a repository`) {
 		t.Errorf("the error is %v", err)
 	}
 }

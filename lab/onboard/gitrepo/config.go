@@ -103,10 +103,10 @@ func (c Config) problems() []string {
 	if why := urlProblem(c.URL); why != "" {
 		found = append(found, "the URL "+why+"; use one such as https://git.example/fleet.git")
 	}
-	report(plumbing.NewBranchReferenceName(c.Branch).Validate() != nil, fmt.Sprintf("%q is no name of a branch", c.Branch))
+	report(plumbing.NewBranchReferenceName(c.Branch).Validate() != nil, fmt.Sprintf("%q is not a branch name", c.Branch))
 	report(!fs.ValidPath(c.File) || c.File == "." || !plain(c.File),
-		fmt.Sprintf("%q is no path in a repository; use one such as infrastructure/kustomization.yaml", c.File))
-	report(c.Entry == "" || strings.TrimSpace(c.Entry) != c.Entry || !plain(c.Entry), fmt.Sprintf("%q is no item of a list of files", c.Entry))
+		fmt.Sprintf("%q is not a path in a repository; use one such as infrastructure/kustomization.yaml", c.File))
+	report(c.Entry == "" || strings.TrimSpace(c.Entry) != c.Entry || !plain(c.Entry), fmt.Sprintf("%q is not an item of a list of files", c.Entry))
 	report(!plain(c.Username) || strings.Contains(c.Username, ":"), fmt.Sprintf("the user %q has a colon or control characters", c.Username))
 	author := c.AuthorName + " " + c.AuthorEmail
 	report(!plain(author) || strings.ContainsAny(author, "<>"), fmt.Sprintf("the author %q has angle brackets or control characters", author))
@@ -122,7 +122,7 @@ func urlProblem(text string) string {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Scheme != "http" && u.Scheme != "https" || !plain(text):
-		return "is no HTTP URL"
+		return "is not an HTTP URL"
 	case u.User != nil:
 		return "has a user or a password, which would be shown"
 	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):

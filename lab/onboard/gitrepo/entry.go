@@ -186,7 +186,7 @@ func comment(data, before []byte, entry string) (*edit, error) {
 	if len(wrong) > 0 {
 		return nil, because(ErrNoEntry, strings.Join(wrong, "; "))
 	}
-	return nil, fmt.Errorf("%w: %q is active, and not in a line of its own", ErrNoEntry, entry)
+	return nil, fmt.Errorf("%w: %q is active, but not on a line of its own", ErrNoEntry, entry)
 }
 
 // active reports whether a line looks like the entry's item.

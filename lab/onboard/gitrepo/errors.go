@@ -18,7 +18,7 @@ var (
 	ErrNoRepository = errors.New("there is no such repository, or not for these credentials")
 	ErrNoBranch     = errors.New("there is no such branch")
 	ErrNoFile       = errors.New("there is no such file")
-	ErrBadFile      = errors.New("the file is no kustomization")
+	ErrBadFile      = errors.New("the file is not a kustomization")
 	ErrNoEntry      = errors.New("the entry cannot be found")
 	ErrRefused      = errors.New("the server refuses the commit")
 	ErrOvertaken    = errors.New("other pushes came first")
@@ -26,12 +26,12 @@ var (
 
 // steps has what to do about each.
 var steps = map[error]string{
-	ErrUnreachable:  "see whether the URL and the network are right: git ls-remote URL",
+	ErrUnreachable:  "check the URL and the network: git ls-remote URL",
 	ErrUnauthorized: "give a user, and a file with a password or token that may read and write the repository",
 	ErrNoRepository: "correct the URL, or give credentials that may read and write the repository",
 	ErrNoBranch:     "correct the branch, or push one first",
 	ErrNoFile:       "correct the path, which starts at the top of the repository, or push the file first",
-	ErrBadFile:      "mend the file and push that",
+	ErrBadFile:      "fix the file and push it",
 	ErrNoEntry:      "push a file in which one list has it in one line, such as \"# - ENTRY\"",
 	ErrRefused:      "do what it says; if the branch is protected, let this user push to it, or have Flux follow another",
 	ErrOvertaken:    "try again when the branch is quieter",

@@ -22,7 +22,7 @@ func readPrivate(path string) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is no regular file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&0o077 != 0:
 		return nil, fmt.Errorf("others can read or write %s, its mode is %#o: chmod 600 %s", path, info.Mode().Perm(), path)
 	}

@@ -109,7 +109,7 @@ func (e *Evidence) keepBefore(ctx context.Context, take func(context.Context) (v
 	}
 	s, err := take(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the cluster before the node comes: %w", err)
+		return fmt.Errorf("check the cluster before the node joins: %w", err)
 	}
 	return e.change(func(r *Record) { r.Before = &s })
 }
@@ -118,7 +118,7 @@ func (e *Evidence) keepBefore(ctx context.Context, take func(context.Context) (v
 func (e *Evidence) keepAfter(ctx context.Context, take func(context.Context) (validate.Snapshot, error)) error {
 	s, err := take(ctx)
 	if err != nil {
-		return fmt.Errorf("look at the cluster with the node: %w", err)
+		return fmt.Errorf("check the cluster with the node: %w", err)
 	}
 	return e.change(func(r *Record) { r.After = &s })
 }

@@ -221,7 +221,7 @@ func advice(st *onboard.State, found []finding) []string {
 	}
 	switch command := clean("labctl onboard " + st.Node); st.Condition() {
 	case onboard.Broken, onboard.Interrupted:
-		add("When the cause is mended, go on: " + command + " --resume")
+		add("When the cause is fixed, continue: " + command + " --resume")
 		if left(st) > 0 {
 			add("Or undo what was done: " + command + " --rollback")
 		}

@@ -87,7 +87,7 @@ func Write(dir string, in Input) ([]string, error) {
 	return paths, nil
 }
 
-var errNoState = errors.New("report: there is no onboarding to tell of; start one with labctl onboard")
+var errNoState = errors.New("report: there is no onboarding to report; start one with labctl onboard")
 
 // write replaces a file as a whole.
 func write(path string, render func(io.Writer) error) error {
