@@ -25,7 +25,7 @@ func (a *app) healthServeCommand() *cobra.Command {
   /healthz   200 or 503, and JSON: whether the lab is healthy, as up proves it, and what is not
   /metrics   the same, and the onboardings, as Prometheus metrics
 
-However many ask, the lab is checked once at a time, and an answer is reused for 5 s. cluster.yaml is read once.`,
+The lab is checked at most once at a time, however many ask, and an answer is reused for 5 s. cluster.yaml is read once.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListen(listen); err != nil {
