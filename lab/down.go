@@ -36,6 +36,18 @@ func (l *Lab) down(ctx context.Context, adopted bool) error {
 			return err
 		}
 	}
+	// What describes the lab goes last, so that --lab finds it after an interruption.
+	entries, err := os.ReadDir(l.state.dir)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != madeFile && e.Name() != "id" {
+			if err := os.RemoveAll(l.state.path(e.Name())); err != nil {
+				return err
+			}
+		}
+	}
 	return os.RemoveAll(l.state.dir)
 }
 

@@ -25,6 +25,7 @@ type forming struct {
 	view           *view
 	certificateKey string // "" until a control plane has to join
 	dryRun         bool   // change nothing
+	retired        bool   // nothing of its own is left in the cluster
 	// boot makes the machine of a node that has no facts yet, because its making waits for the control plane before; nil where all are made.
 	boot func(context.Context, config.Node) error
 	// failed has why the joins failed, by node.
@@ -196,7 +197,7 @@ func joinMark(node string) string { return tokenMark + "join of " + node }
 // retire deletes the lab's bootstrap tokens that are left, init's own and those of killed runs, and the certificates that it uploaded. A join
 // that an earlier run left at work keeps its token: the kubelet of a control plane needs it last of all.
 func (c *forming) retire(ctx context.Context) error {
-	if c.dryRun {
+	if c.dryRun || c.retired {
 		return nil
 	}
 	ids, err := c.view.kube.BootstrapTokens(ctx, tokenMark)

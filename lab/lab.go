@@ -63,7 +63,11 @@ func New(cluster *config.Cluster, opts Options) (*Lab, error) {
 		return nil, err
 	}
 	if l.uri = l.cluster.Libvirt.URI; l.uri == "auto" {
-		l.uri, _ = host.Probe().Choose()
+		if made, err := os.ReadFile(s.path("uri")); err == nil { // of a lab that a labctl before madeFile made
+			l.uri = string(made)
+		} else {
+			l.uri, _ = host.Probe().Choose()
+		}
 	}
 	if l.events == nil {
 		l.events = event.NewStream()

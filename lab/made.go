@@ -47,7 +47,7 @@ func (e *ChangedError) Error() string {
 	for _, d := range e.Differences {
 		b.WriteString("\n  " + d.String())
 	}
-	b.WriteString("\nnext: put back what was there, or apply it as each line says")
+	fmt.Fprintf(&b, "\nnext: put back what was there, or apply it as each line says; labctl --lab %s up starts the lab as it was made", e.Lab)
 	return b.String()
 }
 
@@ -116,8 +116,11 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 			} else {
 				now.Nodes[i] = n
 			}
-			differences = append(differences, nodeDifferences(file, n, slices.Contains(admitted, n.Name))...)
+			differences = append(differences, nodeDifferences(file, n, takesOf(n, machines), slices.Contains(admitted, n.Name))...)
 		}
+		now.Nodes = slices.DeleteFunc(now.Nodes, func(n config.Node) bool { // an address belongs to the machine that has it
+			return slices.ContainsFunc(machines, func(m config.Node) bool { return m.IP == n.IP && m.Name != n.Name })
+		})
 	}
 	for i := range now.Nodes {
 		now.Nodes[i].Onboard = now.Nodes[i].Onboard && !slices.Contains(admitted, now.Nodes[i].Name)
@@ -175,9 +178,17 @@ func settledDifferences(file, made *config.Cluster, machines []config.Node) (all
 	return all
 }
 
+// takesOf is how a node is changed. The only control plane cannot leave.
+func takesOf(n config.Node, machines []config.Node) string {
+	if n.Role == config.ControlPlane && !slices.ContainsFunc(machines, func(m config.Node) bool { return m.Role == n.Role && m.Name != n.Name }) {
+		return takesNewLab
+	}
+	return fmt.Sprintf(takesReset, n.Name)
+}
+
 // nodeDifferences compares a node that has a machine with what the file says of it.
-func nodeDifferences(file *config.Cluster, was config.Node, admitted bool) (all []Difference) {
-	key, takes := "nodes["+was.Name+"]", fmt.Sprintf(takesReset, was.Name)
+func nodeDifferences(file *config.Cluster, was config.Node, takes string, admitted bool) (all []Difference) {
+	key := "nodes[" + was.Name + "]"
 	n, found := file.Node(was.Name)
 	if !found {
 		return []Difference{{Key: key, Made: fmt.Sprintf("%s %s", was.Role, was.IP), Takes: takes}}
@@ -224,12 +235,12 @@ func (l *Lab) settle(nodes ...config.Node) error {
 
 // forget takes a node out of what the lab is made with, after its machine was removed.
 func (l *Lab) forget(name string) error {
-	made, err := l.state.made()
-	if err != nil || made == nil {
-		return err
-	}
 	if err := os.Remove(l.state.path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	made, err := l.state.made()
+	if err != nil || made == nil {
+		return errors.Join(err, l.recount())
 	}
 	made.Nodes = slices.DeleteFunc(made.Nodes, hasName(name))
 	return errors.Join(l.writeMade(made), l.recount())
@@ -240,14 +251,17 @@ func (l *Lab) writeMade(c *config.Cluster) error {
 	if err != nil {
 		return err
 	}
+	if _, _, err := config.Parse("cluster.yaml, together with the lab that is there", text); err != nil {
+		return err // what cannot be read again would lock the lab
+	}
 	return l.state.write(madeFile, text)
 }
 
 // Differences are what cluster.yaml says and the lab was made without.
 func (l *Lab) Differences() []Difference { return slices.Clone(l.differences) }
 
-// asDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
-func (l *Lab) asDescribed() error {
+// CheckDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
+func (l *Lab) CheckDescribed() error {
 	if len(l.differences) == 0 {
 		return nil
 	}

@@ -127,6 +127,63 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
+// The node of another name that has a machine's address in the file is not taken for that machine.
+func TestAddressOfAMachine(t *testing.T) {
+	l := madeLab(t)
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[1].Name = "w9" })
+	if memberNames(now.cluster) != "cp1, w1" || len(now.Differences()) != 1 {
+		t.Errorf("got %s, %v", memberNames(now.cluster), now.Differences())
+	}
+}
+
+// The only control plane cannot be reset: a new lab is the way.
+func TestDifferenceOfTheOnlyControlPlane(t *testing.T) {
+	l := madeLab(t)
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[0].IP = netip.MustParseAddr("10.30.0.12") })
+	if d := now.Differences(); len(d) != 1 || d[0].Takes != takesNewLab {
+		t.Errorf("got %v", d)
+	}
+}
+
+// A node that waits may be described anew until it is admitted, and then its machine is made as the file says at that moment. What could not be
+// read again is not written: it would lock the lab.
+func TestSettleWhatWaits(t *testing.T) {
+	l := madeLab(t)
+	address := netip.MustParseAddr("10.30.0.32")
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[2].IP = address })
+	if err := now.settle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := now.Admit("w2"); err != nil {
+		t.Fatal(err)
+	}
+	if n := nodeOf(t, now, "w2"); n.IP != address || n.Onboard || len(now.Differences()) > 0 {
+		t.Errorf("got %+v, %v", n, now.Differences())
+	}
+	l = madeLab(t)
+	taken := edited(t, l, func(c *config.Cluster) {
+		c.Nodes = slices.Delete(c.Nodes, 1, 2)
+		c.Nodes[1].IP = netip.MustParseAddr("10.30.0.21") // w1's, which has a machine
+	})
+	if err := taken.settle(); err == nil {
+		t.Error("settled two nodes on one address")
+	}
+	if _, err := l.state.made(); err != nil {
+		t.Errorf("the lab is locked: %v", err)
+	}
+}
+
+// A lab that an older labctl made has its URI in a file of its own.
+func TestURIOfAnOlderLab(t *testing.T) {
+	l := newLab(t, small)
+	if err := l.state.write("uri", []byte(host.VirtualMachines)); err != nil {
+		t.Fatal(err)
+	}
+	if now := edited(t, l, func(*config.Cluster) {}); now.uri != host.VirtualMachines {
+		t.Errorf("got %s", now.uri)
+	}
+}
+
 // A lab of which nothing was made is what the file says.
 func TestNothingIsSettledBefore(t *testing.T) {
 	l := newLab(t, onboard)

@@ -94,6 +94,11 @@ func (l *Lab) Machine(ctx context.Context, name string) (state machine.State, ad
 // MakeMachine admits a node and gets its machine running and answering over SSH, as Up does for all. What is there already is left as it is.
 func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 	return l.onMachine(name, "machine of "+name, func() error {
+		if n, _ := l.cluster.Node(name); n.Onboard { // not admitted yet: it is made as cluster.yaml describes it now
+			if err := errors.Join(l.CheckDescribed(), l.settle()); err != nil {
+				return err
+			}
+		}
 		if err := l.Admit(name); err != nil {
 			return err
 		}
@@ -138,14 +143,18 @@ func (l *Lab) RemoveMachine(ctx context.Context, name string) error {
 	})
 }
 
+// madeByLabctl refuses a machine that vagrant made and believes to have.
+func (l *Lab) madeByLabctl(ctx context.Context, name string) error {
+	machines, err := l.machines.List(ctx)
+	if slices.ContainsFunc(machines, func(m machine.Machine) bool { return m.Node == name && m.Maker != machine.Labctl }) {
+		err = fmt.Errorf("vagrant made the machine of %s; next: vagrant destroy %[1]s, and this again", name)
+	}
+	return err
+}
+
 // deleteMachine deletes the machine of a node, with its disk, unless vagrant made it. One that is gone is no error.
 func (l *Lab) deleteMachine(ctx context.Context, name string) error {
-	machines, err := l.machines.List(ctx)
-	if err != nil {
-		return err
-	}
-	own := slices.DeleteFunc(machines, func(m machine.Machine) bool { return m.Node != name })
-	if err := notOurs(own); err != nil {
+	if err := l.madeByLabctl(ctx, name); err != nil {
 		return err
 	}
 	step := l.events.Start(name, "delete", 0)

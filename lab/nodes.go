@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"k8slab/config"
+	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/node"
@@ -24,7 +25,7 @@ func (l *Lab) onCluster(ctx context.Context, verb string, do func(*forming) erro
 		return err
 	}
 	defer release()
-	if err := l.open(); err != nil {
+	if err := errors.Join(l.recount(), l.open()); err != nil {
 		return err
 	}
 	facts, silent := l.facts(ctx, l.cluster.Members())
@@ -116,6 +117,9 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 		return err
 	}
 	return l.onCluster(ctx, "labctl reset "+name, func(c *forming) error {
+		if err := l.removable(ctx, name); err != nil {
+			return err
+		}
 		if _, answers := c.facts[name]; answers {
 			if err := c.finish(ctx, n); err != nil {
 				return err
@@ -123,6 +127,10 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 			if err := c.takeOut(ctx, n, (*joining).clear); err != nil {
 				return err
 			}
+			if err := c.retire(ctx); err != nil { // the way to the cluster may lead through this machine
+				return err
+			}
+			c.retired = true
 			if err := l.deleteMachine(ctx, name); err != nil {
 				return err
 			}
@@ -131,6 +139,22 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 		}
 		return l.forget(name)
 	})
+}
+
+// removable refuses to remove a node before anything is done to it.
+func (l *Lab) removable(ctx context.Context, name string) error {
+	if err := l.madeByLabctl(ctx, name); err != nil {
+		return err
+	}
+	if l.uri != host.VirtualMachines {
+		return nil
+	}
+	snapshots, err := l.labSnapshots(ctx)
+	if err == nil && len(snapshots) > 0 {
+		err = fmt.Errorf("snapshot %s of the lab contains %s, and restoring it later would bring back a node without a machine; next: labctl snapshot delete %[1]s",
+			snapshots[0].Name, name)
+	}
+	return err
 }
 
 // takeOut takes a node out of the cluster; clear is how.

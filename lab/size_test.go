@@ -66,8 +66,7 @@ func TestTooLarge(t *testing.T) {
 // A lab that is too large is refused before anything of it is there, and one that exists is not.
 func TestTooLargeIsRefusedFirst(t *testing.T) {
 	l := newLab(t, small)
-	l.cluster.Resources.Worker.Memory = 1 << 20
-	l.cluster.Libvirt.URI = host.Containers
+	l.described.Resources.Worker.Memory = 1 << 20
 	err := l.Up(t.Context(), StageProof)
 	if err == nil || !strings.Contains(err.Error(), "reduce resources.worker.memory") {
 		t.Errorf("got %v", err)

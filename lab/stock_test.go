@@ -188,7 +188,7 @@ func TestCheckBase(t *testing.T) {
 // Up refuses before it installs or starts anything.
 func TestUpOfStockImageInContainers(t *testing.T) {
 	l := newLab(t, small)
-	l.cluster.Image.Base, l.uri = "/srv/images/debian.qcow2", host.Containers
+	l.described.Image.Base, l.uri = "/srv/images/debian.qcow2", host.Containers
 	if err := l.Up(t.Context(), StageProof); err == nil || !strings.Contains(err.Error(), "remove image.base") {
 		t.Errorf("got %v", err)
 	}

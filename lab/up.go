@@ -27,7 +27,10 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 		return err
 	}
 	defer release()
-	if err := errors.Join(l.asDescribed(), l.checkBase(), l.checkNew(), l.wholeLab()); err != nil {
+	if err := l.recount(); err != nil { // as it is now that nobody else changes it
+		return err
+	}
+	if err := errors.Join(l.CheckDescribed(), l.checkBase(), l.checkNew(), l.wholeLab()); err != nil {
 		return err
 	}
 	if err := l.connectHost(ctx); err != nil {

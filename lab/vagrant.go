@@ -130,6 +130,9 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 	if err := l.connectHost(ctx); err != nil {
 		return err
 	}
+	if err := l.CheckDescribed(); err != nil {
+		return err
+	}
 	if err := l.settle(l.cluster.Members()...); err != nil { // vagrant makes them all
 		return err
 	}

@@ -38,6 +38,9 @@ Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
 			if o.rounds < 1 || o.first < 1 || o.replays < 0 {
 				return usageError{errors.New("--rounds and --first must be at least 1, --replays at least 0")}
 			}
+			if o.anew && a.labName != "" {
+				return usageError{errors.New("--anew removes the lab, and with it the description that --lab takes: name its file with -c")}
+			}
 			if !cmd.Flags().Changed("seed") {
 				o.seed = rand.Uint64()
 			}

@@ -34,7 +34,9 @@ It verifies what exists and does not make it again: after an interruption, run i
 			defer l.Close()
 			restored := true
 			if from != "" {
-				err = l.LabSnapshotRestore(cmd.Context(), from)
+				if err = l.CheckDescribed(); err == nil {
+					err = l.LabSnapshotRestore(cmd.Context(), from)
+				}
 				restored = err == nil
 			}
 			if err == nil {
