@@ -14,7 +14,7 @@ DATE = $(shell git log -1 --format=%cI 2>/dev/null)
 
 # What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run.
 LABELS ?= ci
-E2E_TIMEOUT ?= 44m
+E2E_TIMEOUT ?= 59m
 RESULTS := e2e/results
 
 # What nightly runs, each part in at most an hour: containers, vms, onboard, hosts, or all. HISTORY is the file of its earlier runs, by default in the state

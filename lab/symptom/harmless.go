@@ -24,13 +24,14 @@ var (
 	oomElsewhere = regexp.MustCompile(`oom_memcg=/\S*(?:kubepods|machine|lxc|docker|libpod|nspawn)`)
 )
 
+// kubelets is in the head of a journal's lines that the kubelet wrote.
+var kubelets = []byte(" kubelet[")
+
 // note keeps what the record at hand says about those after it.
 func (s *scan) note() {
 	raw := s.rec.raw
-	if len(s.tallies) > 0 {
-		if h := readHead(string(raw[:min(len(raw), headSearch)])); h.timed && h.program != "" {
-			s.latest[h.program] = h.clock
-		}
+	if head := raw[:min(len(raw), headSearch)]; bytes.Contains(head, kubelets) {
+		s.latest = append(s.latest[:0], head...)
 	}
 	switch {
 	case bytes.Contains(raw, virtualization) && contained.Match(raw):
@@ -57,6 +58,10 @@ var sayAgain = []ID{RuntimeSocketMissing, CNINotInitialized, APIServerUnreachabl
 
 // dropOutlived takes back what the kubelet complained of and then no more, although it went on writing.
 func (s *scan) dropOutlived() {
+	latest := readHead(string(s.latest))
+	if latest.program != "kubelet" || !latest.timed {
+		return
+	}
 	for _, id := range sayAgain {
 		t := s.tallies[id]
 		if t == nil || t.deadly > 0 {
@@ -66,8 +71,7 @@ func (s *scan) dropOutlived() {
 		if h.program != "kubelet" || !h.timed {
 			continue
 		}
-		latest, wrote := s.latest[h.program]
-		if silent := (latest - h.clock + day) % day; wrote && silent >= longTime && silent < day/2 {
+		if silent := (latest.clock - h.clock + day) % day; silent >= longTime && silent < day/2 {
 			delete(s.tallies, id)
 			s.recovered = true
 		}

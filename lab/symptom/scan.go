@@ -67,7 +67,7 @@ type scan struct {
 	// of that cause before the report began.
 	oomElsewhere bool
 	beforeOOM    *tally
-	latest       map[string]time.Duration // when each program of a journal last wrote
+	latest       []byte // the head of the last line of a journal that the kubelet wrote
 }
 
 // findLimit is how much of what one record says is counted.
@@ -80,7 +80,7 @@ type find struct {
 }
 
 func newScan() *scan {
-	return &scan{words: words(), tallies: map[ID]*tally{}, over: map[ID]bool{}, latest: map[string]time.Duration{}, told: make([]bool, len(details))}
+	return &scan{words: words(), tallies: map[ID]*tally{}, over: map[ID]bool{}, told: make([]bool, len(details))}
 }
 
 // read takes all of r.
