@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"k8slab/lab/node"
 )
 
 func (a *app) sshCommand() *cobra.Command {
@@ -28,17 +30,10 @@ Flags of labctl go before NODE: everything after it belongs to the command.`,
 			if err != nil {
 				return err
 			}
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			n, err := l.Node(args[0])
-			if err != nil {
-				return err
-			}
-			a.passthrough = true
-			return n.Shell(cmd.Context(), argv, a.stdin, a.stdout, a.stderr)
+			return a.onNode(args[0], func(n *node.Node) error {
+				a.passthrough = true
+				return n.Shell(cmd.Context(), argv, a.stdin, a.stdout, a.stderr)
+			})
 		},
 	}
 	cmd.Flags().SetInterspersed(false)

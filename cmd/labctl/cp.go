@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"k8slab/lab/node"
 )
 
 // place is one end of a copy.
@@ -46,21 +48,12 @@ for one file.`,
 			case src.path == "" && src.node == "" || dst.path == "" && dst.node == "":
 				return usageError{errors.New("cp needs a path on this computer")}
 			}
-			return a.copy(cmd.Context(), src, dst)
+			return a.onNode(src.node+dst.node, func(n *node.Node) error { return a.copy(cmd.Context(), n, src, dst) }) // one of them is ""
 		},
 	}
 }
 
-func (a *app) copy(ctx context.Context, src, dst place) error {
-	l, err := a.lab()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	n, err := l.Node(src.node + dst.node) // one of them is ""
-	if err != nil {
-		return err
-	}
+func (a *app) copy(ctx context.Context, n *node.Node, src, dst place) (err error) {
 	switch {
 	case dst.node != "" && src.path == "-":
 		return n.SendFrom(ctx, a.stdin, dst.path)

@@ -37,26 +37,19 @@ func (a *app) logsCommand() *cobra.Command {
 			if j.since < 0 || j.lines < 0 {
 				return usageError{errors.New("--since and --lines must not be negative")}
 			}
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			n, err := l.Node(args[0])
-			if err != nil {
-				return err
-			}
-			ctx := cmd.Context()
-			if j.unit != "" {
-				if err := checkUnit(ctx, n, j.unit); err != nil {
-					return err
+			return a.onNode(args[0], func(n *node.Node) error {
+				ctx := cmd.Context()
+				if j.unit != "" {
+					if err := checkUnit(ctx, n, j.unit); err != nil {
+						return err
+					}
 				}
-			}
-			err = n.Run(ctx, node.Command{Argv: j.argv(), Stdout: a.stdout, Stderr: a.stderr, ReadOnly: true})
-			if j.follow && errors.Is(context.Cause(ctx), errInterrupted) {
-				return exitStatus(exitInterrupted) // this is how one ends it
-			}
-			return err
+				err := n.Run(ctx, node.Command{Argv: j.argv(), Stdout: a.stdout, Stderr: a.stderr, ReadOnly: true})
+				if j.follow && errors.Is(context.Cause(ctx), errInterrupted) {
+					return exitStatus(exitInterrupted) // this is how one ends it
+				}
+				return err
+			})
 		},
 	}
 	flags := cmd.Flags()

@@ -12,6 +12,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/node"
 )
 
 // description is the path of the file that describes the lab: -c's, or what the lab named with --lab was made with.
@@ -53,6 +54,20 @@ func (a *app) lab() (*lab.Lab, error) {
 		return nil, err
 	}
 	return lab.New(c, lab.Options{})
+}
+
+// onNode does something over a connection to a node of the lab.
+func (a *app) onNode(name string, do func(*node.Node) error) error {
+	l, err := a.lab()
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	n, err := l.Node(name)
+	if err != nil {
+		return err
+	}
+	return do(n)
 }
 
 // watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages.
