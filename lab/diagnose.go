@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -57,7 +58,10 @@ func (l *Lab) sources(o DiagnoseOptions) (diagnose.Sources, error) {
 func (l *Lab) sourcesOf(o DiagnoseOptions) diagnose.Sources {
 	members := l.cluster.Members()
 	s := diagnose.Sources{Lab: l.cluster.Name, Labnode: labnode, Endpoint: l.endpoint(), Since: o.Since, Open: l.openThrough}
-	s.Patience = l.Patience()
+	s.Patience, s.AtOnce = l.Patience(), runtime.NumCPU()
+	if s.Patience > 1 {
+		s.AtOnce = 1 // an emulated machine keeps a processor busy by itself
+	}
 	for _, n := range members {
 		s.Peers = append(s.Peers, fact.Peer{Name: n.Name, Role: string(n.Role), IP: n.IP.String()})
 		if len(o.Nodes) > 0 && !slices.Contains(o.Nodes, n.Name) {

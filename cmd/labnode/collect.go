@@ -29,6 +29,9 @@ still succeeds. It changes nothing.`,
 			if o.Since < 0 {
 				return usageError{fmt.Errorf("--since %s: it must not be negative", o.Since)}
 			}
+			if o.Patience < 1 || o.Patience > 10 {
+				return usageError{fmt.Errorf("--patience %d: it must be from 1 to 10", o.Patience)}
+			}
 			for _, text := range peers {
 				p, err := parsePeer(text)
 				if err != nil {
@@ -42,6 +45,7 @@ still succeeds. It changes nothing.`,
 	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals since this long ago; 0 means since the last boot")
 	cmd.Flags().StringVar(&o.Role, "role", "", "the role that the machine should have: control-plane or worker")
 	cmd.Flags().StringVar(&o.Endpoint, "endpoint", "", "`HOST:PORT` of the cluster's API server, to try the way there")
+	cmd.Flags().IntVar(&o.Patience, "patience", 1, "wait this many times longer than usual for each answer: for a busy machine")
 	cmd.Flags().StringArrayVar(&peers, "peer", nil, "another machine, `NAME=ROLE=IP`, whose ports are dialled; may be repeated")
 	return cmd
 }

@@ -1,18 +1,20 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/etcd"
 	"k8slab/lab/event"
+	"k8slab/lab/join"
 	"k8slab/lab/kube"
 )
 
@@ -48,6 +50,8 @@ type Sources struct {
 	Machines []Machine
 	// Patience is how many times the limits everything may take: machines whose processor is emulated need more; 0 is once.
 	Patience int
+	// AtOnce is how many machines may collect at the same time, because they share this computer's processors; 0 is all.
+	AtOnce int
 	// Peers are all machines of the lab, of which Machines may be a part.
 	Peers []fact.Peer
 	// Open asks the cluster through one control plane, with the credentials that are there.
@@ -56,7 +60,7 @@ type Sources struct {
 
 // within bounds one part of the collecting.
 func (s Sources) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	limit *= time.Duration(max(s.Patience, 1))
+	limit *= time.Duration(s.Patience)
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 }
 
@@ -70,25 +74,42 @@ const (
 	etcdLimit    = 6500 * time.Millisecond // without a quorum each member that is silent costs its time twice
 )
 
-// Collect gathers the facts of a live cluster, everything at once, but of emulated machines one after another: they share this computer's
-// processors. What does not answer is a fact and not an error.
+// Collect gathers the facts of a live cluster, everything at once. What does not answer is a fact and not an error. But who was only too slow
+// is asked once more, when the others are done, and given twice the time: on a busy computer a late answer proves nothing.
 func Collect(ctx context.Context, s Sources) fact.Facts {
 	f := fact.Facts{Lab: s.Lab, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
 		Part: len(s.Machines) < len(s.Peers), Machines: make([]fact.Machine, len(s.Machines))}
-	var g errgroup.Group
-	if s.Patience > 1 {
-		g.SetLimit(1)
+	s.Patience = max(s.Patience, 1)
+	s.look(ctx, &f, func(fact.Machine) bool { return true }, true)
+	if s.Patience == 1 { // else each has had all the time that there is
+		s.Patience = 2
+		s.look(ctx, &f, late, false)
 	}
-	g.Go(func() error { s.cluster(ctx, &f.API, &f.Etcd); return nil })
-	for i, m := range s.Machines {
-		g.Go(func() error { f.Machines[i] = s.machine(ctx, m); return nil })
-	}
-	_ = g.Wait()
 	return f
 }
 
+// look asks the machines that are wanted, and the cluster if that is. What a machine told before counts until it tells more.
+func (s Sources) look(ctx context.Context, f *fact.Facts, wanted func(fact.Machine) bool, cluster bool) {
+	slots := make(chan struct{}, cmp.Or(s.AtOnce, len(s.Machines)))
+	var wg sync.WaitGroup
+	if cluster {
+		wg.Go(func() { f.API, f.Etcd = s.cluster(ctx) })
+	}
+	for i, m := range s.Machines {
+		if !wanted(f.Machines[i]) {
+			continue
+		}
+		wg.Go(func() {
+			if told := s.machine(ctx, m, slots); told.Inside != nil || f.Machines[i].Inside == nil {
+				f.Machines[i] = told
+			}
+		})
+	}
+	wg.Wait()
+}
+
 // machine asks a machine and its domain, both at once: either can be dead.
-func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
+func (s Sources) machine(ctx context.Context, m Machine, slots chan struct{}) fact.Machine {
 	out := fact.Machine{Name: m.Name, Role: m.Role, IP: m.IP}
 	ctx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
@@ -102,7 +123,7 @@ func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
 			giveUp(errors.New("its machine is " + state))
 		}
 	})
-	wg.Go(func() { s.inside(ctx, m, &out) })
+	wg.Go(func() { s.inside(ctx, m, &out, slots) })
 	wg.Wait()
 	if out.SSH != "" && m.Console != nil {
 		out.Console = event.Redact(m.Console())
@@ -111,14 +132,17 @@ func (s Sources) machine(ctx context.Context, m Machine) fact.Machine {
 }
 
 // inside has the machine collect. It is asked first whether it answers at all, because one that is off must not cost the time of one that works.
-func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
+func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots chan struct{}) {
 	connect, cancel := s.within(ctx, connectLimit)
 	_, err := m.Read(connect, "true")
+	out.Late = errors.Is(connect.Err(), context.DeadlineExceeded)
 	cancel()
 	if err != nil {
 		out.SSH = errorText(err)
 		return
 	}
+	slots <- struct{}{}
+	defer func() { <-slots }()
 	work, cancel := s.within(ctx, insideLimit)
 	defer cancel()
 	out.Sent = time.Now().UTC()
@@ -129,14 +153,32 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine) {
 		if err == nil {
 			err = jsonErr
 		}
-		out.Labnode = errorText(err)
+		out.Labnode, out.Late = errorText(err), errors.Is(work.Err(), context.DeadlineExceeded)
 		return
 	}
 	out.Inside = &node
 }
 
+// lateAnswer is where an answer counts as late: the shortest limit of a question inside a machine is 2 s.
+const lateAnswer = 1900 * time.Millisecond
+
+// late tells whether the machine might have told something better with more time.
+func late(m fact.Machine) bool {
+	n := m.Inside
+	if n == nil {
+		return m.Late
+	}
+	failed := func(c join.Check) bool {
+		return (c.Result == join.Blocked || c.Result == join.Fixable) && c.Elapsed >= lateAnswer
+	}
+	return len(n.Errors) > 0 && n.Elapsed >= lateAnswer.Seconds() || slices.ContainsFunc(n.Checks, failed) || slices.ContainsFunc(n.Member, failed)
+}
+
 func (s Sources) command(m Machine) []string {
 	argv := []string{s.Labnode, "collect", "--role", m.Role, "--endpoint", s.Endpoint, "--since", s.Since.String()}
+	if s.Patience > 1 {
+		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
+	}
 	for _, p := range s.Peers {
 		if p.Name != m.Name {
 			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
@@ -153,11 +195,11 @@ func errorText(err error) string {
 }
 
 // cluster asks the API server and etcd through the first control plane that can: none is waited for after another.
-func (s Sources) cluster(ctx context.Context, api *fact.API, members *fact.Etcd) {
+func (s Sources) cluster(ctx context.Context) (api fact.API, members fact.Etcd) {
 	via, c, err := s.first(ctx)
 	if err != nil {
 		api.Error, members.Error = errorText(err), errorText(err)
-		return
+		return api, members
 	}
 	defer c.Close()
 	api.Via, members.Via = via, via
@@ -165,14 +207,15 @@ func (s Sources) cluster(ctx context.Context, api *fact.API, members *fact.Etcd)
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, apiQuestion)
 		defer cancel()
-		askAPI(ctx, c.Kube, api)
+		askAPI(ctx, c.Kube, &api)
 	})
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, etcdLimit)
 		defer cancel()
-		askEtcd(ctx, c.Etcd, members)
+		askEtcd(ctx, c.Etcd, &members)
 	})
 	wg.Wait()
+	return api, members
 }
 
 type opened struct {

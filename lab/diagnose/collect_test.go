@@ -19,6 +19,7 @@ import (
 	"golang.org/x/crypto/ssh"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/join"
 	"k8slab/lab/node"
 	"k8slab/lab/symptom"
 )
@@ -265,4 +266,87 @@ func TestPatience(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A late answer proves nothing: who gave no other is asked once more and given longer, and nobody else is.
+func TestLateAnswersAreAskedForAgain(t *testing.T) {
+	node := func(result join.Result, took time.Duration) fact.Node {
+		return fact.Node{Checks: []join.Check{{ID: "cri", Result: result, Elapsed: took}}}
+	}
+	for _, tt := range []struct {
+		name          string
+		connect       time.Duration // until a command's answer
+		first         fact.Node
+		looks         int
+		connected, ok bool
+	}{
+		{name: "a healthy machine", first: node(join.OK, 3*time.Second), looks: 1, connected: true, ok: true},
+		{name: "a runtime that is dead", first: node(join.Fixable, time.Second), looks: 1, connected: true},
+		{name: "a runtime that did not answer in time", first: node(join.Fixable, 2*time.Second), looks: 2, connected: true, ok: true},
+		{name: "a question without an answer in time", first: fact.Node{Errors: map[string]string{"units": "late"}, Elapsed: 3.5}, looks: 2, connected: true, ok: true},
+		{name: "a question that failed at once", first: fact.Node{Errors: map[string]string{"units": "no systemd"}, Elapsed: 0.5}, looks: 1, connected: true},
+		{name: "a machine that connects late", connect: 8 * time.Second, looks: 2, first: node(join.OK, 0), connected: true, ok: true},
+		{name: "a machine that does not connect", connect: time.Hour, looks: 2},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			looks := 0
+			m := Machine{Name: "w1", State: func(context.Context) (string, error) { return stateRunning, nil },
+				Read: func(ctx context.Context, argv ...string) (string, error) {
+					if argv[0] == "true" {
+						looks++
+						select {
+						case <-time.After(tt.connect):
+							return "", nil
+						case <-ctx.Done():
+							return "", context.Cause(ctx)
+						}
+					}
+					answer := tt.first
+					if looks == 2 {
+						answer = node(join.OK, time.Second)
+					}
+					text, err := json.Marshal(answer)
+					return string(text), err
+				}}
+			got := Collect(t.Context(), Sources{Labnode: "labnode", Machines: []Machine{m}}).Machines[0]
+			healthy := got.Inside != nil && len(got.Inside.Errors) == 0 && got.Inside.Checks[0].Result == join.OK
+			if looks != tt.looks || (got.SSH == "") != tt.connected || healthy != tt.ok {
+				t.Errorf("%s: %d looks, SSH %q, %+v", tt.name, looks, got.SSH, got.Inside)
+			}
+		})
+	}
+}
+
+// Machines that share processors collect a few at a time, and one that does not answer at all keeps none of them waiting.
+func TestMachinesThatShareProcessors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var working, most atomic.Int32
+		s := Sources{Labnode: "labnode", AtOnce: 2}
+		for i := range 6 {
+			s.Machines = append(s.Machines, Machine{Name: strconv.Itoa(i), State: func(context.Context) (string, error) { return stateRunning, nil },
+				Read: func(ctx context.Context, argv ...string) (string, error) {
+					if argv[0] == "true" {
+						if i < 3 {
+							<-ctx.Done()
+							return "", errors.New("no route")
+						}
+						return "", nil
+					}
+					most.Store(max(most.Load(), working.Add(1)))
+					time.Sleep(time.Second)
+					working.Add(-1)
+					return "{}", nil
+				}})
+		}
+		began := time.Now()
+		var answered []int
+		for i, m := range Collect(t.Context(), s).Machines {
+			if m.Inside != nil {
+				answered = append(answered, i)
+			}
+		}
+		if took := time.Since(began); most.Load() != 2 || !slices.Equal(answered, []int{3, 4, 5}) || took > 16*time.Second {
+			t.Errorf("%d at once, %d answered, %s", most.Load(), answered, took)
+		}
+	})
 }

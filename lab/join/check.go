@@ -108,7 +108,7 @@ func (p *preflight) all(ctx context.Context, probes []probe, report func(Check))
 	checks := make([]Check, len(probes))
 	var mu sync.Mutex
 	var g errgroup.Group
-	if p.patience > 1 { // an emulated processor answers none of many at once in time
+	if p.m.Emulated() { // it answers none of many at once in time
 		g.SetLimit(4)
 	}
 	for i, pr := range probes {

@@ -38,7 +38,7 @@ func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.St
 // localHealth asks a control plane's component on this machine. Nothing is sent that a stranger on loopback must not have, so its
 // certificate, which is not for 127.0.0.1, need not be verified.
 func (m Machine) localHealth(ctx context.Context, port, path string) error {
-	ctx, cancel := context.WithTimeout(ctx, localTimeout)
+	ctx, cancel := context.WithTimeout(ctx, m.Patience()*localTimeout)
 	defer cancel()
 	url := "https://127.0.0.1:" + port + path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -34,16 +34,23 @@ type Machine struct {
 	Environ func() []string
 	// Now is the machine's clock.
 	Now func() time.Time
+	// AtLeast is the least that Patience says, for a machine that is known to be busy.
+	AtLeast int
 }
 
-// Patience is how many times longer than on a processor of its own everything may take on the machine: more on one that QEMU computes, which is
-// about ten times slower at what is not waiting.
+// Patience is how many times longer than on an idle processor of its own everything may take on the machine.
 func (m Machine) Patience() time.Duration {
-	info, err := m.Read("/proc/cpuinfo")
-	if err == nil && strings.Contains(info, "QEMU Virtual CPU") {
-		return 5
+	patience := time.Duration(max(m.AtLeast, 1))
+	if m.Emulated() {
+		return max(patience, 5)
 	}
-	return 1
+	return patience
+}
+
+// Emulated tells whether QEMU computes the machine's processor, which is about ten times slower at what is not waiting.
+func (m Machine) Emulated() bool {
+	info, err := m.Read("/proc/cpuinfo")
+	return err == nil && strings.Contains(info, "QEMU Virtual CPU")
 }
 
 // Space is the size of a file system.

@@ -188,7 +188,7 @@ func (w *member) judgeEtcd(members []etcd.Member) Check {
 
 // etcdClient has the rights of the machine's own etcd certificate.
 func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
-	cfg := etcd.Config{Endpoints: endpoints, Dial: m.Dial}
+	cfg := etcd.Config{Endpoints: endpoints, Dial: m.Dial, Patience: int(m.Patience())}
 	for file, into := range map[string]*[]byte{"ca.crt": &cfg.CA, "server.crt": &cfg.Cert, "server.key": &cfg.Key} {
 		text, err := m.Read(pkiDir + "/etcd/" + file)
 		if err != nil {

@@ -26,6 +26,7 @@ type Options struct {
 	Endpoint string        // HOST:PORT of the cluster's API server; "" is not asked for
 	Since    time.Duration // how far back journals are read; 0 is the last boot
 	Peers    []Peer
+	Patience int // how many times longer than usual each question may take; 0 is once, and more where the processor is emulated
 }
 
 // The limits inside a node. A healthy one takes a fraction of them.
@@ -51,6 +52,7 @@ func Collect(ctx context.Context, m join.Machine, o Options) Node {
 }
 
 func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) Node {
+	m.AtLeast = o.Patience
 	patience := m.Patience()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience*nodeLimit, fmt.Errorf("no answer within %s", patience*nodeLimit))
 	defer cancel()
@@ -76,7 +78,7 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 // everything at once takes it as long, and each answer comes too late.
 func (c *collector) all(ctx context.Context, questions map[string]func(context.Context) error) {
 	var g errgroup.Group
-	if c.patience > 1 {
+	if c.m.Emulated() {
 		g.SetLimit(1)
 	}
 	for name, ask := range questions {

@@ -36,6 +36,7 @@ type Machine struct {
 	Sent       time.Time `json:"sent"`              // by the host's clock, when it was asked and when it had answered
 	Received   time.Time `json:"received"`
 	Inside     *Node     `json:"inside,omitempty"` // nil when it did not answer
+	Late       bool      `json:"-"`                // it did not answer in its time, and might have with more
 }
 
 // Machine finds a machine by its name, nil when there is none.
