@@ -37,7 +37,7 @@ var installScript []byte
 // notInBundle are own files that make a machine of a bare Debian tree. A stock image is one: it has its own way to the network, its own
 // file systems, and cloud-init.
 var notInBundle = []string{
-	"etc/fstab", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/k8slab/seed",
+	"etc/fstab", "etc/pam.d/sshd", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/k8slab/seed",
 	"usr/lib/systemd/system/keepalived.service.d/10-address.conf", // asks systemd-networkd, which the image may not use
 	"usr/lib/systemd/system/systemd-udev-trigger.service.d/10-few.conf",
 	"usr/lib/systemd/system/k8slab-cgroups.service", "usr/lib/k8slab/show-devices", "usr/lib/k8slab/init", "usr/lib/k8slab/init-cgroups",
