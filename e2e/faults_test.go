@@ -15,8 +15,7 @@ import (
 
 // inCI are the faults that every change is tried with: one of each kind. The nightly run makes all of them.
 var inCI = map[string]bool{
-	"missing-cni": true, "dead-containerd": true, "kubelet-stopped": true, "duplicate-node": true, "kubeadm-missing": true,
-	"stale-learner": true, "wiped-voter": true, "worker-powered-off": true,
+	"missing-cni": true, "dead-containerd": true, "duplicate-node": true, "stale-learner": true, "wiped-voter": true, "worker-powered-off": true,
 }
 
 // Each fault goes the whole way: a healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab

@@ -16,8 +16,17 @@ import (
 	"k8slab/scenarios"
 )
 
-// On a computer without hardware virtualization the machines are emulated, so this takes minutes, and the lab is as small as can be.
-var _ = Describe("a lab of virtual machines", Label("ci", "vms", "Slow"), Serial, func() {
+// ofVMs are the labels of what every change is tried with on a computer that has hardware virtualization. Elsewhere the machines are emulated,
+// which takes a quarter of an hour on a slow one: then the nightly run alone does it.
+func ofVMs() Labels {
+	if _, err := os.Stat("/dev/kvm"); err != nil {
+		return Label("vms", "Slow")
+	}
+	return Label("ci", "vms", "Slow")
+}
+
+// The lab is as small as can be.
+var _ = Describe("a lab of virtual machines", ofVMs(), Serial, func() {
 	It("comes up proven healthy, survives a lost machine and leaves nothing", func(ctx SpecContext) {
 		before := takeTraces()
 		l := useLab("e2e-vm", 47, 1, 1)
