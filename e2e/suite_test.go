@@ -54,6 +54,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 		Expect(err).NotTo(HaveOccurred())
 		suite.home, suite.made = home, true
 	}
+	Expect(os.MkdirAll(suite.home, 0o700)).To(Succeed())
 	suite.lock = flock.New(filepath.Join(suite.home, "lock"))
 	Expect(suite.lock.TryLock()).To(BeTrue(), "another suite uses %s", suite.home)
 	// The first build of the image takes minutes. It must not count as a bring-up.
