@@ -64,7 +64,10 @@ func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 	if err := host.Stop(ctx, dir); err != nil {
 		return err
 	}
-	return machine.RemovePartition(ctx, partitionName(l.cluster.Name, id))
+	if err := machine.RemovePartition(ctx, partitionName(l.cluster.Name, id)); err != nil {
+		return err
+	}
+	return host.ForgetKernel(id)
 }
 
 // removeObjects removes the lab's domains and network from the daemon that has them.

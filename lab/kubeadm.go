@@ -141,6 +141,7 @@ func (l *Lab) initDocuments(n config.Node, token, certificateKey string) []any {
 			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
 			"cgroupDriver": "systemd",
 			"failCgroupV1": false, // containers share this computer's hierarchy; kubelet 1.35 and newer refuse v1 by default
+			"failSwapOn":   false, // and its swap; pods do not use it, as NoSwap is kubelet's default
 		},
 		object{
 			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",

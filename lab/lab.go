@@ -93,18 +93,22 @@ func (l *Lab) open() error {
 	return l.attach(h)
 }
 
-// connect finds the daemon that has the lab's machines. An error that wraps fs.ErrNotExist is that there is none to have them.
+// connect finds the daemon that has the lab's machines: its own for as long as it has a directory for that, whatever else appears on this
+// computer, and the computer's else. An error that wraps fs.ErrNotExist is that there is none to have them.
 func (l *Lab) connect() (*host.Host, error) {
 	dir := l.state.path("libvirt")
-	h, err := host.Connect(l.uri, dir)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return h, err
+	if _, err := os.Stat(dir); err == nil {
+		return host.Connect(dir)
+	}
+	h, err := host.Computers(l.uri)
+	if err == nil {
+		return h, nil
 	}
 	made, madeErr := l.state.made()
 	if madeErr != nil {
 		return nil, madeErr
 	}
-	if _, statErr := os.Stat(dir); made != nil && errors.Is(statErr, fs.ErrNotExist) {
+	if made != nil {
 		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
 			l.cluster.Name, l.uri)
 	}

@@ -84,7 +84,7 @@ func (l *Lab) connectHost(ctx context.Context) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := l.events.Start("", "libvirt", 0)
 		l.mutated("start libvirtd")
-		h, err = host.Ensure(ctx, l.uri, l.state.path("libvirt"))
+		h, err = host.Ensure(ctx, l.state.path("libvirt"))
 		_ = step.End(err)
 	}
 	if err != nil {
@@ -176,7 +176,7 @@ func bootFrom(disk image.Disk) machine.Boot {
 
 func (l *Lab) network(ctx context.Context) error {
 	if l.uri == host.Containers {
-		if err := host.RaiseInotify(l.events); err != nil {
+		if err := host.PrepareKernel(ctx, l.id, l.events); err != nil {
 			return err
 		}
 	}

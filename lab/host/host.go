@@ -40,14 +40,18 @@ func (h *Host) NetworkSocket() string {
 	return h.Socket
 }
 
-// Connect returns the daemon for the URI: the computer's if one answers, else the lab's own if it runs, else an error that wraps
-// fs.ErrNotExist. dir is the lab's directory for its own daemon.
-func Connect(uri, dir string) (*Host, error) {
+// Computers returns the computer's own daemon for the URI, or an error that wraps fs.ErrNotExist where none answers.
+func Computers(uri string) (*Host, error) {
 	for _, socket := range sockets[uri] {
 		if answers(socket) {
 			return &Host{Socket: socket}, nil
 		}
 	}
+	return nil, fmt.Errorf("no libvirt daemon of this computer answers for %s: %w", uri, fs.ErrNotExist)
+}
+
+// Connect returns the lab's own daemon, or an error that wraps fs.ErrNotExist where none runs. dir is the lab's directory for it.
+func Connect(dir string) (*Host, error) {
 	pid, err := servePID(dir)
 	if err != nil {
 		return nil, err
@@ -62,12 +66,12 @@ func Connect(uri, dir string) (*Host, error) {
 	return h, nil
 }
 
-// Ensure is Connect, after starting the lab's own daemon where none serves.
-func Ensure(ctx context.Context, uri, dir string) (*Host, error) {
-	h, err := Connect(uri, dir)
+// Ensure is Connect, after starting the lab's own daemon where it does not run.
+func Ensure(ctx context.Context, dir string) (*Host, error) {
+	h, err := Connect(dir)
 	if errors.Is(err, ErrStarting) { // by a run that was killed meanwhile
 		err = wait.For(ctx, "the lab's own libvirtd to start", 10*time.Second, 50*time.Millisecond, func(context.Context) (err error) {
-			h, err = Connect(uri, dir)
+			h, err = Connect(dir)
 			if err != nil && !errors.Is(err, ErrStarting) {
 				err = wait.Hopeless(err)
 			}
@@ -80,7 +84,7 @@ func Ensure(ctx context.Context, uri, dir string) (*Host, error) {
 	if err := start(ctx, dir); err != nil {
 		return nil, err
 	}
-	return Connect(uri, dir)
+	return Connect(dir)
 }
 
 // answers tells whether something listens: a socket file can outlive its daemon, and systemd listens for daemons not yet started.

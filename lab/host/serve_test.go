@@ -49,7 +49,7 @@ func TestConnectWithoutDaemon(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if h, err := Connect(nowhere, tt.dir); !errors.Is(err, fs.ErrNotExist) {
+			if h, err := Connect(tt.dir); !errors.Is(err, fs.ErrNotExist) {
 				t.Errorf("got %+v, %v, want fs.ErrNotExist", h, err)
 			}
 		})
@@ -61,7 +61,7 @@ func TestConnectWithoutDaemon(t *testing.T) {
 
 func TestConnectToOwnDaemon(t *testing.T) {
 	dir := served(t, "4711 4026532000 33333 "+bootID()+"\n")
-	if _, err := Connect(nowhere, dir); !errors.Is(err, ErrStarting) {
+	if _, err := Connect(dir); !errors.Is(err, ErrStarting) {
 		t.Errorf("before its socket answers: %v", err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "run"), 0o700); err != nil {
@@ -72,7 +72,7 @@ func TestConnectToOwnDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = listener.Close() }()
-	h, err := Connect(nowhere, dir)
+	h, err := Connect(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,14 +87,14 @@ func TestConnectToOwnDaemon(t *testing.T) {
 
 // A process that has the lock and not yet written who it is must not be taken for none: a second one would clear its directory.
 func TestConnectWhileStarting(t *testing.T) {
-	if _, err := Connect(nowhere, served(t, "")); err == nil || errors.Is(err, fs.ErrNotExist) {
+	if _, err := Connect(served(t, "")); err == nil || errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want an error that is not fs.ErrNotExist", err)
 	}
 }
 
 func TestBrokenState(t *testing.T) {
 	dir := served(t, "nonsense\n")
-	if _, err := Connect(nowhere, dir); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), stateFile) {
+	if _, err := Connect(dir); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), stateFile) {
 		t.Errorf("got %v, want an error that names %s", err, stateFile)
 	}
 	for _, d := range []string{dir, filepath.Join(dir, "none")} {

@@ -143,7 +143,8 @@ func (c component) goCommand(ctx context.Context, dir string, step *event.Step, 
 	cmd := command.Command{
 		Argv: append([]string{"go"}, args...),
 		Dir:  dir,
-		Env:  []string{"CGO_ENABLED=" + cgo, "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=local"},
+		// The module asks for the Go that built labctl: where the computer's is older, it fetches that one, as it did to build labctl.
+		Env: []string{"CGO_ENABLED=" + cgo, "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=auto"},
 	}
 	if step != nil {
 		cmd.Line = func(line string) {

@@ -20,12 +20,13 @@ var kernelModules = []struct {
 	{"vxlan", []string{"/sys/module/vxlan"}, false},
 }
 
-func checkModules(_ context.Context, p *preflight) Check {
-	var loadable, hopeless, unneeded []string
+// MissingModules are the modules that the kernel has not loaded and was not compiled with: those that can be loaded, those that a node needs
+// and that cannot be, and those of which that depends on its pod network.
+func (m Machine) MissingModules() (loadable, hopeless, unneeded []string) {
 	for _, module := range kernelModules {
 		switch {
-		case slices.ContainsFunc(module.proof, p.m.Exists) || p.m.builtIn(module.name):
-		case p.m.loadable(module.name):
+		case slices.ContainsFunc(module.proof, m.Exists) || m.builtIn(module.name):
+		case m.loadable(module.name):
 			loadable = append(loadable, module.name)
 		case module.needed:
 			hopeless = append(hopeless, module.name)
@@ -33,6 +34,11 @@ func checkModules(_ context.Context, p *preflight) Check {
 			unneeded = append(unneeded, module.name)
 		}
 	}
+	return loadable, hopeless, unneeded
+}
+
+func checkModules(_ context.Context, p *preflight) Check {
+	loadable, hopeless, unneeded := p.m.MissingModules()
 	switch {
 	case len(hopeless) > 0:
 		return p.unlessContainer(blocked(symptom.KernelPrereqMissing, "install the kernel's modules package (linux-modules-extra or the like), or another kernel",
@@ -167,22 +173,11 @@ func missingFrom(needed, found []string) []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return slices.Contains(found, name) })
 }
 
-// missingModules are what a repair can load.
-func (m Machine) missingModules() []string {
-	var names []string
-	for _, module := range kernelModules {
-		if !slices.ContainsFunc(module.proof, m.Exists) && !m.builtIn(module.name) && m.loadable(module.name) {
-			names = append(names, module.name)
-		}
-	}
-	return names
-}
-
 func fixModules(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot load kernel modules", "load them on its host")
 	}
-	names := p.m.missingModules()
+	names, _, _ := p.m.MissingModules()
 	if err := p.m.addLines("/etc/modules-load.d/k8slab.conf", names); err != nil {
 		return "", err
 	}

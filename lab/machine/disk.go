@@ -11,7 +11,7 @@ import (
 )
 
 // makeDisk makes the node's empty disk: a filesystem in a sparse file for a container, an overlay on the image for a virtual machine. It
-// is renamed when whole, and made anew only for a machine that is absent.
+// is renamed when whole. One that is there stays: it may have a member of etcd on it.
 func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 	if err := os.MkdirAll(l.dir(spec.Node), 0o700); err != nil {
 		return err
@@ -35,6 +35,9 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 		if err := l.makeBootSeed(ctx, spec); err != nil {
 			return err
 		}
+	}
+	if _, err := os.Stat(path); err == nil {
+		return nil
 	}
 	for _, argv := range steps {
 		if _, err := command.Run(ctx, argv...); err != nil {

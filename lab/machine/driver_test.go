@@ -71,7 +71,7 @@ func startDaemon(program string) (*host.Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return host.Ensure(ctx, "test:///default", filepath.Join(dir, "libvirt"))
+	return host.Ensure(ctx, filepath.Join(dir, "libvirt"))
 }
 
 func stopDaemon() {

@@ -1,0 +1,44 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"net"
+	"os"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+)
+
+var _ = Describe("a libvirt daemon that appears on the computer after a lab was made", Label("ci", "Disruptive"), Serial, func() {
+	It("is not taken for the one that has the lab's machines", func(ctx SpecContext) {
+		l := useLab("e2e-daemon", 57, 1, 0)
+		l.must(ctx, "up", "--until", "machines")
+		if l.daemonPID() == 0 {
+			Skip("the computer's own daemon serves this lab")
+		}
+		disk := func() uint64 {
+			info, err := os.Stat(l.dir("machines", "cp1", "disk.img"))
+			Expect(err).NotTo(HaveOccurred())
+			return info.Sys().(*syscall.Stat_t).Ino
+		}
+		before := disk()
+		l.listen("/run/libvirt/libvirt-sock")
+
+		Expect(l.must(ctx, "status", "-o", "json")).To(ContainSubstring(`"machine": "running"`))
+		l.must(ctx, "up", "--until", "machines")
+		Expect(disk()).To(Equal(before))
+		l.down(ctx)
+	}, SpecTimeout(3*time.Minute))
+})
+
+// listen makes a socket that somebody listens at, as systemd does for a daemon that it starts when it is asked.
+func (l *lab) listen(path string) {
+	GinkgoHelper()
+	Expect(os.MkdirAll("/run/libvirt", 0o755)).To(Succeed())
+	listener, err := net.Listen("unix", path)
+	Expect(err).NotTo(HaveOccurred())
+	DeferCleanup(listener.Close)
+}
