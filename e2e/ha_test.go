@@ -11,6 +11,8 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
 )
 
 // The specs of this container share one lab, because three control planes take a minute. Each leaves it healthy; the last removes it.
@@ -96,6 +98,12 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		l.must(ctx, "up")
 		l.expectHealthy(ctx)
 	}, SpecTimeout(5*time.Minute))
+
+	for _, f := range scenarios.All() {
+		if ofMembers[f.Name] {
+			It("gets over "+f.Name+": "+f.Story, Label("Disruptive"), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
+		}
+	}
 
 	It("shows no secret in its files, logs, output and command lines", func(ctx SpecContext) {
 		expectNoSecrets(ctx, l, watched, up)

@@ -54,12 +54,6 @@ var _ = Describe("a lab of virtual machines", ofVMs(), Serial, func() {
 	}, SpecTimeout(15*time.Minute))
 })
 
-// onVMs are the faults that are made on virtual machines too: faults of workers, since a lab of one control plane and one worker is as much
-// as emulated machines manage on a small computer.
-var onVMs = map[string]bool{
-	"missing-cni": true, "dead-containerd": true, "kubelet-stopped": true, "kubeadm-missing": true, "duplicate-node": true, "worker-powered-off": true,
-}
-
 // Each fault finds the lab as a snapshot has it, whatever the one before left.
 var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
@@ -104,7 +98,7 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 	}, SpecTimeout(10*time.Minute))
 
 	for _, f := range scenarios.All() {
-		if onVMs[f.Name] {
+		if ofWorkers[f.Name] {
 			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(25*time.Minute))
 		}
 	}
