@@ -66,7 +66,7 @@ func New(cluster *config.Cluster, opts Options) (*Lab, error) {
 		if made, err := os.ReadFile(s.path("uri")); err == nil { // of a lab that a labctl before madeFile made
 			l.uri = string(made)
 		} else {
-			l.uri, _ = host.Probe().Choose()
+			l.uri, _ = host.Choose()
 		}
 	}
 	if l.events == nil {
@@ -130,7 +130,7 @@ func (l *Lab) attach(h *host.Host) (err error) {
 	}
 	l.machines = machine.Open(machine.Config{
 		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), Lab: l.cluster.Name, ID: l.id,
-		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.Probe().KVM.OK, User: user, Mutated: l.mutated,
+		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.KVM(), User: user, Mutated: l.mutated,
 	})
 	key, _, err := l.state.keyPair(rootKey)
 	if err != nil {
@@ -154,7 +154,7 @@ func (l *Lab) attach(h *host.Host) (err error) {
 
 // emulated tells whether the machines' processors are computed, about ten times slower than real ones.
 func (l *Lab) emulated() bool {
-	return host.Emulated() || l.uri == host.VirtualMachines && !host.Probe().KVM.OK
+	return host.Emulated() || l.uri == host.VirtualMachines && !host.KVM()
 }
 
 // Patience is how many times longer than on this computer's own processors everything may take in the lab. Of an emulated 1 + 1, a machine's

@@ -33,6 +33,9 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if err := errors.Join(l.CheckDescribed(), l.checkBase(), l.checkNew(), l.wholeLab()); err != nil {
 		return err
 	}
+	if err := l.checkHost(ctx); err != nil {
+		return err
+	}
 	if err := l.connectHost(ctx); err != nil {
 		return err
 	}
@@ -73,7 +76,7 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 // connectHost installs what this computer lacks, and gets a libvirt daemon.
 func (l *Lab) connectHost(ctx context.Context) error {
 	if l.cluster.Libvirt.URI == "auto" && !l.state.exists() {
-		_, why := host.Probe().Choose()
+		_, why := host.Choose()
 		step := l.events.Start("", "host", 0)
 		step.EndWith(why)
 	}

@@ -106,7 +106,7 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 		return v, err
 	}
 	l.id = id
-	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, Dir: l.state.path("machines"), KVM: host.Probe().KVM.OK})
+	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, Dir: l.state.path("machines"), KVM: host.KVM()})
 	for _, n := range l.cluster.Members() {
 		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, bootFrom(image.DiskAt(box.Disk)))))
 	}

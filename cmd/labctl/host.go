@@ -18,12 +18,9 @@ import (
 func (a *app) hostCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "host",
-		Short: "Show what this computer can run",
+		Short: "Work on this computer: run a command in the lab's network, install packages",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			abilities := host.Probe()
-			return a.print(abilities, func(w io.Writer) { _, _ = fmt.Fprint(w, abilities) })
-		},
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	execute := &cobra.Command{
 		Use:   "exec COMMAND...",

@@ -186,7 +186,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		}},
 		{"faults", "Faults:", []*cobra.Command{a.faultCommand(), a.soakCommand()}},
 		{"images", "Images:", []*cobra.Command{a.imageCommand()}},
-		{other, "Other:", []*cobra.Command{a.hostCommand(), a.vagrantCommand(), a.versionCommand()}},
+		{other, "Other:", []*cobra.Command{a.doctorCommand(), a.hostCommand(), a.vagrantCommand(), a.versionCommand()}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {

@@ -2,7 +2,6 @@ package host
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -20,37 +19,21 @@ const (
 
 // Ability is something that this computer can or cannot do, and why, in words.
 type Ability struct {
-	OK  bool   `json:"ok"`
-	Why string `json:"why"`
+	OK  bool
+	Why string
 }
 
-// Abilities are what this computer can run.
-type Abilities struct {
-	KVM        Ability `json:"kvm"`
-	Emulation  Ability `json:"emulation"`
-	Containers Ability `json:"containers"`
-	Cgroups    string  `json:"cgroups"` // v1, hybrid or v2
-	Libvirt    Ability `json:"libvirt"` // a daemon of the computer's own serves
-	Root       bool    `json:"root"`
-}
+// KVM tells whether this computer has hardware virtualization.
+func KVM() bool { return kvm("/").OK }
 
-// Probe looks at this computer; it starts nothing.
-func Probe() Abilities { return probe("/") }
+// Choose settles `libvirt.uri: auto`, and says why in one line.
+func Choose() (uri, why string) { return kvm("/").choose() }
 
-func probe(root string) Abilities {
-	a := Abilities{Cgroups: cgroups(root), Root: os.Geteuid() == 0}
-	a.KVM = kvm(root)
-	a.Emulation = Ability{true, "QEMU emulates an x86-64 processor, about ten times slower than KVM"}
-	a.Containers = containers(root, a.Cgroups)
-	a.Libvirt = Ability{false, "no libvirt daemon answers: the lab starts one of its own (as root)"}
-	for _, uri := range []string{VirtualMachines, Containers} {
-		for _, socket := range sockets[uri] {
-			if answers(filepath.Join(root, socket)) {
-				a.Libvirt = Ability{true, "a daemon answers at " + socket}
-			}
-		}
+func (kvm Ability) choose() (uri, why string) {
+	if kvm.OK {
+		return VirtualMachines, "virtual machines: " + kvm.Why
 	}
-	return a
+	return Containers, "containers, because virtual machines would be emulated: " + kvm.Why
 }
 
 // kvm wants both the processor's flag and the device: inside some virtual machines /dev/kvm opens and even creates a machine, on which no
@@ -124,28 +107,7 @@ var Emulated = sync.OnceValue(func() bool {
 	return err == nil && strings.TrimSpace(out) == "qemu"
 })
 
-// Choose settles `libvirt.uri: auto`, and says why in one line.
-func (a Abilities) Choose() (uri, why string) {
-	if a.KVM.OK {
-		return VirtualMachines, "virtual machines: " + a.KVM.Why
-	}
-	return Containers, "containers, because virtual machines would be emulated: " + a.KVM.Why
-}
-
 func exists(path string) bool {
 	_, err := os.Stat(path)
 	return err == nil
-}
-
-func (a Abilities) String() string {
-	line := func(name string, ab Ability) string {
-		mark := "no "
-		if ab.OK {
-			mark = "yes"
-		}
-		return fmt.Sprintf("%-16s%s  %s\n", name, mark, ab.Why)
-	}
-	uri, why := a.Choose()
-	return line("KVM", a.KVM) + line("emulation", a.Emulation) + line("containers", a.Containers) + line("libvirt daemon", a.Libvirt) +
-		fmt.Sprintf("%-16s%s\n%-16s%s (%s)\n", "cgroups", a.Cgroups, "auto takes", uri, why)
 }

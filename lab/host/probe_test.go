@@ -1,7 +1,6 @@
 package host
 
 import (
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -31,7 +30,6 @@ func fakeRoot(t *testing.T, files map[string]string) string {
 }
 
 const (
-	plainCPU = "processor\t: 0\nmodel name\t: svmish\nflags\t\t: fpu vme de pse\nvmx flags\t:\n"
 	intelCPU = "processor\t: 0\nflags\t\t: fpu vmx sse2\n"
 	amdCPU   = "processor\t: 0\nflags\t\t: fpu svm sse2\n"
 	overlay  = "nodev\tsysfs\nnodev\toverlay\n\text4\n"
@@ -53,7 +51,7 @@ func TestKVM(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := probe(fakeRoot(t, tt.files)).KVM
+			a := kvm(fakeRoot(t, tt.files))
 			if a.OK != tt.want || !strings.Contains(a.Why, tt.why) {
 				t.Errorf("got %v %q, want %v with %q", a.OK, a.Why, tt.want, tt.why)
 			}
@@ -94,29 +92,14 @@ func TestCgroupsAndContainers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := probe(fakeRoot(t, tt.files))
-			if a.Cgroups != tt.cgroups {
-				t.Errorf("cgroups %q, want %q", a.Cgroups, tt.cgroups)
+			root := fakeRoot(t, tt.files)
+			if got := cgroups(root); got != tt.cgroups {
+				t.Errorf("cgroups %q, want %q", got, tt.cgroups)
 			}
-			if a.Containers.OK != tt.want || !strings.Contains(a.Containers.Why, tt.why) {
-				t.Errorf("containers %v %q, want %v with %q", a.Containers.OK, a.Containers.Why, tt.want, tt.why)
+			if a := containers(root, tt.cgroups); a.OK != tt.want || !strings.Contains(a.Why, tt.why) {
+				t.Errorf("containers %v %q, want %v with %q", a.OK, a.Why, tt.want, tt.why)
 			}
 		})
-	}
-}
-
-func TestLibvirt(t *testing.T) {
-	root := fakeRoot(t, map[string]string{"run/libvirt/virtlxcd-sock": "left over by a daemon that is gone"})
-	if a := probe(root).Libvirt; a.OK || !strings.Contains(a.Why, "no libvirt daemon answers") {
-		t.Errorf("nobody listens: %+v", a)
-	}
-	listener, err := net.Listen("unix", filepath.Join(root, "run/libvirt/libvirt-sock"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	if a := probe(root).Libvirt; !a.OK || a.Why != "a daemon answers at /run/libvirt/libvirt-sock" {
-		t.Errorf("a daemon listens: %+v", a)
 	}
 }
 
@@ -132,27 +115,10 @@ func TestChoose(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			uri, why := Abilities{KVM: Ability{tt.kvm, "because"}}.Choose()
+			uri, why := Ability{tt.kvm, "because"}.choose()
 			if uri != tt.want || why != tt.why {
 				t.Errorf("got %s, %q", uri, why)
 			}
 		})
-	}
-}
-
-func TestAbilitiesText(t *testing.T) {
-	a := Abilities{
-		KVM: Ability{false, "no flag"}, Emulation: Ability{true, "slow"}, Containers: Ability{true, "overlay"},
-		Libvirt: Ability{false, "nobody"}, Cgroups: "v1",
-	}
-	const want = `KVM             no   no flag
-emulation       yes  slow
-containers      yes  overlay
-libvirt daemon  no   nobody
-cgroups         v1
-auto takes      lxc:///system (containers, because virtual machines would be emulated: no flag)
-`
-	if got := a.String(); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }

@@ -42,7 +42,7 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	if err := c.writeModule(ctx, work); err != nil {
 		return err
 	}
-	_, err = c.goCommand(ctx, work, step, "build", "-o", dir+"/", "-tags", c.tags, "-ldflags", c.linkFlags(), "tool")
+	_, err = c.goCommand(ctx, work, step, "build", "-v", "-o", dir+"/", "-tags", c.tags, "-ldflags", c.linkFlags(), "tool")
 	if err != nil {
 		return err
 	}
@@ -148,8 +148,10 @@ func (c component) goCommand(ctx context.Context, dir string, step *event.Step, 
 	}
 	if step != nil {
 		cmd.Line = func(line string) {
-			if strings.HasPrefix(line, "go: downloading") {
-				step.Progress("%s", strings.TrimPrefix(line, "go: "))
+			if module, ok := strings.CutPrefix(line, "go: downloading "); ok {
+				step.Progress("downloading %s", module)
+			} else if line != "" && !strings.Contains(line, " ") { // a package, as -v names them
+				step.Progress("compiling %s", line)
 			}
 		}
 	}

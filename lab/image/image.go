@@ -244,3 +244,13 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	}
 	return removed, nil
 }
+
+// Compiled tells whether the cache has the programs of a version of Kubernetes, which take a quarter of an hour to compile.
+func Compiled(version string) bool {
+	dir, err := CacheDir()
+	if err != nil {
+		return false
+	}
+	found, _ := filepath.Glob(filepath.Join(dir, kubernetesName+"-"+version+"-*", imageList))
+	return len(found) > 0
+}

@@ -90,11 +90,7 @@ func (p *preflight) unlessContainer(c Check) Check {
 }
 
 func checkSwap(ctx context.Context, p *preflight) Check {
-	text, err := p.m.Read("/proc/swaps")
-	if err != nil {
-		return ok("this kernel has no swap")
-	}
-	areas := swapAreas(text)
+	areas := p.m.SwapAreas()
 	if len(areas) == 0 {
 		return ok("off")
 	}
@@ -108,10 +104,10 @@ func checkSwap(ctx context.Context, p *preflight) Check {
 	return fixable(symptom.SwapEnabled, "swapoff -a; remove the swap lines of /etc/fstab", "on: %s; kubelet will not start", strings.Join(areas, ", "))
 }
 
-// swapAreas lists the areas of /proc/swaps, whose first line is a heading.
-func swapAreas(swaps string) []string {
+// SwapAreas lists the areas of /proc/swaps, whose first line is a heading. A kernel without swap has no such file.
+func (m Machine) SwapAreas() []string {
 	var areas []string
-	for line := range strings.Lines(swaps) {
+	for line := range strings.Lines(m.Line("/proc/swaps")) {
 		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "Filename" {
 			areas = append(areas, fields[0])
 		}

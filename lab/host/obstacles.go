@@ -1,0 +1,244 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"fmt"
+	"go/version"
+	"net/netip"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// kind says what the nodes are, and why where that was left to labctl.
+func (c computer) kind(_ context.Context, p Plan) Check {
+	daemon := "in this computer's libvirt"
+	if p.Own {
+		daemon = "in a libvirt of the lab's own"
+	}
+	if uri, why := kvm(c.root).choose(); uri == p.URI {
+		return fine(daemon + ", " + why)
+	}
+	return fine(daemon + ", " + p.URI + " as cluster.yaml asks")
+}
+
+func (c computer) privileges(_ context.Context, p Plan) Check {
+	if c.user == 0 {
+		return fine("this is root")
+	}
+	why := "containers share this computer's kernel, so only root may run them"
+	if p.URI == VirtualMachines {
+		why = "the node image is built, and machines are started, as root"
+	}
+	return Check{Result: Fails, Seen: fmt.Sprintf("this is user %d", c.user), Why: why, Do: "sudo labctl up"}
+}
+
+func (c computer) packages(ctx context.Context, p Plan) Check {
+	const why = "libvirt runs the machines, and other programs make their image and disks"
+	wanted := append(slices.Clone(packages[p.URI]), p.Packages...)
+	if _, err := c.look("dpkg-query"); err != nil {
+		if err := missingByHand(wanted); err != nil {
+			return Check{Result: Fails, Seen: err.Error(), Why: why}
+		}
+		return fine("this computer has no dpkg; libvirtd and mmdebstrap are there")
+	}
+	missing := missingPackages(ctx, wanted)
+	switch {
+	case len(missing) == 0:
+		return fine(fmt.Sprintf("all %d are installed", len(wanted)))
+	case c.user != 0:
+		return Check{Result: Fails, Seen: "not installed: " + strings.Join(missing, " "), Why: why, Do: "sudo labctl host install"}
+	}
+	return Check{Result: Mends, Seen: "not installed: " + strings.Join(missing, " "), Why: why}
+}
+
+// golang looks for the go command, which builds the image.
+func (c computer) golang(ctx context.Context, p Plan) Check {
+	if !p.Build {
+		return fine("not needed: Kubernetes is compiled")
+	}
+	const why = "the node image has Kubernetes in it, which is compiled once"
+	if _, err := c.look("go"); err != nil {
+		return Check{Result: Fails, Seen: "there is no go command in PATH", Why: why, Do: "install Go: https://go.dev/dl"}
+	}
+	out, err := c.run(ctx, "go", "env", "GOVERSION")
+	if err != nil {
+		return Check{Result: Fails, Seen: "go env GOVERSION: " + err.Error(), Why: why, Do: "go version"}
+	}
+	// "go1.26.1 X:nodwarf5" of a build with an experiment.
+	has, needed := cmp.Or(strings.Fields(out)...), cmp.Or(strings.Fields(runtime.Version())...)
+	if version.Compare(has, needed) < 0 {
+		return Check{Result: Mends, Seen: fmt.Sprintf("%s, older than %s; the build fetches that one", has, needed), Why: why}
+	}
+	return fine(has)
+}
+
+func (c computer) hierarchy(_ context.Context, p Plan) Check {
+	able := containers(c.root, cgroups(c.root))
+	if p.URI != Containers || able.OK {
+		return fine("cgroup " + cgroups(c.root))
+	}
+	return Check{Result: Fails, Seen: able.Why, Why: "container nodes need cgroups", Do: "boot with cgroup v2 and all its controllers (systemd.unified_cgroup_hierarchy=1)"}
+}
+
+func (c computer) modules(_ context.Context, p Plan) Check {
+	if p.URI != Containers {
+		return fine("not needed: virtual machines have a kernel of their own")
+	}
+	const why = "container nodes share this computer's kernel, and cannot load modules into it"
+	loadable, hopeless, _ := c.machine().MissingModules()
+	if len(hopeless) > 0 {
+		return Check{Result: Fails, Seen: "this kernel has no module " + strings.Join(hopeless, ", "), Why: why,
+			Do: "reboot, if a newer kernel was installed since the last boot; else install its modules (Ubuntu: linux-modules-extra-" +
+				c.machine().Line("/proc/sys/kernel/osrelease") + ")"}
+	}
+	if len(loadable) > 0 {
+		return Check{Result: Mends, Seen: "not loaded: " + strings.Join(loadable, ", "), Why: why}
+	}
+	return fine("loaded or compiled in")
+}
+
+func (c computer) inotify(_ context.Context, p Plan) Check {
+	var low []string
+	for _, limit := range kernelLimits {
+		if now, err := limit.value(c.root); p.URI == Containers && err == nil && now < limit.enough {
+			low = append(low, fmt.Sprintf("%s is %d, fewer than %d", limit.name, now, limit.enough))
+		}
+	}
+	if len(low) > 0 {
+		return Check{Result: Mends, Seen: strings.Join(low, "; "), Why: "all container nodes share these limits"}
+	}
+	return fine("enough for a dozen nodes")
+}
+
+func (c computer) swap(_ context.Context, p Plan) Check {
+	areas := c.machine().SwapAreas()
+	switch {
+	case len(areas) == 0:
+		return fine("off")
+	case p.URI == Containers:
+		return fine("on (" + strings.Join(areas, ", ") + "): kubelet of the nodes is told to live with it")
+	}
+	return fine("on (" + strings.Join(areas, ", ") + "): no matter to virtual machines")
+}
+
+func (c computer) processor(_ context.Context, p Plan) Check {
+	able := kvm(c.root)
+	switch {
+	case p.URI == VirtualMachines && !able.OK:
+		return Check{Result: Warn, Seen: able.Why, Why: "virtual machines are emulated, about ten times slower", Do: "libvirt: {uri: lxc:///system} in cluster.yaml, for containers"}
+	case able.OK:
+		return fine(able.Why)
+	}
+	return fine("no hardware virtualization; containers need none")
+}
+
+// apparmor looks for libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
+func (c computer) apparmor(_ context.Context, p Plan) Check {
+	on := strings.HasPrefix(c.machine().Line("/sys/module/apparmor/parameters/enabled"), "Y")
+	switch {
+	case !on:
+		return fine("off")
+	case p.URI != VirtualMachines, p.Own:
+		return fine("on; libvirt does not confine these machines")
+	case !hidden(p.Dir, c.getenv("HOME")) && !hidden(p.Cache, c.getenv("HOME")):
+		return fine("on, and disks are where libvirt's profile allows them")
+	}
+	return Check{Result: Fails, Seen: "on, and disks would be below a hidden directory of a home: " + p.Dir + ", " + p.Cache,
+		Why: "libvirt's AppArmor profile denies virtual machines such files",
+		Do:  "export XDG_STATE_HOME=/var/lib/k8slab XDG_CACHE_HOME=/var/cache/k8slab"}
+}
+
+// hidden tells whether a path is below a hidden directory of somebody's home.
+func hidden(path, home string) bool {
+	rest, ok := "", false
+	if home != "" {
+		rest, ok = strings.CutPrefix(path, filepath.Clean(home)+"/")
+	}
+	if !ok {
+		if rest, ok = strings.CutPrefix(path, "/home/"); ok {
+			_, rest, _ = strings.Cut(rest, "/")
+		}
+	}
+	return ok && strings.HasPrefix(rest, ".")
+}
+
+// network looks for what else uses the machines' addresses.
+func (c computer) network(_ context.Context, p Plan) Check {
+	if p.Own || !p.Network.IsValid() {
+		return fine("the lab has a network namespace of its own, or its network already")
+	}
+	for _, r := range c.routes() {
+		switch {
+		case !r.to.Overlaps(p.Network):
+		case r.to.Bits() >= p.Network.Bits():
+			return Check{Result: Fails, Seen: fmt.Sprintf("network.cidr %s overlaps with %s at %s", p.Network, r.to, r.device),
+				Why: "this computer reaches other machines there", Do: "choose another network.cidr, and addresses in it, in cluster.yaml"}
+		default:
+			return Check{Result: Warn, Seen: fmt.Sprintf("network.cidr %s is a part of %s at %s", p.Network, r.to, r.device),
+				Why: "while the lab is up, this computer does not reach machines of that network that have these addresses", Do: "choose another network.cidr in cluster.yaml"}
+		}
+	}
+	return fine(p.Network.String() + " is free")
+}
+
+type route struct {
+	to     netip.Prefix
+	device string
+}
+
+// routes are this computer's, but the default: device, destination, gateway, flags, two counters, metric and mask, addresses in hexadecimal with
+// their first byte last (proc_net_route(5)).
+func (c computer) routes() []route {
+	var all []route
+	for line := range strings.Lines(c.machine().Line("/proc/net/route")) {
+		f := strings.Fields(line)
+		if len(f) < 8 {
+			continue
+		}
+		to, err := hex.DecodeString(f[1])
+		mask, maskErr := hex.DecodeString(f[7])
+		if err != nil || maskErr != nil || len(to) != 4 || len(mask) != 4 {
+			continue // the heading
+		}
+		slices.Reverse(to)
+		bits := 0
+		for _, b := range mask {
+			for ; b != 0; b &= b - 1 {
+				bits++
+			}
+		}
+		if bits > 0 {
+			all = append(all, route{netip.PrefixFrom(netip.AddrFrom4([4]byte(to)), bits), f[0]})
+		}
+	}
+	return all
+}
+
+// forwarding looks for a firewall that drops what one machine sends to another: Docker's, which also sees frames of a bridge.
+func (c computer) forwarding(ctx context.Context, p Plan) Check {
+	if p.Own {
+		return fine("the lab has a network namespace of its own")
+	}
+	rules, err := c.run(ctx, "iptables", "--list-rules", "FORWARD")
+	if err != nil || !strings.Contains(rules, "-P FORWARD DROP") {
+		return fine("not dropped")
+	}
+	if c.machine().Line("/proc/sys/net/bridge/bridge-nf-call-iptables") != "1" {
+		return fine("dropped, but not between machines on one bridge")
+	}
+	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: "nodes may not reach each other",
+		Do: "sudo iptables --insert DOCKER-USER --in-interface k8slab+ --out-interface k8slab+ --jump ACCEPT"}
+}
+
+// firewall looks for one that keeps machines from this computer's DHCP and DNS.
+func (c computer) firewall(_ context.Context, p Plan) Check {
+	if p.Own || !strings.Contains(c.machine().Line("/etc/ufw/ufw.conf"), "ENABLED=yes") {
+		return fine("none that keeps machines from this computer")
+	}
+	return Check{Result: Warn, Seen: "ufw is on", Why: "machines may not ask this computer for names, nor Vagrant's for addresses",
+		Do: "sudo ufw allow from " + p.Network.String()}
+}
