@@ -77,11 +77,13 @@ func (c computer) golang(ctx context.Context, p Plan) Check {
 }
 
 func (c computer) hierarchy(_ context.Context, p Plan) Check {
-	able := containers(c.root, cgroups(c.root))
-	if p.URI != Containers || able.OK {
-		return fine("cgroup " + cgroups(c.root))
+	seen := "cgroup " + cgroups(c.root)
+	missing := missingControllers(c.root)
+	if p.URI != Containers || len(missing) == 0 {
+		return fine(seen)
 	}
-	return Check{Result: Fails, Seen: able.Why, Why: "container nodes need cgroups", Do: "boot with cgroup v2 and all its controllers (systemd.unified_cgroup_hierarchy=1)"}
+	return Check{Result: Fails, Seen: seen + " without " + strings.Join(missing, ", "), Why: "libvirt and kubelet limit containers by them",
+		Do: "switch them on at the kernel's command line (cgroup_enable=memory), or boot with cgroup v2 (systemd.unified_cgroup_hierarchy=1)"}
 }
 
 func (c computer) modules(_ context.Context, p Plan) Check {

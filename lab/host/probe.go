@@ -73,32 +73,15 @@ func cgroups(root string) string {
 // UnifiedControllers are those of cgroup v2 that kubelet and libvirt limit containers with.
 var UnifiedControllers = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
-func containers(root, cgroups string) Ability {
-	fs, err := os.ReadFile(filepath.Join(root, "proc/filesystems"))
-	if err != nil {
-		return Ability{false, err.Error()}
+// missingControllers are those that container nodes need and the computer's cgroups do not have.
+func missingControllers(root string) (missing []string) {
+	if cgroups(root) == "v2" {
+		has, _ := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/cgroup.controllers"))
+		return slices.DeleteFunc(slices.Clone(UnifiedControllers), func(c string) bool { return slices.Contains(strings.Fields(string(has)), c) })
 	}
-	if !strings.Contains(string(fs), "\toverlay\n") {
-		return Ability{false, "the kernel has no overlay filesystem: load the overlay module"}
-	}
-	if cgroups == "v2" {
-		has, err := os.ReadFile(filepath.Join(root, "sys/fs/cgroup/cgroup.controllers"))
-		if err != nil {
-			return Ability{false, err.Error()}
-		}
-		for _, controller := range UnifiedControllers {
-			if !slices.Contains(strings.Fields(string(has)), controller) {
-				return Ability{false, "cgroup v2 has no controller " + controller}
-			}
-		}
-		return Ability{true, "cgroup v2, overlay filesystem"}
-	}
-	for _, controller := range []string{"cpu", "cpuset", "devices", "freezer", "memory", "pids"} {
-		if !exists(filepath.Join(root, "sys/fs/cgroup", controller)) {
-			return Ability{false, "the cgroup controller " + controller + " is not mounted"}
-		}
-	}
-	return Ability{true, "cgroup " + cgroups + ", overlay filesystem"}
+	return slices.DeleteFunc([]string{"cpu", "cpuset", "devices", "freezer", "memory", "pids"}, func(c string) bool {
+		return exists(filepath.Join(root, "sys/fs/cgroup", c))
+	})
 }
 
 // Emulated tells whether this computer's own processors are computed: it is a machine of QEMU's without KVM (systemd-detect-virt(1)).
