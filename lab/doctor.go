@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"k8slab/lab/host"
@@ -26,15 +25,6 @@ func (l *Lab) Doctor(ctx context.Context) ([]host.Check, error) {
 		plan.Network = l.cluster.Network.CIDR
 	}
 	return host.Examine(ctx, plan), nil
-}
-
-// ownDaemon tells whether the lab has, or would get, a libvirt daemon of its own.
-func (l *Lab) ownDaemon() bool {
-	if _, err := os.Stat(l.state.path("libvirt")); err == nil {
-		return true
-	}
-	_, err := host.Computers(l.uri)
-	return err != nil
 }
 
 // checkHost refuses to make a lab that this computer is certain not to carry, with everything that is in its way.

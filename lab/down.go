@@ -36,17 +36,21 @@ func (l *Lab) down(ctx context.Context, adopted bool) error {
 			return err
 		}
 	}
-	// What describes the lab goes last, so that --lab finds it after an interruption.
+	// What says which daemon had the machines goes when there is nothing left to remove from it, and what describes the lab last, so that --lab finds
+	// it after an interruption.
 	entries, err := os.ReadDir(l.state.dir)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if e.Name() != madeFile && e.Name() != "id" {
+		if !slices.Contains([]string{madeFile, "id", "libvirt"}, e.Name()) {
 			if err := os.RemoveAll(l.state.path(e.Name())); err != nil {
 				return err
 			}
 		}
+	}
+	if err := os.RemoveAll(l.state.path("id")); err != nil {
+		return err
 	}
 	return os.RemoveAll(l.state.dir)
 }

@@ -93,26 +93,30 @@ func (l *Lab) open() error {
 	return l.attach(h)
 }
 
-// connect finds the daemon that has the lab's machines: its own for as long as it has a directory for that, whatever else appears on this
-// computer, and the computer's else. An error that wraps fs.ErrNotExist is that there is none to have them.
+// connect finds the daemon that has the lab's machines, or is to have them: a lab keeps its daemon, whatever else appears on this computer. An
+// error that wraps fs.ErrNotExist is that there is none.
 func (l *Lab) connect() (*host.Host, error) {
-	dir := l.state.path("libvirt")
-	if _, err := os.Stat(dir); err == nil {
-		return host.Connect(dir)
+	if l.ownDaemon() {
+		return host.Connect(l.state.path("libvirt"))
 	}
 	h, err := host.Computers(l.uri)
-	if err == nil {
-		return h, nil
-	}
-	made, madeErr := l.state.made()
-	if madeErr != nil {
-		return nil, madeErr
-	}
-	if made != nil {
+	if err != nil && l.state.exists() {
 		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
 			l.cluster.Name, l.uri)
 	}
-	return nil, err
+	return h, err
+}
+
+// ownDaemon tells whether the lab has, or would get, a libvirt daemon of its own.
+func (l *Lab) ownDaemon() bool {
+	if _, err := os.Stat(l.state.path("libvirt")); err == nil {
+		return true
+	}
+	if l.state.exists() {
+		return false
+	}
+	_, err := host.Computers(l.uri)
+	return err != nil
 }
 
 // rootKey is root's key on all machines, a file of the state.

@@ -265,4 +265,11 @@ func TestDaemonIsSettled(t *testing.T) {
 	if _, err := l.connect(); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("with a daemon of its own that ended: %v", err)
 	}
+	// Killed in the middle, down goes on: of its daemon the directory is left until nothing else is.
+	if err := l.Down(t.Context(), false); err != nil {
+		t.Errorf("down: %v", err)
+	}
+	if _, err := os.Stat(l.state.dir); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left", l.state.dir)
+	}
 }

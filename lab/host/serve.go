@@ -296,11 +296,12 @@ func forward(listener net.Listener, file string) {
 	}
 }
 
-// Stop ends the lab's own daemon and everything that still lives in its network namespace, then removes its directory.
+// Stop ends the lab's own daemon and everything that still lives in its network namespace, then empties its directory: that it is there says
+// that the lab has a daemon of its own.
 func Stop(ctx context.Context, dir string) error {
 	s, err := readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(dir)
+		return empty(dir)
 	}
 	if err != nil {
 		return err
@@ -320,7 +321,18 @@ func Stop(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	return os.RemoveAll(dir)
+	return empty(dir)
+}
+
+func empty(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, e := range entries {
+		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
+	}
+	return err
 }
 
 // processesIn lists the processes in the network namespace; never this one.

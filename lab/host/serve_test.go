@@ -197,13 +197,16 @@ func TestStopWithoutDaemon(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"a directory without state", "no directory"} {
+	for _, name := range []string{"a directory without state", "an empty directory"} {
 		if err := Stop(context.Background(), dir); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := os.Stat(dir); !os.IsNotExist(err) {
-			t.Errorf("%s: it is there: %v", name, err)
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%s: %v, %v", name, left, err)
 		}
+	}
+	if err := Stop(context.Background(), filepath.Join(dir, "none")); err != nil {
+		t.Error(err)
 	}
 }
 
