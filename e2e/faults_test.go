@@ -22,36 +22,6 @@ var ofWorkers = map[string]bool{
 // ofMembers are those of them that need three members of etcd.
 var ofMembers = map[string]bool{"stale-learner": true, "wiped-voter": true}
 
-var _ = Describe("a small lab gets over", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
-	var l *lab
-	BeforeAll(func(ctx SpecContext) {
-		l = newLab("e2e-small", 56, 1, 1)
-		DeferCleanup(l.down, NodeTimeout(2*time.Minute))
-		l.must(ctx, "up")
-	}, NodeTimeout(5*time.Minute))
-	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
-
-	for _, f := range scenarios.All() {
-		if ofWorkers[f.Name] {
-			It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(10*time.Minute))
-		}
-	}
-
-	It("a pod whose image cannot come, which is no reason for what fails later", Label("nightly"), func(ctx SpecContext) {
-		l.kubectl(ctx, "run", "web", "--image=docker.io/library/nginx", "--overrides", `{"spec": {"nodeName": "w1"}}`)
-		Eventually(func() string {
-			return l.kubectl(ctx, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
-		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
-		l.kubectl(ctx, "delete", "pod", "web", "--now")
-		l.must(ctx, "fault", "inject", "missing-cni", "--node", "w1")
-		DeferCleanup(func(ctx SpecContext) { l.must(ctx, "fault", "restore"); l.becomesHealthy(ctx) }, NodeTimeout(2*time.Minute))
-		r := l.run(ctx, "diagnose", "-o", "json")
-		Expect(r.code).To(Equal(1), "%s", r)
-		Expect(firstFinding(r)).To(Equal("cni-not-initialized"), "%s", r)
-		Expect(r.stdout).NotTo(ContainSubstring("image-pull-failure"))
-	}, SpecTimeout(3*time.Minute))
-})
-
 // Each fault goes the whole way: a healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab
 // is as healthy as before and lost nothing.
 var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {

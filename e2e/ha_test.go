@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -98,6 +99,40 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		l.must(ctx, "up")
 		l.expectHealthy(ctx)
 	}, SpecTimeout(5*time.Minute))
+
+	It("leaves a healthy member as it is when it is to join", func(ctx SpecContext) {
+		then := l.lives(ctx)
+		l.must(ctx, "join", "w1")
+		l.must(ctx, "join", "cp3")
+		Expect(l.lives(ctx)).To(Equal(then))
+	}, SpecTimeout(time.Minute))
+
+	It("takes the first control plane out and in again", Label("Disruptive"), func(ctx SpecContext) {
+		l.must(ctx, "rejoin", "cp1")
+		l.becomesHealthy(ctx)
+	}, SpecTimeout(4*time.Minute))
+
+	It("has a control plane join where a phantom learner has etcd's only place", Label("Disruptive"), func(ctx SpecContext) {
+		l.joinsAfter(ctx, "cp3", "etcd-too-many-learners", true, func(ctx context.Context, l *lab) {
+			l.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
+		})
+	}, SpecTimeout(4*time.Minute))
+
+	It("has a join go on when its labctl is interrupted, and a repair follow it to its end", Label("Disruptive"), func(ctx SpecContext) {
+		l.must(ctx, "reset", "cp3")
+		interrupted := l.start(ctx, func(r *running, line string) {
+			if strings.Contains(parseEvent(line).Detail, "as learner") {
+				r.signal(syscall.SIGINT)
+			}
+		}, "join", "cp3", "-o", "json").wait()
+		Expect(interrupted.code).To(Equal(130), "it was interrupted as kubeadm added the etcd member")
+		l.must(ctx, "join", "w1") // a healthy member; the token that cp3 still needs is none of its business
+		Expect(l.run(ctx, "repair", "--dry-run").stdout).To(And(ContainSubstring("kubeadm runs on it"), Not(ContainSubstring("would"))))
+		r := l.run(ctx, "repair")
+		Expect(r.code).To(BeZero(), "repair: %s", r)
+		Expect(r.stdout+r.stderr).NotTo(ContainSubstring("leftover-state"), "it was cleared away")
+		l.becomesHealthy(ctx)
+	}, SpecTimeout(4*time.Minute))
 
 	for _, f := range scenarios.All() {
 		if ofMembers[f.Name] {

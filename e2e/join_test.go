@@ -11,65 +11,45 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
 )
 
-// The stories of joins that go wrong, on one lab: what stands in the way is made, the join names it, and what can be repaired is.
-var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+// The stories of a worker, on one lab as small as can be, because everything in it takes a fraction of the time: of joins that go wrong, what
+// stands in the way is made, the join names it, and what can be repaired is. Those of control planes are in ha_test.go.
+var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 
 	BeforeAll(func(ctx SpecContext) {
-		l = newLab("e2e-join", 48, 3, 1)
+		l = newLab("e2e-join", 48, 1, 1)
 		DeferCleanup(l.down, NodeTimeout(2*time.Minute))
 		l.must(ctx, "up")
 	}, NodeTimeout(6*time.Minute))
 
 	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
 
-	It("leaves a healthy member as it is", func(ctx SpecContext) {
-		then := l.lives(ctx)
-		l.must(ctx, "join", "w1")
-		l.must(ctx, "join", "cp3")
-		Expect(l.lives(ctx)).To(Equal(then))
-	}, SpecTimeout(8*time.Minute)) // the bring-up counts as the first spec's
-
 	It("gives pods an image that nodes cannot pull", func(ctx SpecContext) { l.getsAnImage(ctx) }, SpecTimeout(5*time.Minute))
 
-	It("takes the first control plane out and in again", func(ctx SpecContext) {
-		l.must(ctx, "rejoin", "cp1")
-		l.becomesHealthy(ctx)
-	}, SpecTimeout(2*time.Minute))
-
-	DescribeTable("names the cause, repairs it and is proven", func(ctx SpecContext, node, cause string, reset bool, inject func(context.Context, *lab)) {
-		if reset {
-			l.must(ctx, "reset", node)
-		}
-		inject(ctx, l)
-		said, r := l.join(ctx, node)
-		Expect(r.code).To(BeZero(), "join: %s", r)
-		Expect(said).To(ContainElement(ContainSubstring(cause)), "what the join said")
-		l.becomesHealthy(ctx)
+	DescribeTable("that joins names the cause, repairs it and is proven", func(ctx SpecContext, cause string, reset bool, inject func(context.Context, *lab)) {
+		l.joinsAfter(ctx, "w1", cause, reset, inject)
 	},
-		Entry("containerd is stopped", SpecTimeout(2*time.Minute), "w1", "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
+		Entry("containerd is stopped", SpecTimeout(2*time.Minute), "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "systemctl", "stop", "containerd")
 		}),
-		Entry("containerd is masked", SpecTimeout(2*time.Minute), "w1", "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
+		Entry("containerd is masked", SpecTimeout(2*time.Minute), "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "systemctl", "mask", "--now", "containerd")
 		}),
-		Entry("kubelet would run standalone", SpecTimeout(2*time.Minute), "w1", "kubelet-standalone", true, func(ctx context.Context, l *lab) {
+		Entry("kubelet would run standalone", SpecTimeout(2*time.Minute), "kubelet-standalone", true, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "mkdir", "-p", "/etc/systemd/system/kubelet.service.d")
 			l.ssh(ctx, "w1", "ln", "-s", "/dev/null", "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
 			l.ssh(ctx, "w1", "systemctl", "daemon-reload")
 		}),
-		Entry("it was reset while its Node is Ready", SpecTimeout(2*time.Minute), "w1", "node-name-exists", false, func(ctx context.Context, l *lab) {
+		Entry("it was reset while its Node is Ready", SpecTimeout(2*time.Minute), "node-name-exists", false, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "labnode", "reset")
-		}),
-		Entry("a phantom learner has etcd's only place", SpecTimeout(2*time.Minute), "cp3", "etcd-too-many-learners", true, func(ctx context.Context, l *lab) {
-			l.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
 		}),
 	)
 
@@ -85,22 +65,6 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		Expect(r.stderr).To(ContainSubstring("next:"))
 		l.ssh(ctx, "w1", "mv", "/root/kubeadm", "/usr/bin/kubeadm")
 		l.must(ctx, "join", "w1")
-		l.becomesHealthy(ctx)
-	}, SpecTimeout(2*time.Minute))
-
-	It("goes on when its labctl is interrupted, and a repair follows it to its end", func(ctx SpecContext) {
-		l.must(ctx, "reset", "cp3")
-		interrupted := l.start(ctx, func(r *running, line string) {
-			if strings.Contains(parseEvent(line).Detail, "as learner") {
-				r.signal(syscall.SIGINT)
-			}
-		}, "join", "cp3", "-o", "json").wait()
-		Expect(interrupted.code).To(Equal(130), "it was interrupted as kubeadm added the etcd member")
-		l.must(ctx, "join", "w1") // a healthy member; the token that cp3 still needs is none of its business
-		Expect(l.run(ctx, "repair", "--dry-run").stdout).To(And(ContainSubstring("kubeadm runs on it"), Not(ContainSubstring("would"))))
-		r := l.run(ctx, "repair")
-		Expect(r.code).To(BeZero(), "repair: %s", r)
-		Expect(r.stdout+r.stderr).NotTo(ContainSubstring("leftover-state"), "it was cleared away")
 		l.becomesHealthy(ctx)
 	}, SpecTimeout(2*time.Minute))
 
@@ -201,7 +165,40 @@ var _ = Describe("a join", Label("ci", "Slow", "Disruptive"), Serial, Ordered, C
 		Expect(l.must(ctx, "cp", "w1:/etc/hostname", "-")).To(Equal("w1\n"))
 		l.ssh(ctx, "w1", "rm", "-r", "/tmp/it's a \"tree\"")
 	}, SpecTimeout(2*time.Minute))
+
+	for _, f := range scenarios.All() {
+		if ofWorkers[f.Name] {
+			It("gets over "+f.Name+": "+f.Story, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(10*time.Minute))
+		}
+	}
+
+	It("has no reason for what fails later in a pod whose image could not come", func(ctx SpecContext) {
+		l.kubectl(ctx, "run", "web", "--image=docker.io/library/nginx", "--overrides", `{"spec": {"nodeName": "w1"}}`)
+		Eventually(func() string {
+			return l.kubectl(ctx, "get", "pod", "web", "-o", "jsonpath={.status.containerStatuses[0].state.waiting.reason}")
+		}).WithContext(ctx).WithTimeout(90 * time.Second).Should(MatchRegexp("ErrImagePull|ImagePullBackOff"))
+		l.kubectl(ctx, "delete", "pod", "web", "--now")
+		l.must(ctx, "fault", "inject", "missing-cni", "--node", "w1")
+		DeferCleanup(func(ctx SpecContext) { l.must(ctx, "fault", "restore"); l.becomesHealthy(ctx) }, NodeTimeout(2*time.Minute))
+		r := l.run(ctx, "diagnose", "-o", "json")
+		Expect(r.code).To(Equal(1), "%s", r)
+		Expect(firstFinding(r)).To(Equal("cni-not-initialized"), "%s", r)
+		Expect(r.stdout).NotTo(ContainSubstring("image-pull-failure"))
+	}, SpecTimeout(3*time.Minute))
 })
+
+// joinsAfter makes what stands in the way of a join, and wants the join to name it, to repair it and to be proven.
+func (l *lab) joinsAfter(ctx context.Context, node, cause string, reset bool, inject func(context.Context, *lab)) {
+	GinkgoHelper()
+	if reset {
+		l.must(ctx, "reset", node)
+	}
+	inject(ctx, l)
+	said, r := l.join(ctx, node)
+	Expect(r.code).To(BeZero(), "join: %s", r)
+	Expect(said).To(ContainElement(ContainSubstring(cause)), "what the join said")
+	l.becomesHealthy(ctx)
+}
 
 // join joins the node and returns the details of the events that it showed.
 func (l *lab) join(ctx context.Context, node string) (said []string, r result) {
@@ -213,7 +210,6 @@ func (l *lab) join(ctx context.Context, node string) (said []string, r result) {
 	return said, r
 }
 
-// becomesHealthy waits for the pods of a node that has just joined: they come after it is Ready.
 // onTerminal is what labctl writes to a terminal of that many columns, without what moves its cursor.
 func (l *lab) onTerminal(ctx context.Context, columns int, args ...string) string {
 	GinkgoHelper()
@@ -225,6 +221,7 @@ func (l *lab) onTerminal(ctx context.Context, columns int, args ...string) strin
 	return strings.ReplaceAll(regexp.MustCompile(`\x1b\[[0-9;]*[A-Za-z]`).ReplaceAllString(string(out), ""), "\r", "")
 }
 
+// becomesHealthy waits for the pods of a node that has just joined: they come after it is Ready.
 func (l *lab) becomesHealthy(ctx context.Context) {
 	GinkgoHelper()
 	Eventually(l.problems).WithContext(ctx).WithTimeout(time.Minute).Should(BeEmpty())
