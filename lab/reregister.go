@@ -125,7 +125,7 @@ func endSandboxes(ctx context.Context, on *node.Node, p kube.Pod) error {
 	if len(sandboxes) == 0 {
 		return nil
 	}
-	return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "stopp"}, sandboxes...)})
+	return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "--timeout", "30s", "stopp"}, sandboxes...)})
 }
 
 // flannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.
