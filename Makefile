@@ -14,7 +14,7 @@ DATE = $(shell git log -1 --format=%cI 2>/dev/null)
 
 # What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run.
 LABELS ?= ci
-E2E_TIMEOUT ?= 59m
+E2E_TIMEOUT ?= 49m
 RESULTS := e2e/results
 
 # What nightly runs: containers, vms, onboard, hosts, or all. Each part may take PART_TIMEOUT: a slow computer needs 2h. HISTORY is the file of
