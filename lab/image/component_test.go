@@ -231,3 +231,16 @@ func TestProgramsAreBuilt(t *testing.T) {
 	}
 	bin("containerd", "ctr")
 }
+
+// Debian's go is older than the one that built labctl: it must fetch that, as it did when labctl was built.
+func TestOlderGoCommand(t *testing.T) {
+	dir := t.TempDir()
+	old := "#!/bin/sh\n[ \"$GOTOOLCHAIN\" != local ] || { echo 'go.mod requires go >= 1.26 (running go 1.24.4; GOTOOLCHAIN=local)' >&2; exit 1; }\n"
+	if err := os.WriteFile(filepath.Join(dir, "go"), []byte(old), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir)
+	if _, err := (component{}).goCommand(t.Context(), dir, nil, "build"); err != nil {
+		t.Error(err)
+	}
+}
