@@ -115,17 +115,31 @@ func (c *forming) restartSandboxes(ctx context.Context, n config.Node, subnet st
 	return nil
 }
 
-// endSandboxes ends the pod's sandboxes; kubelet makes a new one, with a new address, and starts its containers there.
+// sandboxTime is how long the sandboxes of a pod may take to end, and each call of crictl, whose own 2 s are too few on a busy computer.
+const sandboxTime = 30 * time.Second
+
+// endSandboxes ends the pod's sandboxes; kubelet makes a new one, with a new address, and starts its containers there. Kubelet may end one at the
+// same time: of two that do so, one finds the sandbox's network gone.
 func endSandboxes(ctx context.Context, on *node.Node, p kube.Pod) error {
-	ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--state", "ready", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
+	ready := func(ctx context.Context) ([]string, error) {
+		ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--state", "ready", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
+		return strings.Fields(ids), err
+	}
+	old, err := ready(ctx)
 	if err != nil {
 		return err
 	}
-	sandboxes := strings.Fields(ids)
-	if len(sandboxes) == 0 {
-		return nil
-	}
-	return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "--timeout", "30s", "stopp"}, sandboxes...)})
+	return wait.For(ctx, fmt.Sprintf("the sandbox of pod %s/%s to end", p.Namespace, p.Name), sandboxTime, 300*time.Millisecond, func(ctx context.Context) error {
+		now, err := ready(ctx)
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(now, func(id string) bool { return !slices.Contains(old, id) })
+		if len(left) == 0 {
+			return nil
+		}
+		return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "--timeout", sandboxTime.String(), "stopp"}, left...)})
+	})
 }
 
 // flannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.
