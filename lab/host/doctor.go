@@ -14,8 +14,9 @@ import (
 // Result is what a check of this computer came to.
 type Result string
 
+// What a check can come to.
 const (
-	OK    Result = "ok"    //
+	OK    Result = "ok"    // nothing to do
 	Mends Result = "mends" // `labctl up` mends it
 	Warn  Result = "warn"  // a lab works, with a drawback
 	Fails Result = "fails" // no lab comes up before somebody mends it
@@ -43,7 +44,7 @@ type Plan struct {
 
 // computer is this computer as the checks see it, so that tests can put a directory and a table of answers in its place.
 type computer struct {
-	kernel
+	computerKernel
 	user   int
 	look   func(program string) (string, error)
 	run    func(ctx context.Context, argv ...string) (string, error)
@@ -53,7 +54,7 @@ type computer struct {
 // Examine checks this computer in well under a second, and changes nothing. The worst comes first, and among equals what comes first in a
 // bring-up.
 func Examine(ctx context.Context, p Plan) []Check {
-	return computer{kernel: thisKernel, user: os.Geteuid(), look: exec.LookPath, run: command.Run, getenv: os.Getenv}.examine(ctx, p)
+	return computer{computerKernel: thisKernel, user: os.Geteuid(), look: exec.LookPath, run: command.Run, getenv: os.Getenv}.examine(ctx, p)
 }
 
 func (c computer) examine(ctx context.Context, p Plan) []Check {

@@ -26,8 +26,8 @@ func healthy(t *testing.T, files map[string]string) computer {
 	}
 	fakePrograms(t, map[string]string{"dpkg-query": `for p in "$@"; do echo "$p installed"; done`})
 	return computer{
-		kernel: kernel{root: fakeRoot(t, all)},
-		look:   func(string) (string, error) { return "/usr/bin/x", nil },
+		computerKernel: computerKernel{root: fakeRoot(t, all)},
+		look:           func(string) (string, error) { return "/usr/bin/x", nil },
 		run: func(_ context.Context, argv ...string) (string, error) {
 			if argv[0] == "go" {
 				return "go1.99.0\n", nil

@@ -11,7 +11,7 @@ import (
 
 	"k8slab/lab/command"
 	"k8slab/lab/event"
-	"k8slab/lab/join"
+	"k8slab/lab/kernel"
 )
 
 // kernelLimit is a limit of the kernel that all container nodes share, and what is enough for a dozen of them.
@@ -44,13 +44,13 @@ func (k kernelLimit) value(root string) (int, error) {
 	return n, nil
 }
 
-// kernel is the kernel of this computer, which container nodes share.
-type kernel struct {
+// computerKernel is the kernel of this computer, which container nodes share.
+type computerKernel struct {
 	root     string
 	modprobe func(ctx context.Context, modules ...string) error
 }
 
-var thisKernel = kernel{root: "/", modprobe: func(ctx context.Context, modules ...string) error {
+var thisKernel = computerKernel{root: "/", modprobe: func(ctx context.Context, modules ...string) error {
 	_, err := command.Run(ctx, append([]string{"modprobe", "--all"}, modules...)...)
 	return err
 }}
@@ -71,11 +71,11 @@ func ForgetKernel(id string) error {
 	return err
 }
 
-func (k kernel) modulesFile(id string) string {
+func (k computerKernel) modulesFile(id string) string {
 	return filepath.Join(k.root, "etc/modules-load.d/k8slab-"+id+".conf")
 }
 
-func (k kernel) raiseLimits(events *event.Stream) error {
+func (k computerKernel) raiseLimits(events *event.Stream) error {
 	for _, limit := range kernelLimits {
 		now, err := limit.value(k.root)
 		if err != nil {
@@ -94,10 +94,10 @@ func (k kernel) raiseLimits(events *event.Stream) error {
 	return nil
 }
 
-func (k kernel) loadModules(ctx context.Context, id string, events *event.Stream) error {
-	loadable, hopeless, _ := k.machine().MissingModules()
+func (k computerKernel) loadModules(ctx context.Context, id string, events *event.Stream) error {
+	loadable, hopeless, _ := k.says().MissingModules()
 	if len(hopeless) > 0 {
-		release := k.machine().Line("/proc/sys/kernel/osrelease")
+		release := k.says().Release()
 		return fmt.Errorf("container nodes need the kernel module %s, which this computer's kernel %s does not have; next: install its modules "+
 			"(Ubuntu: linux-modules-extra-%s), or reboot if a newer kernel was installed since the last boot", strings.Join(hopeless, ", "), release, release)
 	}
@@ -118,5 +118,5 @@ func (k kernel) loadModules(ctx context.Context, id string, events *event.Stream
 	return nil
 }
 
-// machine is this computer as the checks of a node see one.
-func (k kernel) machine() join.Machine { return join.Machine{Root: k.root} }
+// says is what the kernel says of itself.
+func (k computerKernel) says() kernel.Kernel { return kernel.Kernel(k.root) }

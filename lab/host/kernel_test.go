@@ -12,7 +12,7 @@ import (
 )
 
 // fakeKernel has the limits of Linux' own defaults, and the files besides, below a root of its own.
-func fakeKernel(t *testing.T, files map[string]string) kernel {
+func fakeKernel(t *testing.T, files map[string]string) computerKernel {
 	t.Helper()
 	root := t.TempDir()
 	all := map[string]string{
@@ -31,7 +31,7 @@ func fakeKernel(t *testing.T, files map[string]string) kernel {
 			t.Fatal(err)
 		}
 	}
-	return kernel{root: root, modprobe: func(_ context.Context, modules ...string) error {
+	return computerKernel{root: root, modprobe: func(_ context.Context, modules ...string) error {
 		for _, m := range modules {
 			if err := os.MkdirAll(filepath.Join(root, "sys/module", m), 0o755); err != nil {
 				return err

@@ -91,11 +91,11 @@ func (c computer) modules(_ context.Context, p Plan) Check {
 		return fine("not needed: virtual machines have a kernel of their own")
 	}
 	const why = "container nodes share this computer's kernel, and cannot load modules into it"
-	loadable, hopeless, _ := c.machine().MissingModules()
+	loadable, hopeless, _ := c.says().MissingModules()
 	if len(hopeless) > 0 {
 		return Check{Result: Fails, Seen: "this kernel has no module " + strings.Join(hopeless, ", "), Why: why,
 			Do: "reboot, if a newer kernel was installed since the last boot; else install its modules (Ubuntu: linux-modules-extra-" +
-				c.machine().Line("/proc/sys/kernel/osrelease") + ")"}
+				c.says().Release() + ")"}
 	}
 	if len(loadable) > 0 {
 		return Check{Result: Mends, Seen: "not loaded: " + strings.Join(loadable, ", "), Why: why}
@@ -117,7 +117,7 @@ func (c computer) inotify(_ context.Context, p Plan) Check {
 }
 
 func (c computer) swap(_ context.Context, p Plan) Check {
-	areas := c.machine().SwapAreas()
+	areas := c.says().SwapAreas()
 	switch {
 	case len(areas) == 0:
 		return fine("off")
@@ -140,7 +140,7 @@ func (c computer) processor(_ context.Context, p Plan) Check {
 
 // apparmor looks for libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
 func (c computer) apparmor(_ context.Context, p Plan) Check {
-	on := strings.HasPrefix(c.machine().Line("/sys/module/apparmor/parameters/enabled"), "Y")
+	on := strings.HasPrefix(c.says().Line("/sys/module/apparmor/parameters/enabled"), "Y")
 	switch {
 	case !on:
 		return fine("off")
@@ -196,7 +196,7 @@ type route struct {
 // their first byte last (proc_net_route(5)).
 func (c computer) routes() []route {
 	var all []route
-	for line := range strings.Lines(c.machine().Line("/proc/net/route")) {
+	for line := range strings.Lines(c.says().Line("/proc/net/route")) {
 		f := strings.Fields(line)
 		if len(f) < 8 {
 			continue
@@ -229,7 +229,7 @@ func (c computer) forwarding(ctx context.Context, p Plan) Check {
 	if err != nil || !strings.Contains(rules, "-P FORWARD DROP") {
 		return fine("not dropped")
 	}
-	if c.machine().Line("/proc/sys/net/bridge/bridge-nf-call-iptables") != "1" {
+	if c.says().Line("/proc/sys/net/bridge/bridge-nf-call-iptables") != "1" {
 		return fine("dropped, but not between machines on one bridge")
 	}
 	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: "nodes may not reach each other",
@@ -238,7 +238,7 @@ func (c computer) forwarding(ctx context.Context, p Plan) Check {
 
 // firewall looks for one that keeps machines from this computer's DHCP and DNS.
 func (c computer) firewall(_ context.Context, p Plan) Check {
-	if p.Own || !strings.Contains(c.machine().Line("/etc/ufw/ufw.conf"), "ENABLED=yes") {
+	if p.Own || !strings.Contains(c.says().Line("/etc/ufw/ufw.conf"), "ENABLED=yes") {
 		return fine("none that keeps machines from this computer")
 	}
 	return Check{Result: Warn, Seen: "ufw is on", Why: "machines may not ask this computer for names, nor Vagrant's for addresses",

@@ -90,7 +90,7 @@ func (p *preflight) unlessContainer(c Check) Check {
 }
 
 func checkSwap(ctx context.Context, p *preflight) Check {
-	areas := p.m.SwapAreas()
+	areas := p.m.kernel().SwapAreas()
 	if len(areas) == 0 {
 		return ok("off")
 	}
@@ -102,15 +102,4 @@ func checkSwap(ctx context.Context, p *preflight) Check {
 			"swap of the host is on (%s): kubelet will not start, and a container cannot turn it off", strings.Join(areas, ", "))
 	}
 	return fixable(symptom.SwapEnabled, "swapoff -a; remove the swap lines of /etc/fstab", "on: %s; kubelet will not start", strings.Join(areas, ", "))
-}
-
-// SwapAreas lists the areas of /proc/swaps, whose first line is a heading. A kernel without swap has no such file.
-func (m Machine) SwapAreas() []string {
-	var areas []string
-	for line := range strings.Lines(m.Line("/proc/swaps")) {
-		if fields := strings.Fields(line); len(fields) > 0 && fields[0] != "Filename" {
-			areas = append(areas, fields[0])
-		}
-	}
-	return areas
 }

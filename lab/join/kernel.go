@@ -6,39 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/lab/kernel"
 	"k8slab/lab/symptom"
 )
 
-// kernelModules are what a node's network and containers need, and what shows that the kernel has it, loaded or built in.
-var kernelModules = []struct {
-	name   string
-	proof  []string // any of these paths
-	needed bool     // without it the join fails, or no pod gets a network; otherwise it depends on the network add-on
-}{
-	{"overlay", []string{"/sys/module/overlay"}, true},
-	{"br_netfilter", []string{"/sys/module/br_netfilter", "/proc/sys/net/bridge/bridge-nf-call-iptables"}, true}, // flannel refuses to start without
-	{"vxlan", []string{"/sys/module/vxlan"}, false},
-}
-
-// MissingModules are the modules that the kernel has not loaded and was not compiled with: those that can be loaded, those that a node needs
-// and that cannot be, and those of which that depends on its pod network.
-func (m Machine) MissingModules() (loadable, hopeless, unneeded []string) {
-	for _, module := range kernelModules {
-		switch {
-		case slices.ContainsFunc(module.proof, m.Exists) || m.builtIn(module.name):
-		case m.loadable(module.name):
-			loadable = append(loadable, module.name)
-		case module.needed:
-			hopeless = append(hopeless, module.name)
-		default:
-			unneeded = append(unneeded, module.name)
-		}
-	}
-	return loadable, hopeless, unneeded
-}
+func (m Machine) kernel() kernel.Kernel { return kernel.Kernel(m.Root) }
 
 func checkModules(_ context.Context, p *preflight) Check {
-	loadable, hopeless, unneeded := p.m.MissingModules()
+	loadable, hopeless, unneeded := p.m.kernel().MissingModules()
 	switch {
 	case len(hopeless) > 0:
 		return p.unlessContainer(blocked(symptom.KernelPrereqMissing, "install the kernel's modules package (linux-modules-extra or the like), or another kernel",
@@ -50,39 +25,6 @@ func checkModules(_ context.Context, p *preflight) Check {
 		return warn(symptom.KernelPrereqMissing, "flannel's default backend needs it", "this kernel has no module %s", strings.Join(unneeded, ", "))
 	}
 	return ok("loaded or built in")
-}
-
-func (m Machine) modulesDir() string { return "/lib/modules/" + m.Line("/proc/sys/kernel/osrelease") }
-
-// builtIn looks into the kernel's list of what was compiled into it: such a module shows in /sys/module only if it has parameters.
-func (m Machine) builtIn(module string) bool {
-	return listsModule(m.Line(m.modulesDir()+"/modules.builtin"), module) || module == "overlay" && m.hasFilesystem("overlay")
-}
-
-func (m Machine) loadable(module string) bool {
-	return listsModule(m.Line(m.modulesDir()+"/modules.dep"), module)
-}
-
-// listsModule looks for kernel/net/bridge/br_netfilter.ko[.xz][: dependencies]; names in files may have dashes for underscores.
-func listsModule(list, module string) bool {
-	for line := range strings.Lines(list) {
-		path, _, _ := strings.Cut(strings.TrimSpace(line), ":")
-		name := path[strings.LastIndexByte(path, '/')+1:]
-		name, _, isModule := strings.Cut(name, ".ko")
-		if isModule && strings.ReplaceAll(name, "-", "_") == module {
-			return true
-		}
-	}
-	return false
-}
-
-func (m Machine) hasFilesystem(name string) bool {
-	for line := range strings.Lines(m.Line("/proc/filesystems")) {
-		if fields := strings.Fields(line); len(fields) > 0 && fields[len(fields)-1] == name {
-			return true
-		}
-	}
-	return false
 }
 
 // kernelSettings must be "1". kubeadm checks the first; flannel and kube-proxy need the others where the kernel has them.
@@ -177,7 +119,7 @@ func fixModules(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot load kernel modules", "load them on its host")
 	}
-	names, _, _ := p.m.MissingModules()
+	names, _, _ := p.m.kernel().MissingModules()
 	if err := p.m.addLines("/etc/modules-load.d/k8slab.conf", names); err != nil {
 		return "", err
 	}

@@ -119,15 +119,6 @@ func TestHasKubeconfig(t *testing.T) {
 	}
 }
 
-func TestListsModule(t *testing.T) {
-	list := "kernel/net/bridge/br_netfilter.ko.xz: kernel/net/bridge/bridge.ko.xz\nkernel/drivers/net/vxlan/vxlan.ko\nkernel/net/ip-tables.ko:\n"
-	for module, want := range map[string]bool{"br_netfilter": true, "bridge": false, "vxlan": true, "ip_tables": true, "netfilter": false, "": false} {
-		if got := listsModule(list, module); got != want {
-			t.Errorf("%q: %t", module, got)
-		}
-	}
-}
-
 func TestLocalAddresses(t *testing.T) {
 	if got := localV4(fibTrie); !slices.Equal(got, []netip.Addr{netip.MustParseAddr("10.30.0.21"), netip.MustParseAddr("127.0.0.1")}) {
 		t.Errorf("got %v", got)
