@@ -26,18 +26,17 @@ var _ = Describe("a libvirt daemon that appears on the computer after a lab was 
 			return info.Sys().(*syscall.Stat_t).Ino
 		}
 		before := disk()
-		l.listen("/run/libvirt/libvirt-sock")
+		listen("/run/libvirt/libvirt-sock")
 
 		status, _ := l.status(ctx) // there is no cluster yet
 		Expect(status.Nodes[0].Machine).To(Equal("running"))
 		l.must(ctx, "up", "--until", "machines")
 		Expect(disk()).To(Equal(before))
-		l.down(ctx)
 	}, SpecTimeout(3*time.Minute))
 })
 
 // listen makes a socket that somebody listens at, as systemd does for a daemon that it starts when it is asked.
-func (l *lab) listen(path string) {
+func listen(path string) {
 	GinkgoHelper()
 	Expect(os.MkdirAll("/run/libvirt", 0o755)).To(Succeed())
 	listener, err := net.Listen("unix", path)

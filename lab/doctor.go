@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"k8slab/lab/host"
@@ -16,10 +17,12 @@ func (l *Lab) Doctor(ctx context.Context) ([]host.Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	kubernetes := l.cluster.Kubernetes
+	h, err := l.connect()
 	plan := host.Plan{
-		URI: l.uri, Own: l.ownDaemon(), Build: kubernetes.Source == "modules" && !image.Compiled(kubernetes.Version),
-		Dir: l.state.dir, Cache: cache, Packages: image.Packages(),
+		// With none to have its machines, the lab gets its own.
+		URI: l.uri, Own: errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) || h != nil && h.Own,
+		Build: !image.Compiled(l.cluster.Kubernetes.Version, l.cluster.Kubernetes.Source),
+		Dir:   l.state.dir, Cache: cache, Packages: image.Packages(),
 	}
 	if !l.state.exists() {
 		plan.Network = l.cluster.Network.CIDR

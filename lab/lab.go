@@ -96,8 +96,9 @@ func (l *Lab) open() error {
 // connect finds the daemon that has the lab's machines, or is to have them: a lab keeps its daemon, whatever else appears on this computer. An
 // error that wraps fs.ErrNotExist is that there is none.
 func (l *Lab) connect() (*host.Host, error) {
-	if l.ownDaemon() {
-		return host.Connect(l.state.path("libvirt"))
+	dir := l.state.path("libvirt")
+	if _, err := os.Stat(dir); err == nil {
+		return host.Connect(dir)
 	}
 	h, err := host.Computers(l.uri)
 	if err != nil && l.state.exists() {
@@ -105,18 +106,6 @@ func (l *Lab) connect() (*host.Host, error) {
 			l.cluster.Name, l.uri)
 	}
 	return h, err
-}
-
-// ownDaemon tells whether the lab has, or would get, a libvirt daemon of its own.
-func (l *Lab) ownDaemon() bool {
-	if _, err := os.Stat(l.state.path("libvirt")); err == nil {
-		return true
-	}
-	if l.state.exists() {
-		return false
-	}
-	_, err := host.Computers(l.uri)
-	return err != nil
 }
 
 // rootKey is root's key on all machines, a file of the state.

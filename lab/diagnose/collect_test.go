@@ -302,6 +302,9 @@ func TestLateAnswersAreAskedForAgain(t *testing.T) {
 						}
 					}
 					answer := tt.first
+					if longer := strings.Contains(strings.Join(argv, " "), "--patience 2"); longer != (looks == 2) {
+						t.Errorf("%s: look %d: %q", tt.name, looks, argv)
+					}
 					if looks == 2 {
 						answer = node(join.OK, time.Second)
 					}

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/netip"
 	"os/exec"
 	"slices"
@@ -21,9 +22,7 @@ func healthy(t *testing.T, files map[string]string) computer {
 		"proc/net/route": "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" +
 			"eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\neth0\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n",
 	}
-	for path, text := range files {
-		all[path] = text
-	}
+	maps.Copy(all, files)
 	fakePrograms(t, map[string]string{"dpkg-query": `for p in "$@"; do echo "$p installed"; done`})
 	return computer{
 		computerKernel: computerKernel{root: fakeRoot(t, all)},
@@ -93,7 +92,13 @@ func TestObstacles(t *testing.T) {
 			c.run = func(context.Context, ...string) (string, error) { return "go1.24.4\n", nil }
 		}, id: "go", result: Mends, says: "go1.24.4, older than go1."},
 		{name: "an old go that compiles nothing", change: func(c *computer, p *Plan) {
-			c.run = func(context.Context, ...string) (string, error) { return "", errors.New("broken") }
+			run := c.run
+			c.run = func(ctx context.Context, argv ...string) (string, error) {
+				if argv[0] == "go" {
+					return "", errors.New("broken")
+				}
+				return run(ctx, argv...)
+			}
 			p.Build = false
 		}, id: "go", result: OK},
 		{name: "a fresh Debian", files: map[string]string{"proc/filesystems": "nodev\ttmpfs\n", "lib/modules/6.12.0-1-amd64/modules.dep": "kernel/fs/overlay.ko.xz:\n"},
@@ -118,6 +123,15 @@ func TestObstacles(t *testing.T) {
 		{name: "a VPN of all of 10.0.0.0/8", files: route("0000000A", "000000FF"), id: "network", result: Warn, says: "a part of 10.0.0.0/8"},
 		{name: "a VPN, and a namespace", files: route("00001E0A", "00FFFFFF"), change: func(_ *computer, p *Plan) { p.Own = true }, id: "network", result: OK},
 		{name: "Docker", files: map[string]string{"proc/sys/net/bridge/bridge-nf-call-iptables": "1\n"}, change: func(c *computer, _ *Plan) { c.run = docker }, id: "forwarding", result: Warn, says: "DOCKER-USER"},
+		{name: "rules that cannot be read", change: func(c *computer, _ *Plan) {
+			c.run = func(_ context.Context, argv ...string) (string, error) {
+				if argv[0] == "go" {
+					return "go1.99.0\n", nil
+				}
+				return "", errors.New("Permission denied")
+			}
+		}, id: "forwarding", result: Warn, says: "Permission denied"},
+		{name: "a limit that cannot be read", files: map[string]string{"proc/sys/fs/inotify/max_user_watches": "many\n"}, id: "inotify", result: Fails, says: "invalid syntax"},
 		{name: "Docker that leaves bridges alone", change: func(c *computer, _ *Plan) { c.run = docker }, id: "forwarding", result: OK},
 		{name: "ufw", files: map[string]string{"etc/ufw/ufw.conf": "# on\nENABLED=yes\nLOGLEVEL=low\n"}, id: "firewall", result: Warn, says: "ufw allow from 10.30.0.0/24"},
 		{name: "cgroup v2 without memory", files: map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io pids\n"}, id: "cgroups", result: Fails, says: "v2 without memory"},

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,23 +15,12 @@ import (
 // fakeKernel has the limits of Linux' own defaults, and the files besides, below a root of its own.
 func fakeKernel(t *testing.T, files map[string]string) computerKernel {
 	t.Helper()
-	root := t.TempDir()
 	all := map[string]string{
 		"proc/sys/fs/inotify/max_user_instances": "128\n", "proc/sys/fs/inotify/max_user_watches": "8192\n",
 		"proc/sys/kernel/osrelease": "6.12.0-1-cloud-amd64\n", "proc/filesystems": "nodev\ttmpfs\n",
 	}
-	for path, text := range files {
-		all[path] = text
-	}
-	for path, text := range all {
-		path = filepath.Join(root, path)
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
+	maps.Copy(all, files)
+	root := fakeRoot(t, all)
 	return computerKernel{root: root, modprobe: func(_ context.Context, modules ...string) error {
 		for _, m := range modules {
 			if err := os.MkdirAll(filepath.Join(root, "sys/module", m), 0o755); err != nil {

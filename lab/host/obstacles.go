@@ -41,7 +41,7 @@ func (c computer) packages(ctx context.Context, p Plan) Check {
 	wanted := append(slices.Clone(packages[p.URI]), p.Packages...)
 	if _, err := c.look("dpkg-query"); err != nil {
 		if err := missingByHand(wanted); err != nil {
-			return Check{Result: Fails, Seen: err.Error(), Why: why}
+			return Check{Result: Fails, Seen: err.Error(), Why: why, Do: "install them with this distribution's own program"}
 		}
 		return fine("this computer has no dpkg; libvirtd and mmdebstrap are there")
 	}
@@ -104,14 +104,22 @@ func (c computer) modules(_ context.Context, p Plan) Check {
 }
 
 func (c computer) inotify(_ context.Context, p Plan) Check {
+	if p.URI != Containers {
+		return fine("not needed: virtual machines have limits of their own")
+	}
+	const why = "all container nodes share these limits"
 	var low []string
 	for _, limit := range kernelLimits {
-		if now, err := limit.value(c.root); p.URI == Containers && err == nil && now < limit.enough {
+		now, err := limit.value(c.root)
+		if err != nil {
+			return Check{Result: Fails, Seen: err.Error(), Why: why, Do: "sysctl " + limit.name}
+		}
+		if now < limit.enough {
 			low = append(low, fmt.Sprintf("%s is %d, fewer than %d", limit.name, now, limit.enough))
 		}
 	}
 	if len(low) > 0 {
-		return Check{Result: Mends, Seen: strings.Join(low, "; "), Why: "all container nodes share these limits"}
+		return Check{Result: Mends, Seen: strings.Join(low, "; "), Why: why}
 	}
 	return fine("enough for a dozen nodes")
 }
@@ -225,14 +233,21 @@ func (c computer) forwarding(ctx context.Context, p Plan) Check {
 	if p.Own {
 		return fine("the lab has a network namespace of its own")
 	}
+	const why = "nodes may not reach each other"
+	if _, err := c.look("iptables"); err != nil {
+		return fine("not dropped: there is no iptables")
+	}
 	rules, err := c.run(ctx, "iptables", "--list-rules", "FORWARD")
-	if err != nil || !strings.Contains(rules, "-P FORWARD DROP") {
+	if err != nil {
+		return Check{Result: Warn, Seen: "iptables' chain FORWARD could not be read: " + err.Error(), Why: "if it drops, " + why, Do: "sudo iptables --list-rules FORWARD"}
+	}
+	if !strings.Contains(rules, "-P FORWARD DROP") {
 		return fine("not dropped")
 	}
 	if c.says().Line("/proc/sys/net/bridge/bridge-nf-call-iptables") != "1" {
 		return fine("dropped, but not between machines on one bridge")
 	}
-	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: "nodes may not reach each other",
+	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: why,
 		Do: "sudo iptables --insert DOCKER-USER --in-interface k8slab+ --out-interface k8slab+ --jump ACCEPT"}
 }
 

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"k8slab/config"
 	"k8slab/lab/event"
 )
 
@@ -245,12 +246,18 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	return removed, nil
 }
 
-// Compiled tells whether the cache has the programs of a version of Kubernetes, which take a quarter of an hour to compile.
-func Compiled(version string) bool {
+// Compiled tells whether the cache has the programs of a node image, which take a quarter of an hour to compile: those of fixed versions, and
+// Kubernetes unless it comes from elsewhere.
+func Compiled(version, source string) bool {
 	dir, err := CacheDir()
 	if err != nil {
 		return false
 	}
+	for _, c := range fixed() {
+		if !exists((cache{dir: dir}).path(c.name+"-"+c.version(), c.inputs())) {
+			return false
+		}
+	}
 	found, _ := filepath.Glob(filepath.Join(dir, kubernetesName+"-"+version+"-*", imageList))
-	return len(found) > 0
+	return source != config.SourceModules || len(found) > 0
 }

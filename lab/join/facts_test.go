@@ -49,5 +49,9 @@ func TestPatience(t *testing.T) {
 		if got := f.Patience(); got != want {
 			t.Errorf("%q: %d, want %d", model, got, want)
 		}
+		f.AtLeast = 2 // known to be busy
+		if got := f.Patience(); got != max(want, 2) {
+			t.Errorf("%q, busy: %d", model, got)
+		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8slab/lab/join"
@@ -153,6 +154,27 @@ func TestDialsForReal(t *testing.T) {
 	udp.Close()
 	if got := []string{dial(open, "tcp"), dial(closed, "udp")}; !slices.Equal(got, []string{"refused", "refused"}) {
 		t.Error(got)
+	}
+}
+
+// Who is asked again gets more time for each answer.
+func TestPatience(t *testing.T) {
+	for patience, late := range map[int]bool{0: true, 1: true, 2: false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := machine(t, nil)
+			m.Run = func(ctx context.Context, argv ...string) (string, error) {
+				select {
+				case <-time.After(5 * time.Second):
+					return "Id=kubelet.service\nActiveState=active\n", nil
+				case <-ctx.Done():
+					return "", context.Cause(ctx)
+				}
+			}
+			n := collect(t.Context(), m, Options{Patience: patience}, noJournal)
+			if (n.Errors["units"] != "") != late || (n.Units["kubelet"].Active == "active") == late {
+				t.Errorf("patience %d: %q, %+v", patience, n.Errors["units"], n.Units)
+			}
+		})
 	}
 }
 
