@@ -285,6 +285,7 @@ func TestLateAnswersAreAskedForAgain(t *testing.T) {
 		{name: "a runtime that did not answer in time", first: node(join.Fixable, 2*time.Second), looks: 2, connected: true, ok: true},
 		{name: "a question without an answer in time", first: fact.Node{Errors: map[string]string{"units": "late"}, Elapsed: 3.5}, looks: 2, connected: true, ok: true},
 		{name: "a question that failed at once", first: fact.Node{Errors: map[string]string{"units": "no systemd"}, Elapsed: 0.5}, looks: 1, connected: true},
+		{name: "a cluster that does not answer", first: fact.Node{Checks: []join.Check{{ID: "node", Result: join.Blocked, Elapsed: 3 * time.Second}}}, looks: 1, connected: true},
 		{name: "a machine that connects late", connect: 8 * time.Second, looks: 2, first: node(join.OK, 0), connected: true, ok: true},
 		{name: "a machine that does not connect", connect: time.Hour, looks: 2},
 	} {

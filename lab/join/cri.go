@@ -213,6 +213,9 @@ func (m Machine) lastWords(ctx context.Context) string {
 	return ""
 }
 
+// errSilent is a runtime that did not answer in time, which says nothing of what it would have answered.
+var errSilent = errors.New("the runtime did not answer in time")
+
 // askRuntime asks the questions that only a runtime with CRI can answer, all at once.
 func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts *criFacts) {
 	run, image := runtimeapi.NewRuntimeServiceClient(client), runtimeapi.NewImageServiceClient(client)
@@ -243,7 +246,8 @@ func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts 
 		}
 	})
 	ask(func(ctx context.Context) {
-		facts.imageFSError = wait.For(ctx, "the runtime's image file system", settle, 100*time.Millisecond, func(ctx context.Context) (err error) {
+		// An answer may take longer than it takes the runtime to settle.
+		facts.imageFSError = wait.For(ctx, "the runtime's image file system", settle, 100*time.Millisecond, func(context.Context) (err error) {
 			facts.imageFS, facts.imageFSSize, err = m.imageFilesystem(ctx, image)
 			return err
 		})
@@ -282,6 +286,9 @@ func (e *emptyError) Error() string { return e.mountpoint + " has capacity 0" }
 // imageFilesystem returns where the runtime keeps images and the size of that file system; an error when either is nothing.
 func (m Machine) imageFilesystem(ctx context.Context, client runtimeapi.ImageServiceClient) (string, uint64, error) {
 	info, err := client.ImageFsInfo(ctx, &runtimeapi.ImageFsInfoRequest{})
+	if code := status.Code(err); code == codes.DeadlineExceeded || code == codes.Canceled {
+		return "", 0, errSilent
+	}
 	if err != nil {
 		return "", 0, errors.New(status.Convert(err).Message())
 	}

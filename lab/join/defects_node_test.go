@@ -2,6 +2,7 @@ package join
 
 import (
 	"strings"
+	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -24,6 +25,8 @@ var nodeDefects = []defect{
 	{"wrong socket", false, clusterShape{}, func(s *scene) { s.target.CRISocket = "unix:///var/run/dockershim.sock" }, "cri", Blocked, symptom.CRIEndpointWrong, "dockershim"},
 	{"socket by its old path", false, clusterShape{}, func(s *scene) { s.target.CRISocket = "unix:///var/run/containerd/containerd.sock" }, "cri", OK, "", "v2.4.2"},
 	{"no image file system", false, clusterShape{}, func(s *scene) { s.cri.set(func() { s.cri.mount = "" }) }, "image-filesystem", Fixable, symptom.ImageFilesystemZero, "no image file system"},
+	{"image file system told after a second", false, clusterShape{}, func(s *scene) { s.cri.set(func() { s.cri.slow = time.Second }) }, "image-filesystem", OK, "", "/var/lib/containerd"},
+	{"image file system not told", false, clusterShape{}, func(s *scene) { s.cri.set(func() { s.cri.slow = time.Minute }) }, "image-filesystem", Warn, "", "did not answer in time"},
 	{"image file system of capacity 0", false, clusterShape{}, func(s *scene) {
 		s.Space = func(path string) (Space, error) {
 			if strings.HasSuffix(path, "/var/lib/containerd") {

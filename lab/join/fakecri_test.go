@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -27,6 +28,7 @@ type fakeCRI struct {
 	images   []string
 	mount    string // of the image file system
 	hang     bool
+	slow     time.Duration // until it answers the question for the image file system
 }
 
 var labImages = []string{
@@ -124,7 +126,15 @@ func (c *fakeCRI) ListImages(context.Context, *runtimeapi.ListImagesRequest) (*r
 	return list, nil
 }
 
-func (c *fakeCRI) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+func (c *fakeCRI) ImageFsInfo(ctx context.Context, _ *runtimeapi.ImageFsInfoRequest) (*runtimeapi.ImageFsInfoResponse, error) {
+	c.mu.Lock()
+	slow := c.slow
+	c.mu.Unlock()
+	select {
+	case <-time.After(slow):
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.mount == "" {

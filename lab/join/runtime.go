@@ -42,6 +42,9 @@ func checkImageFilesystem(ctx context.Context, p *preflight) Check {
 		return blocked(symptom.ImageFilesystemZero, fmt.Sprintf("findmnt --target %s: mount the disk that belongs there, or unmount what hides it; labnode mend", empty.mountpoint),
 			"%v: what is mounted there is not the disk with the images", empty)
 	}
+	if errors.Is(facts.imageFSError, errSilent) || errors.Is(facts.imageFSError, context.DeadlineExceeded) {
+		return unmade(errSilent)
+	}
 	if facts.imageFSError != nil {
 		hint := "systemctl restart containerd; df -h /var/lib/containerd"
 		if facts.socket != containerdSocket {
