@@ -56,14 +56,20 @@ type Image struct {
 type Libvirt struct {
 	// URI is auto, qemu:///system or lxc:///system; default auto.
 	URI string `yaml:"uri"`
+	// Pool is the storage pool for the files of virtual machines, of 1 to 64
+	// letters, digits, and . _ - inside; default k8slab. One that is absent is
+	// made.
+	Pool string `yaml:"pool"`
 }
 
 // Network holds the address ranges; all are IPv4 and none overlaps another.
 type Network struct {
-	// CIDR is the machines' network, /8 to /28; default 10.30.0.0/24.
+	// CIDR is the machines' network, /8 to /28. Default auto: the first of
+	// Networks that is free, unless something in the file has an address; then
+	// 10.30.0.0/24.
 	CIDR netip.Prefix `yaml:"cidr"`
 	// VirtualIP is the API server's shared address, inside CIDR and no
-	// node's; default the 10th address of CIDR (10.30.0.10).
+	// node's; default the 10th address of CIDR.
 	VirtualIP netip.Addr `yaml:"virtual_ip"`
 	// PodSubnet is /8 to /24 with a /24 for every node; default 10.244.0.0/16.
 	PodSubnet netip.Prefix `yaml:"pod_subnet"`
@@ -71,6 +77,8 @@ type Network struct {
 	ServiceSubnet netip.Prefix `yaml:"service_subnet"`
 	// CNI is flannel, the default and only choice.
 	CNI string `yaml:"cni"`
+	// Auto is that CIDR and VirtualIP were chosen.
+	Auto bool `yaml:"-"`
 }
 
 // Gateway is the first host address of CIDR: the libvirt network's own.
@@ -102,15 +110,18 @@ const (
 	Worker       Role = "worker"
 )
 
-// Node is one machine; Name, Role and IP are required.
+// Node is one machine; Name and Role are required.
 type Node struct {
 	// Name is an RFC 1123 label of at most 63 characters, unique in the file.
 	Name string `yaml:"name"`
 	Role Role   `yaml:"role"`
-	// IP is an IPv4 address in Network.CIDR, unique in the file.
+	// IP is an IPv4 address in Network.CIDR, unique in the file. Default: the
+	// first free one from the 11th on for control planes, the 21st for workers.
 	IP netip.Addr `yaml:"ip"`
 	// Onboard keeps the node out of `up`; it joins later. Default false.
 	Onboard bool `yaml:"onboard"`
+	// Auto is that IP was chosen.
+	Auto bool `yaml:"-"`
 }
 
 // Stagger is what waits for the control plane before.

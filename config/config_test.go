@@ -34,6 +34,7 @@ func TestLoadThree(t *testing.T) {
 	}
 	// It is cluster.yaml as committed, which shows the defaults: changing one must change the other.
 	want := defaults()
+	want.Network.CIDR, want.Network.Auto = netip.MustParsePrefix("10.30.0.0/24"), true
 	want.Network.VirtualIP = netip.MustParseAddr("10.30.0.10")
 	want.Nodes = c.Nodes
 	if !reflect.DeepEqual(c, want) {
@@ -61,7 +62,7 @@ func TestLoadEveryKey(t *testing.T) {
 		Name:       "onboard",
 		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
 		Image:      Image{Base: "/srv/images/debian.qcow2"},
-		Libvirt:    Libvirt{URI: "qemu:///system"},
+		Libvirt:    Libvirt{URI: "qemu:///system", Pool: "fast.disks-1"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),
 			VirtualIP:     netip.MustParseAddr("10.32.3.254"),
@@ -71,10 +72,10 @@ func TestLoadEveryKey(t *testing.T) {
 		},
 		Resources: Resources{ControlPlane: Resource{4, 1700, 5}, Worker: Resource{1, 1024, 6}},
 		Nodes: []Node{
-			{"w1", Worker, netip.MustParseAddr("10.32.1.1"), false},
-			{"cp1", ControlPlane, netip.MustParseAddr("10.32.0.2"), false},
-			{"w2", Worker, netip.MustParseAddr("10.32.1.2"), true},
-			{"cp2", ControlPlane, netip.MustParseAddr("10.32.0.3"), true},
+			{"w1", Worker, netip.MustParseAddr("10.32.1.1"), false, false},
+			{"cp1", ControlPlane, netip.MustParseAddr("10.32.0.2"), false, false},
+			{"w2", Worker, netip.MustParseAddr("10.32.1.2"), true, false},
+			{"cp2", ControlPlane, netip.MustParseAddr("10.32.0.3"), true, false},
 		},
 		Addons: []string{"prometheus", "local-path"},
 		Tuning: Tuning{11, 12, 13, 14, 15, 16, 17, 18, StaggerMachine},

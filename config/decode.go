@@ -28,6 +28,8 @@ func (d *document) decode(path string, n *yaml.Node, v reflect.Value) {
 			return
 		}
 		v.Set(reflect.ValueOf(addr))
+	case path == "network.cidr" && isText(n) && n.Value == "auto":
+		v.Set(reflect.ValueOf(autoNetwork))
 	case v.Type() == reflect.TypeFor[netip.Prefix]():
 		prefix, err := netip.ParsePrefix(n.Value)
 		if !isText(n) || err != nil || !prefix.Addr().Is4() {
@@ -181,11 +183,13 @@ func isText(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
 }
 
-// keysOf lists the YAML keys of a struct, in the order of its fields.
-func keysOf(t reflect.Type) []string {
-	keys := make([]string, t.NumField())
-	for i := range keys {
-		keys[i], _, _ = strings.Cut(t.Field(i).Tag.Get("yaml"), ",")
+// keysOf lists the YAML keys of a struct, in the order of its fields. Fields
+// that the file does not have come last.
+func keysOf(t reflect.Type) (keys []string) {
+	for i := range t.NumField() {
+		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" {
+			keys = append(keys, key)
+		}
 	}
 	return keys
 }

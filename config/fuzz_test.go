@@ -60,6 +60,9 @@ func checkSafe(t *testing.T, c *Cluster) {
 			t.Errorf("accepted the text %q", s)
 		}
 	}
+	if pool := c.Libvirt.Pool; pool == "" || len(pool) > 64 || strings.Trim(pool, "._-") != pool || strings.ContainsAny(pool, "/<&' \n\x00") {
+		t.Errorf("accepted the pool %q", pool)
+	}
 	if uri := c.Libvirt.URI; uri != "auto" && uri != "qemu:///system" && uri != "lxc:///system" {
 		t.Errorf("accepted the URI %q", uri)
 	}

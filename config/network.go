@@ -91,9 +91,8 @@ func (d *document) checkNodeIP(field string, ip netip.Addr, n Network) {
 	switch {
 	case !d.trusted(field):
 	case !ip.IsValid() && known:
-		d.report(field, "missing; %s", useHost(n))
+		d.report(field, "network.cidr %s has no address left for it; use a larger network", n.CIDR)
 	case !ip.IsValid():
-		d.report(field, "missing; use an IPv4 address in network.cidr")
 	case ip == n.VirtualIP && d.trusted("network.virtual_ip"):
 		d.report(field, "%s is network.virtual_ip%s, which no node may have; use another address", ip, d.ifDefault("network.virtual_ip"))
 	case known:

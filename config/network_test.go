@@ -68,11 +68,9 @@ func TestNodeProblems(t *testing.T) {
 		{"everything missing", nodes(""), []string{
 			"3: nodes[1].name: missing; give the node a name such as cp1",
 			"3: nodes[1].role: missing; use control-plane or worker",
-			"3: nodes[1].ip: missing" + hosts,
 		}},
 		{"missing with a bad network", "network: {cidr: x}\n" + nodes("name: w1, role: worker"), []string{
 			`1: network.cidr: found the text "x"; use an IPv4 range such as 10.30.0.0/24`,
-			"4: nodes[1].ip: missing; use an IPv4 address in network.cidr",
 		}},
 		{"unknown role", nodes("name: w1, role: master, ip: 10.30.0.21"), []string{`3: nodes[1].role: "master" is not a role; use control-plane or worker`}},
 		{"outside", nodes("name: w1, role: worker, ip: 10.31.0.5"), []string{"3: nodes[1].ip: 10.31.0.5 is outside" + cidr}},

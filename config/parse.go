@@ -66,9 +66,7 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 	if root := d.root(data); root != nil {
 		d.lines[""] = root.Line
 		d.decode("", root, reflect.ValueOf(c).Elem())
-		if !c.Network.VirtualIP.IsValid() {
-			c.Network.VirtualIP = offset(c.Network.CIDR, 10)
-		}
+		d.settleAddresses(c)
 		d.validate(c)
 	}
 	if len(d.problems) > 0 {
@@ -81,15 +79,14 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 // YAML is a file that Parse reads as the same cluster, with every default written out.
 func (c *Cluster) YAML() ([]byte, error) { return yaml.Marshal(c) }
 
-// defaults is the cluster of a file that names only its nodes. The virtual
-// IP follows from the CIDR, so Parse sets it once that is known.
+// defaults is the cluster of a file that names only its nodes, without the
+// addresses that Parse gives them.
 func defaults() *Cluster {
 	return &Cluster{
 		Name:       "lab",
 		Kubernetes: Kubernetes{Version: "v1.36.3", Source: SourceModules},
-		Libvirt:    Libvirt{URI: "auto"},
+		Libvirt:    Libvirt{URI: "auto", Pool: "k8slab"},
 		Network: Network{
-			CIDR:          netip.MustParsePrefix("10.30.0.0/24"),
 			PodSubnet:     netip.MustParsePrefix("10.244.0.0/16"),
 			ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16"),
 			CNI:           "flannel",

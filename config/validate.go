@@ -19,6 +19,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkSource(c.Kubernetes.Source)
 	d.checkBase(c.Image.Base)
 	d.checkURI(c.Libvirt.URI)
+	d.checkPool(c.Libvirt.Pool)
 	d.checkNetwork(c)
 	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
@@ -110,6 +111,15 @@ func (d *document) checkURI(uri string) {
 	const field = "libvirt.uri"
 	if why := uriProblem(uri); why != "" && d.trusted(field) {
 		d.report(field, "%s %s; use auto, qemu:///system or lxc:///system", quote(uri), why)
+	}
+}
+
+var poolName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,62}[A-Za-z0-9])?$`)
+
+func (d *document) checkPool(name string) {
+	const field = "libvirt.pool"
+	if d.trusted(field) && !poolName.MatchString(name) {
+		d.report(field, "%s is not a name for a storage pool: use at most 64 letters and digits, and inside them also . _ -", quote(name))
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"runtime"
 	"slices"
 	"strings"
@@ -103,21 +102,13 @@ func (l *Lab) openThrough(ctx context.Context, name string) (diagnose.Cluster, e
 	return diagnose.Cluster{Kube: k, Etcd: v.etcd}, nil
 }
 
-// consoleEnd is how much of a console's end is looked at.
+// consoleEnd is how much of a console's end is looked at, in bytes.
 const consoleEnd = 8 << 10
 
 // console is the end of what a virtual machine wrote to its console; a container has none.
 func (l *Lab) console(name string) string {
-	f, err := os.Open(l.machines.ConsolePath(name))
-	if err != nil {
-		return ""
-	}
-	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return ""
-	}
-	text := make([]byte, consoleEnd)
-	n, _ := f.ReadAt(text, max(0, info.Size()-consoleEnd)) // what could be read is better than nothing
-	return strings.ToValidUTF8(string(text[:n]), "?")
+	ctx, cancel := context.WithTimeoutCause(context.Background(), daemonBudget, errDaemonSilent)
+	defer cancel()
+	text, _ := l.machines.Console(ctx, name, consoleEnd) // what could be read is better than nothing
+	return strings.ToValidUTF8(text, "?")
 }

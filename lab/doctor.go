@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"k8slab/lab/host"
@@ -13,16 +12,10 @@ import (
 
 // Doctor checks whether this computer can carry the lab; it changes nothing.
 func (l *Lab) Doctor(ctx context.Context) ([]host.Check, error) {
-	cache, err := image.CacheDir()
-	if err != nil {
-		return nil, err
-	}
-	h, err := l.connect()
 	plan := host.Plan{
-		// With none to have its machines, the lab gets its own.
-		URI: l.uri, Own: errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) || h != nil && h.Own,
-		Build: !image.Compiled(l.cluster.Kubernetes.Version, l.cluster.Kubernetes.Source),
-		Dir:   l.state.dir, Cache: cache, Packages: image.Packages(),
+		URI: l.uri, Own: l.ownDaemon(),
+		Build:    !image.Compiled(l.cluster.Kubernetes.Version, l.cluster.Kubernetes.Source),
+		Packages: image.Packages(),
 	}
 	if !l.state.exists() {
 		plan.Network = l.cluster.Network.CIDR
@@ -30,8 +23,8 @@ func (l *Lab) Doctor(ctx context.Context) ([]host.Check, error) {
 	return host.Examine(ctx, plan), nil
 }
 
-// checkHost refuses to make a lab that this computer is certain not to carry, with everything that is in its way.
-func (l *Lab) checkHost(ctx context.Context) error {
+// CheckHost refuses to make a lab that this computer is certain not to carry, with everything that is in its way.
+func (l *Lab) CheckHost(ctx context.Context) error {
 	if l.state.exists() {
 		return nil
 	}

@@ -68,10 +68,10 @@ func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 	if err := host.Stop(ctx, dir); err != nil {
 		return err
 	}
-	if err := machine.RemovePartition(ctx, partitionName(l.cluster.Name, id)); err != nil {
+	if err := machine.RemovePartition(ctx, l.partition(id)); err != nil {
 		return err
 	}
-	return host.ForgetKernel(id)
+	return errors.Join(host.ForgetKernel(id), host.NoAutostart(ctx, cgroupName(l.cluster.Name, id)))
 }
 
 // removeObjects removes the lab's domains and network from the daemon that has them.
@@ -111,21 +111,18 @@ func (l *Lab) removeObjects(ctx context.Context, adopted bool) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	if err := l.machines.DeletePool(ctx); err != nil {
-		return fmt.Errorf("storage pool: %w", err)
-	}
 	if err := l.machines.DeleteNetwork(ctx); err != nil {
 		var foreign *machine.ForeignError
 		if !errors.As(err, &foreign) {
 			return fmt.Errorf("network: %w", err)
 		}
 	}
-	return l.machines.DeleteAllDisks()
+	return l.machines.DeleteAllDisks(ctx)
 }
 
 // noVagrantDisks is notOurs where no daemon says who made what.
 func (l *Lab) noVagrantDisks(adopted bool) error {
-	machines, err := machine.VagrantDisks(l.state.path("machines"), l.cluster.Name)
+	machines, err := machine.VagrantDisks(l.state.path(machinesDir), l.cluster.Name)
 	if err != nil || adopted {
 		return err
 	}

@@ -93,20 +93,34 @@ func (l *Lab) open() error {
 	return l.attach(h)
 }
 
-// connect finds the daemon that has the lab's machines, or is to have them: a lab keeps its daemon, whatever else appears on this computer. An
-// error that wraps fs.ErrNotExist is that there is none.
+// connect finds the daemon that has the lab's machines, or is to have them. An error that wraps fs.ErrNotExist is that there is none.
 func (l *Lab) connect() (*host.Host, error) {
-	dir := l.state.path("libvirt")
-	if _, err := os.Stat(dir); err == nil {
-		return host.Connect(dir)
+	if l.ownDaemon() {
+		return host.Connect(l.state.path("libvirt"))
 	}
 	h, err := host.Computers(l.uri)
-	if err != nil && l.state.exists() {
+	if err != nil && l.state.settled() {
 		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
 			l.cluster.Name, l.uri)
 	}
 	return h, err
 }
+
+// ownDaemon tells whether the lab has, or would get, a libvirt daemon of its own. One of containers gets it, so that no firewall, route or other
+// lab of this computer is in their way. A lab keeps its daemon, whatever else appears on this computer.
+func (l *Lab) ownDaemon() bool {
+	if _, err := os.Stat(l.state.path("libvirt")); err == nil {
+		return true
+	}
+	if l.state.settled() {
+		return false
+	}
+	_, err := host.Computers(l.uri)
+	return err != nil || l.uri == host.Containers
+}
+
+// machinesDir has the machines' disks, but for those in a storage pool of this computer's daemon.
+const machinesDir = "machines"
 
 // rootKey is root's key on all machines, a file of the state.
 const rootKey = "ssh/id_ed25519"
@@ -117,13 +131,14 @@ func (l *Lab) attach(h *host.Host) (err error) {
 		return err
 	}
 	l.host = h
-	user := ""
-	if !h.Own { // the computer's daemon has a user of its own for virtual machines, to whom the lab's directories are closed
-		user = fmt.Sprintf("+%d:+%d", os.Geteuid(), os.Getegid())
+	pool := l.cluster.Libvirt.Pool
+	poolDir := filepath.Join("/var/lib/libvirt/images", pool)
+	if h.Own {
+		poolDir = l.state.path(machinesDir)
 	}
 	l.machines = machine.Open(machine.Config{
-		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), Lab: l.cluster.Name, ID: l.id,
-		Dir: l.state.path("machines"), Partition: l.partition(), KVM: host.KVM(), User: user, Mutated: l.mutated,
+		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Own: h.Own, Lab: l.cluster.Name, ID: l.id,
+		Dir: l.state.path(machinesDir), Pool: pool, PoolDir: poolDir, Partition: l.partition(l.id), KVM: host.KVM(), Mutated: l.mutated,
 	})
 	key, _, err := l.state.keyPair(rootKey)
 	if err != nil {
@@ -174,15 +189,18 @@ func (l *Lab) pace() time.Duration {
 }
 
 // partition is the cgroup partition of containers: what is left in it, down removes.
-func (l *Lab) partition() string {
-	if l.uri == host.Containers {
-		return partitionName(l.cluster.Name, l.id)
+func (l *Lab) partition(id string) string {
+	if scope := l.scope(id); scope != "" {
+		return scope + "/nodes"
 	}
-	return ""
+	return "/" + cgroupName(l.cluster.Name, id)
 }
 
-// partitionName has the lab's identity too: labs of one name can be in several state directories.
-func partitionName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
+// scope is where the lab's own daemon is in the cgroup tree, "" where that does not matter.
+func (l *Lab) scope(id string) string { return host.Scope(cgroupName(l.cluster.Name, id)) }
+
+// cgroupName has the lab's identity too: labs of one name can be in several state directories.
+func cgroupName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
 
 // Close closes every connection.
 func (l *Lab) Close() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/netip"
 	"os"
 	"slices"
 	"strings"
@@ -74,6 +75,9 @@ func AsMade(c *config.Cluster) (*config.Cluster, []Difference, error) {
 		return nil, nil, err
 	}
 	now, differences := merge(c, made, admitted)
+	if made == nil && now.Network.Auto {
+		now.MoveTo(freeNetwork(now))
+	}
 	return now, differences, nil
 }
 
@@ -89,6 +93,12 @@ func (s state) made() (*config.Cluster, error) {
 	}
 	c, _, err := config.Parse(s.path(madeFile), data)
 	return c, err
+}
+
+// settled tells whether what the lab is made with has been written down: its machines may exist.
+func (s state) settled() bool {
+	_, err := os.Stat(s.path(madeFile))
+	return err == nil
 }
 
 // unreadable says where the state is. The usual reason is that the user is not the one whose labs these are.
@@ -118,6 +128,10 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 			}
 			differences = append(differences, nodeDifferences(file, n, takesOf(n, machines), slices.Contains(admitted, n.Name))...)
 		}
+		now.Reassign(func(name string) (netip.Addr, bool) {
+			n, found := made.Node(name)
+			return n.IP, found
+		})
 		now.Nodes = slices.DeleteFunc(now.Nodes, func(n config.Node) bool { // an address belongs to the machine that has it
 			return slices.ContainsFunc(machines, func(m config.Node) bool { return m.IP == n.IP && m.Name != n.Name })
 		})
@@ -143,6 +157,7 @@ var settled = []struct {
 	of  func(*config.Cluster) string
 }{
 	{"libvirt.uri", func(c *config.Cluster) string { return c.Libvirt.URI }},
+	{"libvirt.pool", func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", func(c *config.Cluster) string { return c.Kubernetes.Version }},
 	{"kubernetes.source", func(c *config.Cluster) string { return c.Kubernetes.Source }},
 	{"image.base", func(c *config.Cluster) string { return c.Image.Base }},
@@ -160,7 +175,7 @@ func settledDifferences(file, made *config.Cluster, machines []config.Node) (all
 		}
 	}
 	for _, s := range settled {
-		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" {
+		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
 			continue // it was chosen when the lab was made
 		}
 		add(s.key, s.of(made), s.of(file))
@@ -199,7 +214,9 @@ func nodeDifferences(file *config.Cluster, was config.Node, takes string, admitt
 		}
 	}
 	add(".role", was.Role, n.Role)
-	add(".ip", was.IP, n.IP)
+	if !n.Auto {
+		add(".ip", was.IP, n.IP)
+	}
 	if !admitted && n.Onboard {
 		add(".onboard", was.Onboard, n.Onboard)
 	}

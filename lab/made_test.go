@@ -273,3 +273,53 @@ func TestDaemonIsSettled(t *testing.T) {
 		t.Errorf("%s is left", l.state.dir)
 	}
 }
+
+// Containers get a network namespace of their own, whatever daemon answers on this computer.
+func TestContainersHaveADaemonOfTheirOwn(t *testing.T) {
+	l := &Lab{uri: host.Containers, state: state{dir: t.TempDir()}}
+	if !l.ownDaemon() {
+		t.Error("a new lab of containers would take the computer's")
+	}
+	if err := l.state.write(madeFile, nil); err != nil {
+		t.Fatal(err)
+	}
+	if l.ownDaemon() {
+		t.Error("one that the computer's daemon has would move")
+	}
+}
+
+// Addresses that were chosen stay the lab's, whatever would be chosen now, and a new node gets one beside them.
+func TestChosenAddressesStay(t *testing.T) {
+	l := madeLab(t)
+	moved := *l.cluster
+	moved.Network.CIDR, moved.Network.VirtualIP = netip.MustParsePrefix("10.37.0.0/24"), netip.MustParseAddr("10.37.0.10")
+	moved.Nodes = []config.Node{
+		{Name: "cp1", Role: config.ControlPlane, IP: netip.MustParseAddr("10.37.0.11")},
+		{Name: "w1", Role: config.Worker, IP: netip.MustParseAddr("10.37.0.21")},
+	}
+	if err := l.writeMade(&moved); err != nil {
+		t.Fatal(err)
+	}
+	file := "name: " + l.Name() + `
+libvirt: {uri: "lxc:///system"}
+nodes:
+  - {name: w0, role: worker}
+  - {name: cp1, role: control-plane}
+  - {name: w1, role: worker}
+`
+	c, _, err := config.Parse("f", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, differences, err := AsMade(c)
+	if err != nil || len(differences) > 0 {
+		t.Errorf("%v, %v", differences, err)
+	}
+	var got []string
+	for _, n := range now.Nodes {
+		got = append(got, n.Name+"="+n.IP.String())
+	}
+	if want := []string{"w0=10.37.0.22", "cp1=10.37.0.11", "w1=10.37.0.21"}; !slices.Equal(got, want) || now.Network.VirtualIP != moved.Network.VirtualIP {
+		t.Errorf("got %q, want %q; virtual IP %s", got, want, now.Network.VirtualIP)
+	}
+}

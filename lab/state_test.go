@@ -321,7 +321,7 @@ func TestPartitionOfLabsOfOneName(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if partitionName("small", a) == partitionName("small", b) {
-		t.Errorf("both are %s", partitionName("small", a))
+	if cgroupName("small", a) == cgroupName("small", b) {
+		t.Errorf("both are %s", cgroupName("small", a))
 	}
 }

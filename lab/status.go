@@ -22,6 +22,7 @@ const statusBudget = 15 * time.Second
 type Status struct {
 	Name     string       `json:"name"`
 	Healthy  bool         `json:"healthy"`
+	Libvirt  string       `json:"libvirt,omitempty"` // which has the machines; "" while there are none
 	Nodes    []NodeStatus `json:"nodes"`
 	Problems []string     `json:"problems,omitempty"`
 	Changed  []Difference `json:"changed,omitempty"`  // what cluster.yaml says and the lab was made without
@@ -61,6 +62,10 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 		return s, nil
 	} else if err != nil {
 		return s, err
+	}
+	s.Libvirt = l.uri + " of this computer"
+	if l.host.Own {
+		s.Libvirt = l.uri + " of the lab's own"
 	}
 	for i, n := range s.Nodes {
 		state, err := l.machines.State(ctx, n.Name)

@@ -89,13 +89,12 @@ func (l *Lab) provision(ctx context.Context, n config.Node) error {
 	return step.End(nil)
 }
 
-// silentStock says where to look for what a machine with a stock image did instead of answering.
+// silentStock shows what a machine with a stock image did instead of answering.
 func (l *Lab) silentStock(n config.Node, err error) error {
 	if err == nil || l.cluster.Image.Base == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nnext: its console, %s, shows whether it booted, and what cloud-init made of its disk cidata",
-		err, l.machines.ConsolePath(n.Name))
+	return fmt.Errorf("%w\nnext: look at the end of its console, whether it booted and what cloud-init made of its disk cidata:\n%s", err, l.console(n.Name))
 }
 
 // runner is a machine on which commands run.

@@ -33,7 +33,7 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if err := errors.Join(l.CheckDescribed(), l.checkBase(), l.checkNew(), l.wholeLab()); err != nil {
 		return err
 	}
-	if err := l.checkHost(ctx); err != nil {
+	if err := l.CheckHost(ctx); err != nil {
 		return err
 	}
 	if err := l.connectHost(ctx); err != nil {
@@ -87,13 +87,21 @@ func (l *Lab) connectHost(ctx context.Context) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := l.events.Start("", "libvirt", 0)
 		l.mutated("start libvirtd")
-		h, err = host.Ensure(ctx, l.state.path("libvirt"))
+		h, err = l.startDaemon(ctx)
 		_ = step.End(err)
 	}
 	if err != nil {
 		return err
 	}
 	return l.attach(h)
+}
+
+func (l *Lab) startDaemon(ctx context.Context) (*host.Host, error) {
+	id, err := l.state.id()
+	if err != nil {
+		return nil, err
+	}
+	return host.Ensure(ctx, l.state.path("libvirt"), l.scope(id))
 }
 
 func (l *Lab) absentMachines(ctx context.Context) ([]config.Node, error) {
@@ -117,15 +125,28 @@ const daemonBudget = 10 * time.Second
 
 var errDaemonSilent = fmt.Errorf("no answer for %s", daemonBudget)
 
-// image returns what machines boot from.
+// image returns what machines boot from, known to libvirt.
 func (l *Lab) image(ctx context.Context) (machine.Boot, error) {
+	boot, err := l.bootFiles(ctx)
+	if err != nil || l.uri == host.Containers {
+		return boot, err
+	}
+	step := l.events.Start("", "storage pool", 0)
+	boot, err = l.machines.Publish(ctx, boot, func(done, size int64) { step.Progress("uploading: %d of %d MiB", done>>20, size>>20) })
+	return boot, step.End(err)
+}
+
+func (l *Lab) bootFiles(ctx context.Context) (machine.Boot, error) {
 	if l.uri == host.Containers {
 		img, err := l.buildImage(ctx)
 		return machine.Boot{Root: img.Root()}, err
 	}
 	if base := l.cluster.Image.Base; base != "" {
-		_, err := l.bundle(ctx)
-		return machine.Boot{Base: base}, err
+		if _, err := l.bundle(ctx); err != nil {
+			return machine.Boot{}, err
+		}
+		id, err := image.FileID(base)
+		return machine.Boot{Base: base, ID: id}, err
 	}
 	_, disk, err := l.buildDisk(ctx)
 	return bootFrom(disk), err
@@ -174,7 +195,7 @@ func (l *Lab) buildDisk(ctx context.Context) (image.Image, image.Disk, error) {
 }
 
 func bootFrom(disk image.Disk) machine.Boot {
-	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline}
+	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline, ID: disk.ID}
 }
 
 func (l *Lab) network(ctx context.Context) error {
@@ -182,9 +203,7 @@ func (l *Lab) network(ctx context.Context) error {
 		if err := host.PrepareKernel(ctx, l.id, l.events); err != nil {
 			return err
 		}
-	}
-	if p := l.partition(); p != "" {
-		if err := machine.EnsurePartition(p, host.UnifiedControllers); err != nil {
+		if err := machine.EnsurePartition(l.partition(l.id), host.UnifiedControllers); err != nil {
 			return err
 		}
 	}

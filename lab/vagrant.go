@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"k8slab/config"
 	"k8slab/lab/host"
@@ -18,6 +17,7 @@ import (
 // Vagrant is what the Vagrantfile makes machines from: the same as labctl would make.
 type Vagrant struct {
 	Network  string                   `json:"network"` // name of the lab's libvirt network
+	Pool     string                   `json:"pool"`    // name of the storage pool
 	CIDR     string                   `json:"cidr"`
 	Key      string                   `json:"key"` // path of root's private key
 	Box      image.Box                `json:"box"`
@@ -45,16 +45,26 @@ func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	if err != nil {
 		return image.Box{}, err
 	}
-	if err := l.writeVagrantBox(vagrantBox{Box: box, Disk: filepath.Dir(disk.Base)}); err != nil {
-		return image.Box{}, err
+	b := vagrantBox{Box: box, Boot: bootFrom(disk), Pool: l.state.path(machinesDir)}
+	if !l.ownDaemon() {
+		if err := l.connectHost(ctx); err != nil {
+			return image.Box{}, err
+		}
+		if b.Boot, err = l.image(ctx); err != nil {
+			return image.Box{}, err
+		}
+		if b.Pool, err = l.machines.PoolPath(ctx); err != nil {
+			return image.Box{}, err
+		}
 	}
-	return box, nil
+	return box, l.writeVagrantBox(b)
 }
 
 // vagrantBox is what the state keeps of the box: the kernel and the rest of what boots must be of the disk that is in it.
 type vagrantBox struct {
-	Box  image.Box `json:"box"`
-	Disk string    `json:"disk"` // directory of the cache
+	Box  image.Box    `json:"box"`
+	Boot machine.Boot `json:"boot"`
+	Pool string       `json:"pool"` // directory of the storage pool
 }
 
 // writeVagrantBox also makes the identity and the keys, since Vagrant has no lock.
@@ -88,7 +98,7 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 	if err := l.needVMs(); err != nil {
 		return Vagrant{}, err
 	}
-	v := Vagrant{Network: l.cluster.Name, CIDR: l.cluster.Network.CIDR.Masked().String(), Key: l.state.path(rootKey)}
+	v := Vagrant{Network: l.cluster.Name, Pool: l.cluster.Libvirt.Pool, CIDR: l.cluster.Network.CIDR.Masked().String(), Key: l.state.path(rootKey)}
 	text, err := os.ReadFile(l.state.path("box"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return v, errors.New("the lab has no box for vagrant yet; next: make box")
@@ -106,9 +116,9 @@ func (l *Lab) Vagrant() (Vagrant, error) {
 		return v, err
 	}
 	l.id = id
-	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, Dir: l.state.path("machines"), KVM: host.KVM()})
+	machines := machine.Open(machine.Config{URI: l.uri, Lab: l.cluster.Name, ID: id, KVM: host.KVM()})
 	for _, n := range l.cluster.Members() {
-		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, bootFrom(image.DiskAt(box.Disk)))))
+		v.Machines = append(v.Machines, machines.Vagrant(l.specOf(n, box.Boot), box.Pool))
 	}
 	return v, nil
 }

@@ -27,10 +27,7 @@ func TestVagrant(t *testing.T) {
 		t.Errorf("without a box: %v", err)
 	}
 	box := image.Box{Name: "k8slab/0123", Version: "1.36.3", URL: "file:///cache/box-1/catalog.json"}
-	if err := l.writeVagrantBox(vagrantBox{Box: box, Disk: "/cache/disk-1"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.state.usesImage("disk", "/cache/disk-2"); err != nil { // of a later image: the box's kernel must stay the box's
+	if err := l.writeVagrantBox(vagrantBox{Box: box, Boot: machine.Boot{Kernel: "/cache/disk-1/vmlinuz"}, Pool: "/pool"}); err != nil {
 		t.Fatal(err)
 	}
 	v, err := l.Vagrant()
@@ -38,13 +35,13 @@ func TestVagrant(t *testing.T) {
 		t.Fatal(err)
 	}
 	members := l.cluster.Members()
-	if v.Box != box || v.Network != l.cluster.Name || len(v.Machines) != len(members) {
+	if v.Box != box || v.Network != l.cluster.Name || v.Pool != l.cluster.Libvirt.Pool || len(v.Machines) != len(members) {
 		t.Fatalf("got %+v", v)
 	}
 	for i, n := range members {
 		m, r := v.Machines[i], l.cluster.Resource(n.Role)
 		if m.Name != n.Name || m.Domain != l.cluster.Name+"-"+n.Name || m.CPUs != r.CPUs || m.Memory != r.Memory || m.Disk != r.Disk ||
-			m.MAC != machine.MAC(l.id, n.Name) || m.Kernel != "/cache/disk-1/vmlinuz" {
+			m.MAC != machine.MAC(l.id, n.Name) || m.Kernel != "/cache/disk-1/vmlinuz" || filepath.Dir(m.Console) != "/pool" {
 			t.Errorf("%s: %+v", n.Name, m)
 		}
 	}
@@ -78,7 +75,7 @@ func TestNotOurs(t *testing.T) {
 // Also when the daemon that could tell is gone, as after a restart of the computer.
 func TestDownKeepsVagrantsDisks(t *testing.T) {
 	l := newLab(t, small)
-	disk := l.state.path("machines", "vagrant", l.cluster.Name+"-cp1.img")
+	disk := l.state.path(machinesDir, l.cluster.Name+"-cp1.img")
 	if err := os.MkdirAll(filepath.Dir(disk), 0o700); err != nil {
 		t.Fatal(err)
 	}

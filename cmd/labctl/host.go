@@ -90,6 +90,9 @@ func (a *app) imageBuildCommand() *cobra.Command {
 		Short: "Build the node image of cluster.yaml's Kubernetes version, unless the cache has it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if done, err := a.asRoot(cmd); done || err != nil {
+				return err
+			}
 			c, err := a.cluster()
 			if err != nil {
 				return err
@@ -100,7 +103,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			}
 			events := event.NewStream(a.sinks()...)
 			defer func() { _ = events.Close() }()
-			if err := host.Install(cmd.Context(), host.Containers, image.Packages(), events); err != nil {
+			if err := host.Install(cmd.Context(), "", image.Packages(), events); err != nil {
 				return err
 			}
 			spec := image.Spec{KubernetesVersion: c.Kubernetes.Version, KubernetesSource: c.Kubernetes.Source, Labnode: program}
@@ -121,13 +124,18 @@ func (a *app) imageBuildCommand() *cobra.Command {
 func (a *app) imageListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "list",
-		Short: "List the images in the cache, and their parts",
+		Short: "List the images in the cache and their parts, and those in libvirt's storage pools",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			entries, err := image.List()
 			if err != nil {
 				return err
 			}
+			uploaded, err := lab.UploadedImages(cmd.Context())
+			if err != nil {
+				return err
+			}
+			entries = append(entries, uploaded...)
 			return a.print(entries, func(w io.Writer) { printEntries(w, entries) })
 		},
 	}
@@ -139,15 +147,21 @@ func (a *app) imagePruneCommand() *cobra.Command {
 		Use:   "prune",
 		Short: "Remove images and parts that were not used for a while; keep those of existing labs",
 		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(cmd *cobra.Command, _ []string) error {
 			used, err := lab.ImagesInUse()
 			if err != nil {
 				return err
 			}
-			entries, err := image.Prune(time.Now().Add(-age), func(path string) bool { return slices.Contains(used, path) })
+			before := time.Now().Add(-age)
+			entries, err := image.Prune(before, func(path string) bool { return slices.Contains(used, path) })
 			if err != nil {
 				return err
 			}
+			uploaded, err := lab.PruneUploadedImages(cmd.Context(), before)
+			if err != nil {
+				return err
+			}
+			entries = append(entries, uploaded...)
 			return a.print(entries, func(w io.Writer) { printEntries(w, entries) })
 		},
 	}

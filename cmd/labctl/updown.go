@@ -32,8 +32,11 @@ It verifies what exists and does not make it again: after an interruption, run i
 				return err
 			}
 			defer l.Close()
+			if os.Geteuid() != 0 && stage != lab.StageImage {
+				err = a.buildAsRoot(cmd, l)
+			}
 			restored := true
-			if from != "" {
+			if err == nil && from != "" {
 				if err = l.CheckDescribed(); err == nil {
 					err = l.LabSnapshotRestore(cmd.Context(), from)
 				}
@@ -59,6 +62,15 @@ It verifies what exists and does not make it again: after an interruption, run i
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
 	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd
+}
+
+// buildAsRoot builds the images of a user's lab, once it is certain that the lab can be made.
+func (a *app) buildAsRoot(cmd *cobra.Command, l *lab.Lab) error {
+	if err := l.CheckHost(cmd.Context()); err != nil {
+		return err
+	}
+	_, err := a.asRoot(cmd, "up", "--until", string(lab.StageImage))
+	return err
 }
 
 // afterFailure leaves or removes the lab that up could not bring up, and says which. A lab that up did not touch always stays.
@@ -230,6 +242,9 @@ func printStatus(w io.Writer, s lab.Status) {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, ready, etcd, note)
 	}
 	_ = t.Flush()
+	if s.Libvirt != "" {
+		_, _ = fmt.Fprintln(w, "libvirt:", s.Libvirt)
+	}
 	if s.Healthy {
 		_, _ = fmt.Fprintln(w, "healthy")
 	} else {

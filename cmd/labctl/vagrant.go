@@ -24,6 +24,9 @@ order: labctl forms the cluster on the machines that exist and makes the missing
 	cmd.AddCommand(&cobra.Command{
 		Use: "box", Short: "Make the node image's box, unless the cache has it", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if done, err := a.asRoot(cmd); done || err != nil {
+				return err
+			}
 			l, finish, _, err := a.watched("vagrant-box")
 			if err != nil {
 				return err

@@ -36,8 +36,6 @@ type Plan struct {
 	URI      string       // of its machines: Containers or VirtualMachines
 	Own      bool         // it has a libvirt daemon of its own, in a network namespace of its own
 	Build    bool         // Kubernetes must be compiled for its node image
-	Dir      string       // of its disks
-	Cache    string       // of the node image
 	Packages []string     // that it needs beside libvirt
 	Network  netip.Prefix // of its machines; none is checked of a lab that has its network already
 }
@@ -45,16 +43,15 @@ type Plan struct {
 // computer is this computer as the checks see it, so that tests can put a directory and a table of answers in its place.
 type computer struct {
 	computerKernel
-	user   int
-	look   func(program string) (string, error)
-	run    func(ctx context.Context, argv ...string) (string, error)
-	getenv func(string) string
+	user int
+	look func(program string) (string, error)
+	run  func(ctx context.Context, argv ...string) (string, error)
 }
 
 // Examine checks this computer in well under a second, and changes nothing. The worst comes first, and among equals what comes first in a
 // bring-up.
 func Examine(ctx context.Context, p Plan) []Check {
-	return computer{computerKernel: thisKernel, user: os.Geteuid(), look: exec.LookPath, run: command.Run, getenv: os.Getenv}.examine(ctx, p)
+	return computer{computerKernel: thisKernel, user: os.Geteuid(), look: exec.LookPath, run: command.Run}.examine(ctx, p)
 }
 
 func (c computer) examine(ctx context.Context, p Plan) []Check {

@@ -33,11 +33,10 @@ func healthy(t *testing.T, files map[string]string) computer {
 			}
 			return "-P FORWARD ACCEPT\n", nil
 		},
-		getenv: func(string) string { return "/root" },
 	}
 }
 
-var plan = Plan{URI: Containers, Build: true, Dir: "/root/.local/state/k8slab/lab", Cache: "/root/.cache/k8slab", Network: netip.MustParsePrefix("10.30.0.0/24")}
+var plan = Plan{URI: Containers, Build: true, Network: netip.MustParsePrefix("10.30.0.0/24")}
 
 // bad are the checks of a result.
 func bad(checks []Check, r Result) (ids []string) {
@@ -111,11 +110,7 @@ func TestObstacles(t *testing.T) {
 			change: func(_ *computer, p *Plan) { p.URI = VirtualMachines }, id: "swap", result: OK, says: "no matter"},
 		{name: "no KVM", files: map[string]string{"proc/cpuinfo": "flags\t\t: fpu vme\n"}, change: func(_ *computer, p *Plan) { p.URI = VirtualMachines }, id: "processor", result: Warn, says: "ten times slower"},
 		{name: "AppArmor", files: map[string]string{"sys/module/apparmor/parameters/enabled": "Y\n"}, change: func(_ *computer, p *Plan) { p.URI = VirtualMachines },
-			id: "apparmor", result: Fails, says: "XDG_STATE_HOME"},
-		{name: "AppArmor, disks elsewhere", files: map[string]string{"sys/module/apparmor/parameters/enabled": "Y\n"},
-			change: func(_ *computer, p *Plan) {
-				p.URI, p.Dir, p.Cache = VirtualMachines, "/var/lib/k8slab/lab", "/var/cache/k8slab"
-			}, id: "apparmor", result: OK},
+			id: "apparmor", result: OK, says: "storage pool"},
 		{name: "AppArmor and containers", files: map[string]string{"sys/module/apparmor/parameters/enabled": "Y\n"}, id: "apparmor", result: OK},
 		{name: "the same network", files: route("00001E0A", "00FFFFFF"), id: "network", result: Fails, says: "10.30.0.0/24 at tun0"},
 		{name: "a part of it", files: route("801E1E0A", "80FFFFFF"), id: "network", result: OK},
@@ -155,15 +150,13 @@ func TestObstacles(t *testing.T) {
 }
 
 func TestFiveObstaclesAtOnce(t *testing.T) {
-	c := healthy(t, map[string]string{"sys/module/apparmor/parameters/enabled": "Y\n",
-		"proc/net/route": "virbr1\t00001E0A\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n"})
+	c := healthy(t, map[string]string{"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io pids\n", "proc/filesystems": "nodev\ttmpfs\n",
+		"lib/modules/6.12.1-1-amd64/modules.dep": "kernel/fs/overlay.ko.xz:\n"})
 	c.user = 1000
 	c.look = func(p string) (string, error) { return "", exec.ErrNotFound }
-	p := plan
-	p.URI = VirtualMachines
 	t.Setenv("PATH", t.TempDir())
-	got := bad(c.examine(t.Context(), p), Fails)
-	if want := []string{"root", "packages", "go", "apparmor", "network"}; !slices.Equal(got, want) {
+	got := bad(c.examine(t.Context(), plan), Fails)
+	if want := []string{"root", "packages", "go", "cgroups", "kernel-modules"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

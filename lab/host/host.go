@@ -1,5 +1,5 @@
-// Package host is this computer: what it can run, the packages it lacks, and the libvirt daemon that serves the lab – the computer's own
-// where one runs, else one that belongs to the lab, in a network and mount namespace of the lab's own.
+// Package host is this computer: what is in a lab's way, the packages that are missing, and the libvirt daemon that serves the lab: one that
+// belongs to the lab, in a network and mount namespace of the lab's own, or for virtual machines the computer's.
 package host
 
 import (
@@ -32,8 +32,13 @@ var sockets = map[string][]string{
 }
 
 // NetworkSocket is where the daemon answers that knows networks: its own with modular daemons, the same one else.
-func (h *Host) NetworkSocket() string {
-	modular := filepath.Join(filepath.Dir(h.Socket), "virtnetworkd-sock")
+func (h *Host) NetworkSocket() string { return h.socketOf("virtnetworkd-sock") }
+
+// StorageSocket is where the daemon answers that knows storage pools.
+func (h *Host) StorageSocket() string { return h.socketOf("virtstoraged-sock") }
+
+func (h *Host) socketOf(daemon string) string {
+	modular := filepath.Join(filepath.Dir(h.Socket), daemon)
 	if filepath.Base(h.Socket) != "libvirt-sock" && answers(modular) {
 		return modular
 	}
@@ -66,8 +71,8 @@ func Connect(dir string) (*Host, error) {
 	return h, nil
 }
 
-// Ensure is Connect, after starting the lab's own daemon where it does not run.
-func Ensure(ctx context.Context, dir string) (*Host, error) {
+// Ensure is Connect, after starting the lab's own daemon where it does not run. scope is where in the cgroup tree it is to be: see Scope.
+func Ensure(ctx context.Context, dir, scope string) (*Host, error) {
 	h, err := Connect(dir)
 	if errors.Is(err, ErrStarting) { // by a run that was killed meanwhile
 		err = wait.For(ctx, "the lab's own libvirtd to start", 10*time.Second, 50*time.Millisecond, func(context.Context) (err error) {
@@ -81,7 +86,7 @@ func Ensure(ctx context.Context, dir string) (*Host, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return h, err
 	}
-	if err := start(ctx, dir); err != nil {
+	if err := start(ctx, dir, scope); err != nil {
 		return nil, err
 	}
 	return Connect(dir)

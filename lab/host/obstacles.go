@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"go/version"
 	"net/netip"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -29,21 +28,26 @@ func (c computer) privileges(_ context.Context, p Plan) Check {
 	if c.user == 0 {
 		return fine("this is root")
 	}
-	why := "containers share this computer's kernel, so only root may run them"
-	if p.URI == VirtualMachines {
-		why = "the node image is built, and machines are started, as root"
+	seen := fmt.Sprintf("this is user %d", c.user)
+	if p.URI == Containers {
+		return Check{Result: Fails, Seen: seen, Why: "containers share this computer's kernel, so only root may run them", Do: "sudo labctl up"}
 	}
-	return Check{Result: Fails, Seen: fmt.Sprintf("this is user %d", c.user), Why: why, Do: "sudo labctl up"}
+	if !p.Own {
+		return fine(seen + ", whom libvirt serves")
+	}
+	return Check{Result: Fails, Seen: seen + ", and no libvirt daemon answers to it", Why: "without one of its own, a lab uses this computer's",
+		Do: "sudo usermod --append --groups libvirt \"$(id -un)\", and log in again; or sudo labctl up"}
 }
 
 func (c computer) packages(ctx context.Context, p Plan) Check {
 	const why = "libvirt runs the machines, and other programs make their image and disks"
 	wanted := append(slices.Clone(packages[p.URI]), p.Packages...)
 	if _, err := c.look("dpkg-query"); err != nil {
-		if err := missingByHand(wanted); err != nil {
-			return Check{Result: Fails, Seen: err.Error(), Why: why, Do: "install them with this distribution's own program"}
+		if err := missingByHand(c.look, p.URI); err != nil {
+			seen, do, _ := strings.Cut(err.Error(), "; next: ")
+			return Check{Result: Fails, Seen: seen, Why: why, Do: do}
 		}
-		return fine("this computer has no dpkg; libvirtd and mmdebstrap are there")
+		return fine("this computer has no dpkg; the programs are there")
 	}
 	missing := missingPackages(ctx, wanted)
 	switch {
@@ -146,7 +150,7 @@ func (c computer) processor(_ context.Context, p Plan) Check {
 	return fine("no hardware virtualization; containers need none")
 }
 
-// apparmor looks for libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
+// apparmor is libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
 func (c computer) apparmor(_ context.Context, p Plan) Check {
 	on := strings.HasPrefix(c.says().Line("/sys/module/apparmor/parameters/enabled"), "Y")
 	switch {
@@ -154,26 +158,8 @@ func (c computer) apparmor(_ context.Context, p Plan) Check {
 		return fine("off")
 	case p.URI != VirtualMachines, p.Own:
 		return fine("on; libvirt does not confine these machines")
-	case !hidden(p.Dir, c.getenv("HOME")) && !hidden(p.Cache, c.getenv("HOME")):
-		return fine("on, and disks are where libvirt's profile allows them")
 	}
-	return Check{Result: Fails, Seen: "on, and disks would be below a hidden directory of a home: " + p.Dir + ", " + p.Cache,
-		Why: "libvirt's AppArmor profile denies virtual machines such files",
-		Do:  "export XDG_STATE_HOME=/var/lib/k8slab XDG_CACHE_HOME=/var/cache/k8slab"}
-}
-
-// hidden tells whether a path is below a hidden directory of somebody's home.
-func hidden(path, home string) bool {
-	rest, ok := "", false
-	if home != "" {
-		rest, ok = strings.CutPrefix(path, filepath.Clean(home)+"/")
-	}
-	if !ok {
-		if rest, ok = strings.CutPrefix(path, "/home/"); ok {
-			_, rest, _ = strings.Cut(rest, "/")
-		}
-	}
-	return ok && strings.HasPrefix(rest, ".")
+	return fine("on, and disks are in a storage pool, where libvirt's profile allows them")
 }
 
 // network looks for what else uses the machines' addresses.
@@ -198,6 +184,15 @@ func (c computer) network(_ context.Context, p Plan) Check {
 type route struct {
 	to     netip.Prefix
 	device string
+}
+
+// Routes are the networks that this computer has a way to, but the default one.
+func Routes() []netip.Prefix {
+	var all []netip.Prefix
+	for _, r := range (computer{computerKernel: thisKernel}).routes() {
+		all = append(all, r.to)
+	}
+	return all
 }
 
 // routes are this computer's, but the default: device, destination, gateway, flags, two counters, metric and mask, addresses in hexadecimal with

@@ -19,12 +19,12 @@ var packages = map[string][]string{
 	VirtualMachines: {"libvirt-daemon", "libvirt-daemon-driver-qemu", "libvirt-daemon-system", "libvirt-clients", "qemu-system-x86", "qemu-utils", "dnsmasq-base", "iptables", "iproute2", "util-linux"},
 }
 
-// Install installs the packages that machines of the URI's kind and the extra ones need and this computer lacks. Where it may not, the
-// error has the exact command.
+// Install installs the packages that machines of the URI's kind ("" for none) and the extra ones need and this computer lacks. Where it may not,
+// the error has the exact command.
 func Install(ctx context.Context, uri string, extra []string, events *event.Stream) error {
 	wanted := append(slices.Clone(packages[uri]), extra...)
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
-		return missingByHand(wanted)
+		return missingByHand(exec.LookPath, uri)
 	}
 	missing := missingPackages(ctx, wanted)
 	if len(missing) == 0 {
@@ -59,11 +59,41 @@ func missingPackages(ctx context.Context, wanted []string) []string {
 	})
 }
 
-func missingByHand(wanted []string) error {
-	for _, program := range []string{"libvirtd", "mmdebstrap"} {
-		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("%s is missing and this computer has no dpkg to install it with; install the equivalents of these Debian packages: %s", program, strings.Join(wanted, " "))
+// program is one that a lab needs, and the packages that have it elsewhere than on Debian and Ubuntu. No lab has been tried there.
+type program struct {
+	name, dnf, pacman string
+	when              func(uri string) bool // nil: always
+}
+
+var programs = []program{
+	{name: "mmdebstrap", dnf: "mmdebstrap debian-keyring", pacman: "mmdebstrap debian-archive-keyring"},
+	{name: "gcc", dnf: "gcc glibc-devel", pacman: "gcc"},
+	{name: "mkfs.ext4", dnf: "e2fsprogs", pacman: "e2fsprogs"},
+	{name: "qemu-img", dnf: "qemu-img", pacman: "qemu-img"},
+	{name: "dnsmasq", dnf: "dnsmasq", pacman: "dnsmasq", when: func(uri string) bool { return uri != "" }},
+	{name: "libvirtd", dnf: "libvirt-daemon libvirt-daemon-driver-network libvirt-daemon-lxc", pacman: "libvirt", when: func(uri string) bool { return uri == Containers }},
+	{name: "qemu-system-x86_64", dnf: "qemu-system-x86 libvirt-daemon-kvm", pacman: "qemu-system-x86 libvirt", when: func(uri string) bool { return uri == VirtualMachines }},
+}
+
+// missingByHand says which programs a computer without dpkg lacks, and how its own package manager may get them.
+func missingByHand(look func(program string) (string, error), uri string) error {
+	var missing, dnf, pacman []string
+	for _, p := range programs {
+		if p.when != nil && !p.when(uri) {
+			continue
+		}
+		if _, err := look(p.name); err != nil {
+			missing, dnf, pacman = append(missing, p.name), append(dnf, p.dnf), append(pacman, p.pacman)
 		}
 	}
-	return nil
+	if len(missing) == 0 {
+		return nil
+	}
+	how := "install them"
+	if _, err := look("dnf"); err == nil {
+		how = "sudo dnf install " + strings.Join(dnf, " ")
+	} else if _, err := look("pacman"); err == nil {
+		how = "sudo pacman -S " + strings.Join(pacman, " ")
+	}
+	return fmt.Errorf("this computer has no dpkg, and lacks %s; next: %s", strings.Join(missing, ", "), how)
 }

@@ -100,8 +100,8 @@ func Forward(dir, address string) error {
 	return os.WriteFile(filepath.Join(dir, forwardFile), []byte(address), 0o600)
 }
 
-// start runs labctl itself as the lab's serving process, detached, and waits until its libvirtd answers.
-func start(ctx context.Context, dir string) error {
+// start runs labctl itself as the lab's serving process, detached and in the lab's scope, and waits until its libvirtd answers.
+func start(ctx context.Context, dir, scope string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("no libvirt daemon runs on this computer and starting one needs root; run the command with sudo, or start libvirtd")
 	}
@@ -154,10 +154,19 @@ func start(ctx context.Context, dir string) error {
 	} else {
 		argv = append([]string{"nsenter", "--net=" + survivor}, argv...)
 	}
+	leaf, err := joinLeaf(scope)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = leaf.Close() }()
+	argv = inScope(argv, scope)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
 	cmd.ExtraFiles = []*os.File{socket}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
+	if leaf != nil {
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(leaf.Fd())
+	}
 	if err := cmd.Start(); err != nil {
 		return fmt.Errorf("start the lab's libvirtd: %w", err)
 	}
@@ -220,6 +229,10 @@ func namespaceCookie(path string) (cookie uint64, err error) {
 	return cookie, errors.Join(nsErr, err)
 }
 
+// noBus keeps libvirtd from this computer's machined, which would put the machines into cgroups of its own, and from its firewalld, which would
+// look for their bridge in the wrong network namespace.
+const noBus = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/dev/null"
+
 // Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
 // into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
 func Serve(dir string) error {
@@ -234,7 +247,7 @@ func Serve(dir string) error {
 	if err != nil {
 		return fmt.Errorf("no listener to forward: %w", err)
 	}
-	if err := enter(dir); err != nil {
+	if err := errors.Join(enterLeaf(), enter(dir)); err != nil {
 		return err
 	}
 	netns, err := namespaceCookie("/proc/self/ns/net")
@@ -248,6 +261,7 @@ func Serve(dir string) error {
 	lockThread() // Pdeathsig follows the thread that started the child
 	cmd := exec.Command("libvirtd", "--config", "/etc/libvirt/libvirtd.conf", "--pid-file", "/run/libvirt/libvirtd.pid")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), noBus)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return err

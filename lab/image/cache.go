@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
+	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
 
@@ -58,6 +60,9 @@ func (c cache) get(ctx context.Context, kind string, inputs []string, build func
 	return path, step.End(c.locked(ctx, path, step, func() error {
 		if exists(path) { // built by another process meanwhile
 			return nil
+		}
+		if err := needRoot(ctx, c.dir); err != nil {
+			return err
 		}
 		if err := c.sweep(filepath.Base(path)); err != nil {
 			return err
@@ -102,9 +107,26 @@ func room(dir string, bytes uint64) error {
 	return nil
 }
 
+// make makes the cache's directory: for sudo, as that of the user in whose home it is, who must be able to use it then.
+func (c cache) make() error {
+	if exists(c.dir) {
+		return nil
+	}
+	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+		return err
+	}
+	uid, uidErr := strconv.Atoi(os.Getenv("SUDO_UID"))
+	gid, gidErr := strconv.Atoi(os.Getenv("SUDO_GID"))
+	var home syscall.Stat_t
+	if err := syscall.Stat(filepath.Dir(c.dir), &home); err != nil || uidErr != nil || gidErr != nil || int(home.Uid) != uid {
+		return err
+	}
+	return os.Chown(c.dir, uid, gid)
+}
+
 // locked runs do under the thing's lock, which ends with its process.
 func (c cache) locked(ctx context.Context, path string, step *event.Step, do func() error) error {
-	if err := os.MkdirAll(c.dir, 0o755); err != nil {
+	if err := c.make(); err != nil {
 		return err
 	}
 	lock := flock.New(path + lockSuffix)
@@ -178,13 +200,20 @@ func removeTree(dir string) error {
 			}
 		}
 	}
-	return os.RemoveAll(dir)
+	err = os.RemoveAll(dir)
+	if os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) { // files of the user's sub-IDs
+		_, err = command.Run(context.Background(), append(asRoot[:len(asRoot):len(asRoot)], "rm", "-rf", "--", dir)...)
+	}
+	return err
 }
 
-// touch notes the last use, by which prune decides.
+// touch notes the last use, by which prune decides, unless the thing is another user's.
 func touch(path string) error {
 	now := time.Now()
-	return os.Chtimes(path, now, now)
+	if err := os.Chtimes(path, now, now); !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return nil
 }
 
 func exists(path string) bool {
@@ -196,6 +225,9 @@ func exists(path string) bool {
 func size(dir string) (int64, error) {
 	var total int64
 	err := filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) { // a directory of the user's sub-IDs, which hold next to nothing
+			return fs.SkipDir
+		}
 		if err != nil {
 			return err
 		}

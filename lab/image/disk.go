@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"k8slab/lab/command"
 	"k8slab/lab/event"
@@ -16,24 +17,32 @@ type Disk struct {
 	Kernel  string
 	Initrd  string
 	Cmdline string // what the kernel needs to find the root
+	ID      string // another one for each content
 }
 
 // BuildDisk returns the image's disk, after making it from the root directory if the cache does not have it.
 func (i Image) BuildDisk(ctx context.Context, events *event.Stream) (Disk, error) {
 	c := cache{dir: filepath.Dir(i.Dir), events: events}
-	dir, err := c.get(ctx, "disk", []string{"disk 1", filepath.Base(i.Dir)}, func(dir string, step *event.Step) error {
+	dir, err := c.get(ctx, diskKind, []string{"disk 1", filepath.Base(i.Dir)}, func(dir string, step *event.Step) error {
 		return makeDisk(ctx, i.Root(), dir, step)
 	})
-	return DiskAt(dir), err
-}
-
-// DiskAt is the disk in the directory of the cache that BuildDisk put it into.
-func DiskAt(dir string) Disk {
 	return Disk{
 		Base: filepath.Join(dir, "root.qcow2"), Kernel: filepath.Join(dir, "vmlinuz"), Initrd: filepath.Join(dir, "initrd.img"),
 		Cmdline: "root=/dev/vda rootfstype=ext4 rw console=ttyS0 net.ifnames=0",
-	}
+		ID:      strings.TrimPrefix(filepath.Base(dir), diskKind+"-"),
+	}, err
 }
+
+// FileID is an ID, as a Disk has it, of a file of the user's: another one when it was changed.
+func FileID(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", err
+	}
+	return hash("file", path, fmt.Sprint(info.Size()), info.ModTime().UTC().String()), nil
+}
+
+const diskKind = "disk"
 
 func makeDisk(ctx context.Context, root, dir string, step *event.Step) error {
 	for pattern, name := range map[string]string{"vmlinuz-*": "vmlinuz", "initrd.img-*": "initrd.img"} {

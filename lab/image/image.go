@@ -1,6 +1,6 @@
 // Package image builds the node image: Debian with containerd, Kubernetes and the container images of a cluster already in
 // containerd's store. It is named by one hash over all its inputs and kept in a cache, as a root directory for containers and, made
-// from it when first asked for, a disk with kernel and initrd for virtual machines. amd64 only; building needs root.
+// from it when first asked for, a disk with kernel and initrd for virtual machines. amd64 only; building needs root, or a user namespace.
 package image
 
 import (
@@ -41,14 +41,15 @@ func (i Image) Root() string { return filepath.Join(i.Dir, "root") }
 
 // Packages are the Debian packages that building needs on this computer.
 func Packages() []string {
-	return []string{"mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev", "e2fsprogs", "qemu-utils"}
+	packages := []string{"mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev", "e2fsprogs", "qemu-utils"}
+	if os.Geteuid() != 0 {
+		packages = append(packages, "uidmap") // newuidmap(1), for user namespaces
+	}
+	return packages
 }
 
 // Build returns the image, after building what the cache does not have of it.
 func Build(ctx context.Context, spec Spec, events *event.Stream) (Image, error) {
-	if os.Geteuid() != 0 {
-		return Image{}, errors.New("building the node image needs root (a Debian tree with device nodes and owners); run the command with sudo")
-	}
 	dir, err := CacheDir()
 	if err != nil {
 		return Image{}, err

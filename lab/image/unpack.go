@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -16,7 +17,7 @@ import (
 // Unpack returns the path of the program in the cache, after writing it there unless it is there with the same bytes. packed is in gzip's
 // format. The directory is the caller's own: what is in it runs as root on every node.
 func Unpack(name string, packed []byte) (string, error) {
-	cache, err := CacheDir()
+	cacheDir, err := CacheDir()
 	if err != nil {
 		return "", err
 	}
@@ -30,8 +31,11 @@ func Unpack(name string, packed []byte) (string, error) {
 	}
 	sum := sha256.Sum256(program)
 	want := hex.EncodeToString(sum[:])
-	dir := filepath.Join(cache, name+"-"+want[:16])
-	if err := os.MkdirAll(dir, 0o755); err != nil {
+	dir := filepath.Join(cacheDir, name+"-"+want[:16])
+	if err := (cache{dir: cacheDir}).make(); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", err
 	}
 	if err := ownDirectory(dir); err != nil {
@@ -44,14 +48,14 @@ func Unpack(name string, packed []byte) (string, error) {
 	return path, writeProgram(path, program)
 }
 
-// ownDirectory refuses a directory in which another user can change files.
+// ownDirectory refuses a directory in which another user can change files, but for root, who can anyway.
 func ownDirectory(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {
 		return err
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() || info.Mode().Perm()&0o022 != 0 {
+	if !ok || !info.IsDir() || int(owner.Uid) != os.Geteuid() && owner.Uid != 0 || info.Mode().Perm()&0o022 != 0 {
 		return fmt.Errorf("%s (%s): other users can change what is in it; next: remove it", dir, info.Mode())
 	}
 	return nil

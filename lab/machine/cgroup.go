@@ -44,19 +44,19 @@ func delegate(dir string, controllers []string) error {
 }
 
 // EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy; in that of cgroup v2 with
-// the controllers.
-func EnsurePartition(name string, controllers []string) error {
+// the controllers. The cgroup that the path leads to must be there, and be ours.
+func EnsurePartition(path string, controllers []string) error {
 	roots, err := hierarchies()
 	if err != nil {
 		return err
 	}
 	for _, root := range roots {
-		dir := filepath.Join(root, name+partitionSuffix)
+		dir := filepath.Join(root, path+partitionSuffix)
 		if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
 			return fmt.Errorf("cgroup partition: %w", err)
 		}
 		if root == cgroupRoot { // v2; beside v1 it has no controllers
-			if err := errors.Join(delegate(root, controllers), delegate(dir, controllers)); err != nil {
+			if err := errors.Join(delegate(filepath.Dir(dir), controllers), delegate(dir, controllers)); err != nil {
 				return fmt.Errorf("cgroup partition: %w", err)
 			}
 		}
@@ -77,24 +77,17 @@ func EnsurePartition(name string, controllers []string) error {
 	return nil
 }
 
-// partitionDirs are where containers of the partition can be: a libvirt that asks systemd-machined for cgroups makes a slice of it.
-func partitionDirs(roots []string, name string) (dirs []string) {
-	for _, root := range roots {
-		dirs = append(dirs, filepath.Join(root, name+partitionSuffix), filepath.Join(root, strings.ReplaceAll(name, "-", `\x2d`)+".slice"))
-	}
-	return dirs
-}
-
 // RemovePartition removes the partition, after ending what still runs in it: a container outlives the daemon that started it, and is in
 // a network namespace of its own.
-func RemovePartition(ctx context.Context, name string) error {
+func RemovePartition(ctx context.Context, path string) error {
 	return wait.For(ctx, "the lab's cgroups to empty", 10*time.Second, 50*time.Millisecond, func(context.Context) error {
 		roots, err := hierarchies()
 		if err != nil {
 			return err
 		}
 		var errs []error
-		for _, dir := range partitionDirs(roots, name) {
+		for _, root := range roots {
+			dir := filepath.Join(root, path+partitionSuffix)
 			if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 				continue
 			}

@@ -3,16 +3,8 @@ package machine
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 )
-
-func TestPartitionDirs(t *testing.T) {
-	got := partitionDirs([]string{"/v2"}, "k8slab-small-01234567")
-	if want := []string{"/v2/k8slab-small-01234567.partition", `/v2/k8slab\x2dsmall\x2d01234567.slice`}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
 
 func TestDelegate(t *testing.T) {
 	root := t.TempDir()

@@ -1,15 +1,31 @@
 package machine
 
 import (
+	"context"
 	"encoding/xml"
 	"fmt"
-	"path/filepath"
 
 	"libvirt.org/go/libvirtxml"
 )
 
-// domainXML describes the node's machine to libvirt.
-func (l *Lab) domainXML(spec Spec) (string, error) {
+// files are where libvirt has what is a virtual machine's own.
+type files struct{ disk, seed, console string }
+
+// describe describes the node's machine, whose disks are made, to libvirt.
+func (l *Lab) describe(ctx context.Context, spec Spec) (string, error) {
+	var own files
+	if !l.container() {
+		for kind, path := range map[string]*string{diskVolume: &own.disk, seedVolume: &own.seed, consoleVolume: &own.console} {
+			var err error
+			if *path, err = l.volumePath(ctx, spec.Node, kind); err != nil {
+				return "", err
+			}
+		}
+	}
+	return l.domainXML(spec, own)
+}
+
+func (l *Lab) domainXML(spec Spec, own files) (string, error) {
 	note, err := xml.Marshal(mark{Lab: l.cfg.Lab, ID: l.cfg.ID, Node: spec.Node})
 	if err != nil {
 		return "", err
@@ -30,7 +46,7 @@ func (l *Lab) domainXML(spec Spec) (string, error) {
 	if l.container() {
 		l.containerDomain(dom, spec)
 	} else {
-		l.virtualDomain(dom, spec)
+		l.virtualDomain(dom, spec, own)
 	}
 	text, err := dom.Marshal()
 	if err != nil {
@@ -56,7 +72,7 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 		Quota:  &libvirtxml.DomainCPUTuneQuota{Value: int64(spec.CPUs) * 100000},
 	}
 	if l.cfg.Partition != "" {
-		dom.Resource = &libvirtxml.DomainResource{Partition: "/" + l.cfg.Partition}
+		dom.Resource = &libvirtxml.DomainResource{Partition: l.cfg.Partition}
 	}
 	bind := func(source, target string) libvirtxml.DomainFilesystem {
 		return libvirtxml.DomainFilesystem{
@@ -78,7 +94,7 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Devices.Consoles = []libvirtxml.DomainConsole{{Source: &libvirtxml.DomainChardevSource{Pty: &libvirtxml.DomainChardevSourcePty{}}}}
 }
 
-func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
+func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec, own files) {
 	dom.Type = l.driver()
 	dom.CPU = &libvirtxml.DomainCPU{Mode: "host-passthrough"}
 	dom.Features = &libvirtxml.DomainFeatureList{ACPI: &libvirtxml.DomainFeature{}}
@@ -86,14 +102,9 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 		dom.CPU = emulatedCPU()
 		dom.Features.TCG = &libvirtxml.DomainFeatureTCG{TBCache: &libvirtxml.DomainFeatureTCGTBCache{Unit: "MiB", Size: translatedMiB}}
 	}
-	if l.cfg.User != "" {
-		dom.SecLabel = []libvirtxml.DomainSecLabel{{Type: "static", Model: "dac", Relabel: "yes", Label: l.cfg.User}}
-	}
 	dom.OS = &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{Arch: "x86_64", Machine: machineType, Type: "hvm"}}
-	seedPath := l.seedPath(spec.Node)
 	if spec.Boot.stock() {
 		dom.OS.BootDevices = []libvirtxml.DomainBootDevice{{Dev: "hd"}}
-		seedPath = l.noCloudPath(spec.Node)
 	} else {
 		dom.OS.Kernel, dom.OS.Initrd, dom.OS.Cmdline = spec.Boot.Kernel, spec.Boot.Initrd, l.cmdline(spec)
 	}
@@ -107,10 +118,10 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 	}
 	// A thread of its own keeps etcd's writes from waiting for the emulator's main loop. Through this computer's page cache all machines
 	// share what they read of the image; what they flush is written all the same. What they delete is given back.
-	root := disk(l.diskPath(spec.Node), "qcow2", "vda")
+	root := disk(own.disk, "qcow2", "vda")
 	root.Driver.Cache, root.Driver.Discard, root.Driver.IOThread = "writeback", "unmap", new(uint(1))
 	dom.IOThreads = 1
-	seed := disk(seedPath, "raw", "vdb")
+	seed := disk(own.seed, "raw", "vdb")
 	seed.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	dom.Devices.Disks = []libvirtxml.DomainDisk{root, seed}
 	dom.Devices.Interfaces[0].Model = &libvirtxml.DomainInterfaceModel{Type: "virtio"}
@@ -119,7 +130,7 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec) {
 		Backend: &libvirtxml.DomainRNGBackend{Random: &libvirtxml.DomainRNGBackendRandom{Device: "/dev/urandom"}},
 	}}
 	dom.Devices.Serials = []libvirtxml.DomainSerial{{
-		Source: &libvirtxml.DomainChardevSource{File: &libvirtxml.DomainChardevSourceFile{Path: l.ConsolePath(spec.Node), Append: "on"}},
+		Source: &libvirtxml.DomainChardevSource{File: &libvirtxml.DomainChardevSourceFile{Path: own.console, Append: "on"}},
 	}}
 }
 
@@ -172,17 +183,3 @@ func emulatedCPU() *libvirtxml.DomainCPU {
 	}
 	return cpu
 }
-
-// ConsolePath is where a virtual machine's console is logged.
-func (l *Lab) ConsolePath(node string) string { return filepath.Join(l.dir(node), "console.log") }
-
-func (l *Lab) diskPath(node string) string {
-	if l.container() {
-		return filepath.Join(l.dir(node), "disk.img")
-	}
-	return filepath.Join(l.dir(node), "disk.qcow2")
-}
-
-func (l *Lab) seedPath(node string) string { return filepath.Join(l.dir(node), "seed.tar") }
-
-func (l *Lab) noCloudPath(node string) string { return filepath.Join(l.dir(node), "seed.iso") }

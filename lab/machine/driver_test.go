@@ -71,7 +71,7 @@ func startDaemon(program string) (*host.Host, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	return host.Ensure(ctx, filepath.Join(dir, "libvirt"))
+	return host.Ensure(ctx, filepath.Join(dir, "libvirt"), "")
 }
 
 func stopDaemon() {
@@ -121,7 +121,8 @@ func lab(t *testing.T, objects ...string) (l *machine.Lab, changes *[]string) {
 	}
 	changes = &[]string{}
 	l = machine.Open(machine.Config{
-		URI: "test://" + node, Socket: h.Socket, NetworkSocket: h.Socket, Lab: "lab", ID: labID, Dir: filepath.Join(dir, "machines"),
+		URI: "test://" + node, Socket: h.Socket, NetworkSocket: h.Socket, StorageSocket: h.Socket, Lab: "lab", ID: labID,
+		Dir: filepath.Join(dir, "machines"), Pool: filepath.Base(dir) + "-" + filepath.Base(filepath.Dir(dir)), PoolDir: filepath.Join(dir, "pool"),
 		Mutated: func(what string) { *changes = append(*changes, what) },
 	})
 	t.Cleanup(l.Close)

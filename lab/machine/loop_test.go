@@ -38,7 +38,7 @@ func TestLoopPath(t *testing.T) {
 	if got, err := os.Readlink(one); err != nil || got != long.diskPath("cp1") {
 		t.Errorf("it leads to %s, %v", got, err)
 	}
-	if err := long.DeleteAllDisks(); err != nil {
+	if err := long.DeleteAllDisks(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(one); err == nil {

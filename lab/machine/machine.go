@@ -35,12 +35,15 @@ type Config struct {
 	URI           string // qemu:///system or lxc:///system
 	Socket        string // of the daemon
 	NetworkSocket string // of the daemon that knows networks; the same one but for modular daemons
+	StorageSocket string // of the daemon that knows storage pools
+	Own           bool   // the daemon is the lab's, root, and confined by nothing
 	Lab           string // name
 	ID            string // UUID of this lab: what its objects are known by
-	Dir           string // where the machines' disks are, a directory per node
-	Partition     string // cgroup partition of containers, "" for the daemon's default
+	Dir           string // where containers' disks are, a directory per node
+	Pool          string // storage pool for virtual machines
+	PoolDir       string // directory that it gets if it is absent
+	Partition     string // path of the containers' cgroup partition, "" for the daemon's default
 	KVM           bool   // hardware virtualization works
-	User          string // "+UID:+GID" that virtual machines run as: who can read their disks; "" is what the daemon is set to
 	Mutated       func(what string)
 }
 
@@ -49,15 +52,16 @@ type Lab struct {
 	cfg      Config
 	domains  *conn
 	nets     *conn
+	storage  *conn
 	defining sync.Mutex
 }
 
 // Open returns the lab's machines. It connects when first used.
 func Open(cfg Config) *Lab {
-	l := &Lab{cfg: cfg, domains: newConn(cfg.Socket, cfg.URI)}
+	l := &Lab{cfg: cfg, domains: newConn(cfg.Socket, cfg.URI), storage: newConn(cfg.StorageSocket, storageURI)}
 	l.nets = l.domains
 	if cfg.NetworkSocket != cfg.Socket {
-		l.nets = newConn(cfg.NetworkSocket, "network:///system")
+		l.nets = newConn(cfg.NetworkSocket, networkURI)
 	}
 	if l.cfg.Mutated == nil {
 		l.cfg.Mutated = func(string) {}
@@ -69,6 +73,7 @@ func Open(cfg Config) *Lab {
 func (l *Lab) Close() {
 	l.domains.close()
 	l.nets.close()
+	l.storage.close()
 }
 
 // Machine is one domain of the lab.
@@ -109,7 +114,7 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 		if err := l.makeDisk(ctx, spec); err != nil {
 			return fmt.Errorf("%s: disk: %w", spec.Node, err)
 		}
-		text, err := l.domainXML(spec)
+		text, err := l.describe(ctx, spec)
 		if err != nil {
 			return err
 		}
@@ -210,10 +215,10 @@ func (l *Lab) Delete(ctx context.Context, node string) error {
 	if err != nil {
 		return err
 	}
+	if err := l.deleteNodesVolumes(ctx, node); err != nil {
+		return err
+	}
 	if state != Absent {
-		if err := l.deleteVolumes(ctx, node); err != nil {
-			return err
-		}
 		err := l.change(ctx, "undefine "+dom.Name, func(v *libvirt.Libvirt) error {
 			return v.DomainUndefineFlags(dom, l.undefineFlags())
 		})

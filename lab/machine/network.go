@@ -117,3 +117,51 @@ func (l *Lab) networkXML(n Network) (string, error) {
 	}
 	return text, nil
 }
+
+// Networks are the address ranges of all of a daemon's networks, also of those that are not active.
+func Networks(ctx context.Context, socket string) (all []netip.Prefix, err error) {
+	c := newConn(socket, networkURI)
+	defer c.close()
+	err = c.call(ctx, "list networks", func(v *libvirt.Libvirt) error {
+		nets, _, err := v.ConnectListAllNetworks(1, 0)
+		if err != nil {
+			return err
+		}
+		for _, n := range nets {
+			text, err := v.NetworkGetXMLDesc(n, 0)
+			if is(err, libvirt.ErrNoNetwork) { // gone since it was listed
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			var description libvirtxml.Network
+			if err := description.Unmarshal(text); err != nil {
+				return err
+			}
+			for _, ip := range description.IPs {
+				if p, ok := rangeOf(ip); ok {
+					all = append(all, p)
+				}
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// networkURI is libvirt's network driver, of whichever daemon has it.
+const networkURI = "network:///system"
+
+func rangeOf(ip libvirtxml.NetworkIP) (netip.Prefix, bool) {
+	address, err := netip.ParseAddr(ip.Address)
+	if err != nil || !address.Is4() {
+		return netip.Prefix{}, false
+	}
+	bits := int(ip.Prefix)
+	if mask := net.ParseIP(ip.Netmask).To4(); mask != nil {
+		bits, _ = net.IPMask(mask).Size()
+	}
+	p, err := address.Prefix(bits)
+	return p, err == nil
+}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -32,14 +30,11 @@ func (l *Lab) SaveSnapshot(ctx context.Context, node, name string) error {
 		return err
 	}
 	return l.withDomain(ctx, node, func(dom libvirt.Domain) error {
-		memory := l.memoryPath(node, name)
-		if _, err := os.Stat(memory); err == nil {
-			return fmt.Errorf("%s has the memory of a snapshot %s already", node, name)
-		}
-		if err := os.MkdirAll(filepath.Dir(memory), 0o700); err != nil {
+		memory, err := l.makeMemory(ctx, node, name)
+		if err != nil {
 			return err
 		}
-		err := l.change(ctx, "save memory of "+dom.Name, func(v *libvirt.Libvirt) error {
+		err = l.change(ctx, "save memory of "+dom.Name, func(v *libvirt.Libvirt) error {
 			return v.DomainSave(dom, memory)
 		})
 		if err != nil {
@@ -53,9 +48,21 @@ func (l *Lab) SaveSnapshot(ctx context.Context, node, name string) error {
 	})
 }
 
-// memoryPath is where a snapshot's memory is. Secrets of the cluster are in it; libvirt makes it readable by root alone.
-func (l *Lab) memoryPath(node, name string) string {
-	return filepath.Join(l.dir(node), "memory", name)
+// makeMemory makes the volume for a snapshot's memory, which has secrets of the cluster in it, and returns its path.
+func (l *Lab) makeMemory(ctx context.Context, node, name string) (path string, err error) {
+	kind := memoryVolume + name
+	if _, err := l.volumePath(ctx, node, kind); err == nil {
+		return "", fmt.Errorf("%s has the memory of a snapshot %s already", node, name)
+	}
+	err = l.inPool(ctx, "memory of "+node, func(p pool) error {
+		vol, err := p.ensure(volume{name: l.volumeName(node, kind), format: "raw"})
+		if err != nil {
+			return err
+		}
+		path, err = p.libvirt.StorageVolGetPath(vol)
+		return err
+	})
+	return path, err
 }
 
 func (l *Lab) restoreMemory(ctx context.Context, dom libvirt.Domain, memory string) error {
@@ -70,13 +77,17 @@ func (l *Lab) RevertSnapshot(ctx context.Context, node, name string) error {
 		if err := l.PowerOff(ctx, node); err != nil {
 			return err
 		}
-		err := l.change(ctx, "revert "+s.Dom.Name+" to snapshot "+name, func(v *libvirt.Libvirt) error {
+		memory, err := l.volumePath(ctx, node, memoryVolume+name)
+		if err != nil {
+			return err
+		}
+		err = l.change(ctx, "revert "+s.Dom.Name+" to snapshot "+name, func(v *libvirt.Libvirt) error {
 			return v.DomainRevertToSnapshot(s, 0)
 		})
 		if err != nil {
 			return err
 		}
-		return l.restoreMemory(ctx, s.Dom, l.memoryPath(node, name))
+		return l.restoreMemory(ctx, s.Dom, memory)
 	})
 }
 
@@ -88,7 +99,9 @@ func (l *Lab) DeleteSnapshot(ctx context.Context, node, name string) error {
 	if err != nil && !is(err, libvirt.ErrNoDomainSnapshot) && !errors.Is(err, errAbsent) {
 		return err
 	}
-	return os.RemoveAll(l.memoryPath(node, name))
+	return l.withPool(ctx, "delete memory of "+node, func(p pool) error {
+		return p.delete(func(volume string) bool { return volume == l.volumeName(node, memoryVolume+name) })
+	})
 }
 
 // Snapshots lists those of the machine; an absent one has none.

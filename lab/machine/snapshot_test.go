@@ -2,9 +2,6 @@ package machine_test
 
 import (
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -15,6 +12,8 @@ import (
 func TestSnapshots(t *testing.T) {
 	l, changes := lab(t, domain("lab-cp1", labID, "cp1", running))
 	ctx := limited(t)
+	needPool(t, l)
+	*changes = nil
 	none, err := l.Snapshots(ctx, "cp1")
 	if err != nil || len(none) > 0 {
 		t.Fatalf("at first %v, %v", none, err)
@@ -46,9 +45,10 @@ func TestSnapshots(t *testing.T) {
 	if err := l.RevertSnapshot(ctx, "cp1", "before"); err == nil {
 		t.Error("reverted to what is gone")
 	}
-	want := []string{"libvirt suspend lab-cp1", "libvirt save memory of lab-cp1", "libvirt save snapshot before of lab-cp1", "libvirt restore memory of lab-cp1",
+	const memory = "volume k8slab-6f1d0f5c-cp1.memory-before"
+	want := []string{"libvirt suspend lab-cp1", "libvirt make " + memory, "libvirt save memory of lab-cp1", "libvirt save snapshot before of lab-cp1", "libvirt restore memory of lab-cp1",
 		"libvirt power off lab-cp1", "libvirt revert lab-cp1 to snapshot before", "libvirt restore memory of lab-cp1",
-		"libvirt delete snapshot before of lab-cp1"}
+		"libvirt delete snapshot before of lab-cp1", "libvirt delete " + memory}
 	if !slices.Equal(*changes, want) {
 		t.Errorf("changes %q", *changes)
 	}
@@ -62,18 +62,8 @@ func TestSnapshotsOfNoMachine(t *testing.T) {
 	if err := l.SaveSnapshot(limited(t), "cp1", "x"); err == nil {
 		t.Error("saved an absent machine")
 	}
-	memory := filepath.Join(filepath.Dir(l.ConsolePath("cp1")), "memory", "x")
-	if err := os.MkdirAll(filepath.Dir(memory), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(memory, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
 	if err := l.DeleteSnapshot(limited(t), "cp1", "x"); err != nil {
 		t.Error(err)
-	}
-	if _, err := os.Stat(memory); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the memory of an absent machine's snapshot is left: %v", err)
 	}
 	containers := machine.Open(machine.Config{URI: "lxc:///system", Lab: "lab", ID: labID})
 	if _, err := containers.Snapshots(limited(t), "cp1"); !errors.Is(err, machine.ErrNoSnapshots) {

@@ -16,6 +16,7 @@ type Spec struct {
 type Boot struct {
 	Root                          string
 	Base, Kernel, Initrd, Cmdline string
+	ID                            string // of what is in those files: others of the same have the same
 }
 
 func (b Boot) stock() bool { return b.Kernel == "" }

@@ -4,10 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -47,8 +43,8 @@ func TestVagrantsMachineIsTheLabs(t *testing.T) {
 
 // What Vagrant describes is recognised: the description goes through the Vagrantfile into the domain.
 func TestVagrantDescribesItself(t *testing.T) {
-	l := machine.Open(machine.Config{URI: "qemu:///system", Lab: "lab", ID: labID, Dir: "/state/machines"})
-	m := l.Vagrant(machine.Spec{Node: "w1", MachineID: "0123", CPUs: 2, Memory: 2048, Disk: 20, Boot: machine.Boot{Kernel: "/k", Initrd: "/i", Cmdline: "root=/dev/vda"}})
+	l := machine.Open(machine.Config{URI: "qemu:///system", Lab: "lab", ID: labID})
+	m := l.Vagrant(machine.Spec{Node: "w1", MachineID: "0123", CPUs: 2, Memory: 2048, Disk: 20, Boot: machine.Boot{Kernel: "/k", Initrd: "/i", Cmdline: "root=/dev/vda"}}, "/pool")
 	description, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -58,44 +54,5 @@ func TestVagrantDescribesItself(t *testing.T) {
 	real, _ := lab(t, text)
 	if list, err := real.List(limited(t)); err != nil || len(list) != 1 || list[0].Node != "w1" {
 		t.Errorf("read back: %+v, %v", list, err)
-	}
-}
-
-func pool(name, id, path string) string {
-	return fmt.Sprintf(`<pool type="dir"><name>%s</name><uuid>%s</uuid><target><path>%s</path></target></pool>`, name, id, path)
-}
-
-func TestPool(t *testing.T) {
-	if _, err := exec.LookPath("qemu-img"); err != nil {
-		t.Skip("needs qemu-img")
-	}
-	l, changes := lab(t, domain("lab-cp1", labID, "cp1", running))
-	ctx := limited(t)
-	if err := l.DeletePool(ctx); err != nil || len(*changes) > 0 {
-		t.Errorf("no pool: %v, changes %q", err, *changes)
-	}
-	seed := t.TempDir()
-	for range 2 { // the second time the pool is there
-		if err := l.MakeVagrantSeed(ctx, "cp1", seed); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := l.DeletePool(ctx); err != nil {
-		t.Fatal(err)
-	}
-	want := []string{"refresh storage pool lab", "refresh storage pool lab", "delete storage pool lab"}
-	got := slices.Clone(*changes)
-	for i := range got {
-		got[i] = strings.TrimPrefix(got[i], "libvirt ")
-	}
-	if !slices.Equal(got, want) {
-		t.Errorf("changes %q, want %q", got, want)
-	}
-}
-
-func TestForeignPoolStays(t *testing.T) {
-	l, changes := lab(t, domain("lab-cp1", labID, "cp1", running), pool("lab", otherID, filepath.Join(os.TempDir(), "none")))
-	if err := l.DeletePool(limited(t)); err != nil || len(*changes) > 0 {
-		t.Errorf("%v, changes %q", err, *changes)
 	}
 }

@@ -30,21 +30,23 @@ func hostileSpec() Spec {
 	}
 }
 
+var hostileFiles = files{disk: "/pool/" + hostile + ".qcow2", seed: "/pool/" + hostile + ".seed", console: "/pool/" + hostile + ".console"}
+
 func TestDomainXML(t *testing.T) {
 	tests := []struct {
 		name   string
 		cfg    Config
 		golden string
 	}{
-		{"container", Config{URI: "lxc:///system", Partition: "k8slab-lab"}, "container.xml"},
+		{"container", Config{URI: "lxc:///system", Partition: "/k8slab-lab"}, "container.xml"},
 		{"container of a daemon with partitions of its own", Config{URI: "lxc:///system"}, "container-default.xml"},
 		{"emulated", Config{URI: "qemu:///system"}, "emulated.xml"},
-		{"kvm, by the computer's daemon", Config{URI: "qemu:///system", KVM: true, User: "+0:+0"}, "kvm.xml"},
+		{"kvm, by the computer's daemon", Config{URI: "qemu:///system", KVM: true}, "kvm.xml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.cfg.Lab, tt.cfg.ID, tt.cfg.Dir = "lab", labID, "/state/"+hostile
-			text, err := Open(tt.cfg).domainXML(hostileSpec())
+			text, err := Open(tt.cfg).domainXML(hostileSpec(), hostileFiles)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -71,7 +73,7 @@ func TestDomainXML(t *testing.T) {
 func TestStockDomainXML(t *testing.T) {
 	spec := hostileSpec()
 	spec.Boot = Boot{Base: "/images/" + hostile + ".qcow2"}
-	text, err := Open(Config{URI: "qemu:///system", KVM: true, Lab: "lab", ID: labID, Dir: "/state/" + hostile}).domainXML(spec)
+	text, err := Open(Config{URI: "qemu:///system", KVM: true, Lab: "lab", ID: labID, Dir: "/state/" + hostile}).domainXML(spec, hostileFiles)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) autostartCommand() *cobra.Command {
+	var off bool
+	cmd := &cobra.Command{
+		Use:   "autostart",
+		Short: "Start the lab when this computer starts; --off ends that, and so does down",
+		Long: `Have systemd run "labctl up" for this lab when the computer starts. It writes a unit into /etc/systemd/system, or for a user who is not root into the
+user's own systemd, which runs at boot only for users that linger (loginctl enable-linger).
+
+The same cluster comes back: its machines start from their disks, and no node joins again. Without autostart, run labctl up after a boot.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			l, err := a.lab()
+			if err != nil {
+				return err
+			}
+			if off {
+				return l.NoAutostart(cmd.Context())
+			}
+			path, err := l.Autostart(cmd.Context())
+			if err != nil {
+				return err
+			}
+			return a.print(map[string]string{"unit": path}, func(w io.Writer) {
+				_, _ = fmt.Fprintf(w, "%s starts lab %s when this computer starts.\n", path, l.Name())
+				if os.Geteuid() != 0 {
+					_, _ = fmt.Fprintln(w, "A user's units run at boot only if the user lingers: loginctl enable-linger")
+				}
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&off, "off", false, "do not start it any more")
+	return cmd
+}
