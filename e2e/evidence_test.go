@@ -59,7 +59,7 @@ func (l *lab) saveLogs(save func(string, []byte)) {
 	files, _ := filepath.Glob(filepath.Join(suite.home, "k8slab", ".logs", l.name, "*.jsonl"))
 	daemon, _ := filepath.Glob(l.dir("libvirt", "*.log"))
 	domains, _ := filepath.Glob(l.dir("libvirt", "log", "*", "*.log")) // why a machine ended
-	consoles, _ := filepath.Glob(l.dir("machines", "*", "console.log"))
+	consoles, _ := filepath.Glob(l.dir("machines", "*.console"))
 	for _, f := range slices.Concat(files, daemon, domains, consoles) {
 		if data, err := os.ReadFile(f); err == nil {
 			save(strings.ReplaceAll(strings.TrimPrefix(f, suite.home+"/"), "/", "-"), data)

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type lab struct {
 	name, config string
 	home         string // its labctl's XDG_STATE_HOME
 	nodes        []string
+	enter        []string // what runs labctl where the lab's libvirt daemon is; nil: here
 
 	mu         sync.Mutex
 	transcript []byte // every command and its output
@@ -130,7 +132,8 @@ func (l *lab) startWith(ctx context.Context, stdin io.Reader, onLine func(r *run
 func (l *lab) startAs(ctx context.Context, lab []string, stdin io.Reader, onLine func(r *running, line string), args ...string) *running {
 	GinkgoHelper()
 	r := &running{lab: l, args: args, begun: time.Now()}
-	r.cmd = exec.CommandContext(ctx, suite.labctl, append(lab, args...)...)
+	argv := slices.Concat(l.enter, []string{suite.labctl}, lab, args)
+	r.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	// A suite that is killed takes its labctl with it.
 	r.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}

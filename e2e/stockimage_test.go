@@ -65,11 +65,18 @@ func hashed(inputs ...any) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(inputs...))))[:16]
 }
 
-// debianTree makes a tree of Debian with the packages, without their texts for people.
-func debianTree(ctx context.Context, tree string, packages []string, sources string) error {
-	_, err := command.Run(ctx, "mmdebstrap", "--mode=root", "--variant=minbase", "--include="+strings.Join(packages, ","),
-		"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
-		"bookworm", tree, sources)
+// debianTree makes a tree of the release of Debian with the packages, without their texts for people, from the mirrors in a file for bookworm.
+func debianTree(ctx context.Context, release, tree string, packages []string, sources string) error {
+	text, err := os.ReadFile(sources)
+	if err != nil {
+		return err
+	}
+	_, err = command.Command{
+		Argv: []string{"mmdebstrap", "--mode=root", "--variant=minbase", "--include=" + strings.Join(packages, ","),
+			"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
+			release, tree, "-"},
+		Stdin: strings.NewReader(strings.ReplaceAll(string(text), "bookworm", release)),
+	}.Run(ctx)
 	return err
 }
 
@@ -115,7 +122,7 @@ func makeStockImage(ctx context.Context, dir, sources string) error {
 }
 
 func makeStockTree(ctx context.Context, tree, sources string) error {
-	if err := debianTree(ctx, tree, stockPackages, sources); err != nil {
+	if err := debianTree(ctx, "bookworm", tree, stockPackages, sources); err != nil {
 		return err
 	}
 	for name, text := range stockFiles {
