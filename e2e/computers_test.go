@@ -80,7 +80,7 @@ say "left: $(leftovers)"
 		wants: []string{
 			"swap /swap", "cgroups cgroup2fs, libvirtd active, AppArmor Y", "doctor: exit status 0", "up: exit status 0", "installed installed",
 			"controllers: cpuset cpu io memory pids", "status: exit status 0", "autostart: exit status 0",
-			"the same cluster after power loss", "the same cluster after a reboot", "down: exit status 0", "left: ",
+			"autostart has exited", "the same cluster after power loss", "the same cluster after a reboot", "down: exit status 0", "left: ",
 		},
 	},
 	{
@@ -131,8 +131,8 @@ identity() {
 }
 awaitAutostart() {
     unit=$(systemctl list-unit-files --no-legend 'k8slab-small-*.service' | cut -d ' ' -f 1)
-    while systemctl is-active "$unit" | grep -q activating; do sleep 1; done
-    say "autostart is $(systemctl is-active "$unit")"
+    while systemctl show --property=SubState --value "$unit" | grep -qE 'start|running'; do sleep 1; done
+    say "autostart has $(systemctl show --property=SubState --value "$unit")"
 }
 leftovers() {
     find /sys/fs/cgroup /etc/systemd/system /etc/modules-load.d /run/k8slab /root/.local/state/k8slab -name '*k8slab-*' 2>/dev/null

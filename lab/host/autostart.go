@@ -28,14 +28,15 @@ func thisAutostart() (autostart, error) {
 	return autostart{filepath.Join(dir, "systemd/user"), []string{"systemctl", "--user"}, running}, err
 }
 
-// autostartUnit starts a lab. What a lab of containers leaves running is in a scope of its own, or at least not to be ended with this unit.
+// autostartUnit starts a lab, and the boot does not wait for it. What a lab of containers leaves running is in a scope of its own, or at least not to
+// be ended with this unit.
 const autostartUnit = `[Unit]
 Description=k8slab: start lab %s
 Wants=network-online.target
 After=network-online.target libvirtd.socket virtqemud.socket virtnetworkd.socket virtstoraged.socket
 
 [Service]
-Type=oneshot
+Type=exec
 RemainAfterExit=yes
 KillMode=process
 %sExecStart=%s

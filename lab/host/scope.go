@@ -27,14 +27,15 @@ func scope(root, name string) string {
 	return "/" + scopeSlice + "/" + name + scopeSuffix
 }
 
-// inScope makes of argv what runs in the lab's scope, where that is not there yet; path is "" or Scope's.
+// inScope makes of argv what runs in the lab's scope, where that is not there yet; path is "" or Scope's. At a shutdown everything in it is asked to
+// end, and soon made to: a container's own systemd takes such a request for something else.
 func inScope(argv []string, path string) []string {
 	if path == "" || exists(cgroupRoot+path) {
 		return argv
 	}
 	return append([]string{
 		"systemd-run", "--quiet", "--scope", "--collect", "--slice=" + scopeSlice, "--unit=" + filepath.Base(path),
-		"--property=Delegate=yes", "--description=k8slab: a lab's libvirt daemon and its machines", "--",
+		"--property=Delegate=yes", "--property=TimeoutStopSec=20s", "--description=k8slab: a lab's libvirt daemon and its machines", "--",
 	}, argv...)
 }
 
