@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"regexp"
 	"slices"
+	"time"
 )
 
 // endedPod finds a file in the cgroup of one pod or container that is not there: that one has ended meanwhile. What the node lacks is missing
@@ -52,6 +53,10 @@ func (s *scan) note() {
 	}
 }
 
+// breath is more than passes between two complaints of the kubelet about what lasts: it renews its lease, asks its runtime and starts a pod
+// again within 10 to 15 s.
+const breath = 30 * time.Second
+
 // sayAgain are the causes of which the kubelet complains every few seconds while they last.
 var sayAgain = []ID{RuntimeSocketMissing, CNINotInitialized, APIServerUnreachable, EtcdUnreachable, ControlPlaneCrashloop, ControllerManagerFailing,
 	NetworkPluginPodsFailing, TLSBootstrapTimeout, ImagePullFailure, FlannelSubnetEnvMissing, CNIPluginBinaryMissing, CNIStaleConfig}
@@ -71,7 +76,7 @@ func (s *scan) dropOutlived() {
 		if h.program != "kubelet" || !h.timed {
 			continue
 		}
-		if silent := (latest.clock - h.clock + day) % day; silent >= longTime && silent < day/2 {
+		if silent := (latest.clock - h.clock + day) % day; silent >= breath && silent < day/2 {
 			delete(s.tallies, id)
 			s.recovered = true
 		}
@@ -101,6 +106,8 @@ func (s *scan) dropHarmless() bool {
 			return true
 		case general[f.known.id] && probed.Match(s.rec.raw):
 			return true
+		case f.known.id == NodeUnreachable && programOf(s.rec.raw) == "sshd": // a client went away: the node answered
+			return true
 		case f.known.id == ImageFilesystemZero && atStart.Match(s.rec.raw):
 			return true
 		}
@@ -110,9 +117,10 @@ func (s *scan) dropHarmless() bool {
 }
 
 // isKernels reports whether a record of a journal is the kernel's.
-func isKernels(raw []byte) bool {
-	return readHead(string(raw[:min(len(raw), headSearch)])).program == "kernel"
-}
+func isKernels(raw []byte) bool { return programOf(raw) == "kernel" }
+
+// programOf is the program that wrote a record of a journal.
+func programOf(raw []byte) string { return readHead(string(raw[:min(len(raw), headSearch)])).program }
 
 // copied is a tally as it is now.
 func (t *tally) copied() *tally {

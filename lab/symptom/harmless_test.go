@@ -102,6 +102,31 @@ func TestStartsAndEnds(t *testing.T) {
 	}
 }
 
+// What an etcd complains of while it reads its log is of before its start; what ended it there is not.
+func TestEtcdReadsItsLog(t *testing.T) {
+	const (
+		learners = `{"level":"error","ts":"2026-11-25T13:22:10.816759Z","caller":"etcdserver/server.go:2090","msg":"Validation on configuration change failed","shouldApplyV3":false,"error":"membership: too many learner members in cluster"}` + "\n"
+		removed  = `{"level":"warn","ts":"2026-11-25T13:22:10.798352Z","caller":"membership/cluster.go:511","msg":"skipped attributes update of removed member","cluster-id":"6fe2e8","updated-peer-id":"4530982c773d2260"}` + "\n"
+		corrupt  = `{"level":"error","ts":"2026-11-25T13:19:49.289213Z","logger":"bbolt","caller":"bbolt@v1.4.3/db.go:292","msg":"both meta pages are invalid, meta0: invalid database, meta1: invalid database"}` + "\npanic: failed to open database\n"
+		alone    = `{"level":"warn","ts":"2026-11-25T16:29:26.430362Z","caller":"etcdserver/server.go:1830","msg":"failed to publish local member to cluster through raft","local-member-id":"4530982c773d2260","error":"etcdserver: request timed out"}` + "\n"
+		unknown  = `{"level":"warn","ts":"2026-11-25T16:29:57.364224Z","caller":"rafthttp/peer_status.go:66","msg":"peer became inactive (message send to peer failed)","peer-id":"550ea4d64bb81a06","error":"failed to dial 550ea4d64bb81a06 on stream Message (peer 550ea4d64bb81a06 failed to find local node d9bba733b0f852b5)"}` + "\n"
+		active   = `{"level":"info","ts":"2026-11-25T16:29:57.502703Z","caller":"rafthttp/peer_status.go:53","msg":"peer became active","peer-id":"550ea4d64bb81a06"}` + "\n"
+		serves   = `{"level":"info","ts":"2026-11-25T13:22:11.224504Z","caller":"etcdserver/server.go:1820","msg":"published local member to cluster through raft","local-member-id":"4530982c773d2260"}` + "\n"
+	)
+	for _, tt := range []struct {
+		text string
+		want []ID
+	}{
+		{learners + removed + serves, nil}, {corrupt + serves, nil}, {alone + serves, nil}, {unknown + active, nil},
+		{active + unknown, []ID{EtcdStaleMember}}, {alone, []ID{EtcdNoQuorum, EtcdUnreachable}},
+		{serves + learners, []ID{EtcdTooManyLearners}}, {serves + removed, []ID{EtcdStaleMember}}, {serves + corrupt, []ID{EtcdDataCorrupt}},
+	} {
+		if got := symptomsOf(unsuspected(judge(t, tt.text))); !slices.Equal(got, tt.want) {
+			t.Errorf("%v, want %v of\n%s", got, tt.want, tt.text)
+		}
+	}
+}
+
 // What the kubelet would say again is over when it writes of other things for a while. When it writes nothing more, nobody knows.
 func TestNoMoreComplaints(t *testing.T) {
 	const (
@@ -121,6 +146,8 @@ func TestNoMoreComplaints(t *testing.T) {
 		{"others went on", complaint + soon + others, []ID{CNINotInitialized}},
 		{"it said so again", complaint + later + strings.Replace(complaint, "21:51:10", "21:52:25", 1), []ID{CNINotInitialized}},
 		{"a probe that failed once", probe, nil},
+		{"a client of sshd that went away", "Nov 24 21:51:10 cp3 sshd[3749]: error: kex_exchange_identification: Connection closed by remote host\n", nil},
+		{"a client that got no answer", "kex_exchange_identification: Connection closed by remote host\n", []ID{NodeUnreachable}},
 		{"a busy kubelet", strings.Repeat(busy, 5), nil},
 	} {
 		if got := symptomsOf(unsuspected(judge(t, tt.text+strings.Repeat("\n", 2)))); !slices.Equal(got, tt.want) {

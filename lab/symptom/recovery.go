@@ -49,8 +49,8 @@ var recoveries = []recovery{
 	{clears: []ID{EtcdLearnerNotInSync, EtcdTooManyLearners}, phrases: []string{"[mark-control-plane] Marking the node",
 		"member was promoted", "promoted to a voting member",
 		"successfully promoted", "is now a voting member", "[etcd] Waiting for the new etcd member to join the cluster*ready"}},
-	// What still drops packets to another peer is said again within seconds.
-	{clears: []ID{EtcdUnreachable, FirewallBlocked}, phrases: []string{"peer became active"}},
+	// What still drops packets to another peer, or does not know this member, is said again within seconds.
+	{clears: []ID{EtcdUnreachable, FirewallBlocked, EtcdStaleMember}, phrases: []string{"peer became active"}},
 	{clears: []ID{EtcdUnreachable}, phrases: []string{"Serving securely on [::]:6443", "Caches are synced for APIServiceRegistrationController"}},
 	{clears: []ID{KubeProxyCrash, KernelPrereqMissing}, phrases: []string{"Caches are synced for service config", "Caches are synced for endpoint slice config"}},
 	// A leader's lease is kept in etcd, by way of the API server.
@@ -58,6 +58,10 @@ var recoveries = []recovery{
 		phrases: []string{"successfully acquired lease"}},
 	{clears: []ID{FlannelSubnetEnvMissing, NetworkPluginPodsFailing, KernelPrereqMissing, PodCIDRNotAssigned, APIServerUnreachable},
 		phrases: []string{"Wrote subnet file to", "main.go*Running backend."}},
+	// An etcd that starts reads what it has written before: of members and learners that came and went, it complains once more. It publishes
+	// itself when most members have agreed.
+	{clears: []ID{EtcdDataCorrupt, EtcdStaleMember, EtcdTooManyLearners, EtcdLearnerNotInSync, EtcdNoQuorum, EtcdUnreachable},
+		phrases: []string{"published local member to cluster through raft"}},
 	{clears: []ID{EtcdNoQuorum}, phrases: []string{"elected leader", "became leader at term"}},
 	{clears: []ID{RuntimeSocketMissing, CRIPluginDisabled}, phrases: []string{"containerd successfully booted"}},
 }
