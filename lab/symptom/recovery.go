@@ -60,7 +60,7 @@ var recoveries = []recovery{
 		phrases: []string{"Wrote subnet file to", "main.go*Running backend."}},
 	// An etcd that starts reads what it has written before: of members and learners that came and went, it complains once more. It publishes
 	// itself when most members have agreed.
-	{clears: []ID{EtcdDataCorrupt, EtcdStaleMember, EtcdTooManyLearners, EtcdLearnerNotInSync, EtcdNoQuorum, EtcdUnreachable},
+	{clears: []ID{EtcdDataCorrupt, EtcdStaleMember, EtcdTooManyLearners, EtcdLearnerNotInSync, EtcdNoQuorum, EtcdUnreachable, EtcdSlow},
 		phrases: []string{"published local member to cluster through raft"}},
 	{clears: []ID{EtcdNoQuorum}, phrases: []string{"elected leader", "became leader at term"}},
 	{clears: []ID{RuntimeSocketMissing, CRIPluginDisabled}, phrases: []string{"containerd successfully booted"}},
