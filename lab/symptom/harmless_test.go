@@ -102,8 +102,8 @@ func TestStartsAndEnds(t *testing.T) {
 	}
 }
 
-// What an etcd complains of while it reads its log is of before its start; what ended it there is not.
-func TestEtcdReadsItsLog(t *testing.T) {
+// What an etcd has got over is no cause: above all what it complains of at its start, when it reads its log again.
+func TestEtcdGoesOn(t *testing.T) {
 	const (
 		learners = `{"level":"error","ts":"2026-11-25T13:22:10.816759Z","caller":"etcdserver/server.go:2090","msg":"Validation on configuration change failed","shouldApplyV3":false,"error":"membership: too many learner members in cluster"}` + "\n"
 		removed  = `{"level":"warn","ts":"2026-11-25T13:22:10.798352Z","caller":"membership/cluster.go:511","msg":"skipped attributes update of removed member","cluster-id":"6fe2e8","updated-peer-id":"4530982c773d2260"}` + "\n"
@@ -111,13 +111,16 @@ func TestEtcdReadsItsLog(t *testing.T) {
 		alone    = `{"level":"warn","ts":"2026-11-25T16:29:26.430362Z","caller":"etcdserver/server.go:1830","msg":"failed to publish local member to cluster through raft","local-member-id":"4530982c773d2260","error":"etcdserver: request timed out"}` + "\n"
 		unknown  = `{"level":"warn","ts":"2026-11-25T16:29:57.364224Z","caller":"rafthttp/peer_status.go:66","msg":"peer became inactive (message send to peer failed)","peer-id":"550ea4d64bb81a06","error":"failed to dial 550ea4d64bb81a06 on stream Message (peer 550ea4d64bb81a06 failed to find local node d9bba733b0f852b5)"}` + "\n"
 		active   = `{"level":"info","ts":"2026-11-25T16:29:57.502703Z","caller":"rafthttp/peer_status.go:53","msg":"peer became active","peer-id":"550ea4d64bb81a06"}` + "\n"
+		behind   = `{"level":"warn","ts":"2026-11-25T16:47:25.639184Z","caller":"etcdhttp/peer.go:161","msg":"failed to promote a member","member-id":"aa63af894a23db4e","error":"etcdserver: can only promote a learner member which is in sync with leader"}` + "\n" +
+			`{"level":"error","ts":"2026-11-25T16:47:25.638636Z","caller":"etcdserver/server.go:1601","msg":"rejecting promote learner: learner is not ready","learner-ready-percent":0,"ready-percent-threshold":0.9}` + "\n"
+		promoted = `{"level":"info","ts":"2026-11-25T16:47:26.196076Z","caller":"membership/cluster.go:550","msg":"promote member","cluster-id":"6f8e055880704249","local-member-id":"d9bba733b0f852b5","promoted-member-id":"aa63af894a23db4e"}` + "\n"
 		serves   = `{"level":"info","ts":"2026-11-25T13:22:11.224504Z","caller":"etcdserver/server.go:1820","msg":"published local member to cluster through raft","local-member-id":"4530982c773d2260"}` + "\n"
 	)
 	for _, tt := range []struct {
 		text string
 		want []ID
 	}{
-		{learners + removed + serves, nil}, {corrupt + serves, nil}, {alone + serves, nil}, {unknown + active, nil},
+		{learners + removed + serves, nil}, {corrupt + serves, nil}, {alone + serves, nil}, {unknown + active, nil}, {behind + promoted, nil}, {behind, []ID{EtcdLearnerNotInSync}},
 		{active + unknown, []ID{EtcdStaleMember}}, {alone, []ID{EtcdNoQuorum, EtcdUnreachable}},
 		{serves + learners, []ID{EtcdTooManyLearners}}, {serves + removed, []ID{EtcdStaleMember}}, {serves + corrupt, []ID{EtcdDataCorrupt}},
 	} {

@@ -47,7 +47,7 @@ var recoveries = []recovery{
 	{clears: []ID{APIServerUnreachable, ControlPlaneCrashloop, KubeletNotRunning, EtcdUnreachable, TLSBootstrapTimeout}, phrases: []string{
 		"All control plane components are healthy after", "control-plane-check] kube-apiserver is healthy after"}},
 	{clears: []ID{EtcdLearnerNotInSync, EtcdTooManyLearners}, phrases: []string{"[mark-control-plane] Marking the node",
-		"member was promoted", "promoted to a voting member",
+		"member was promoted", `"msg":"promote member"`, "promoted to a voting member",
 		"successfully promoted", "is now a voting member", "[etcd] Waiting for the new etcd member to join the cluster*ready"}},
 	// What still drops packets to another peer, or does not know this member, is said again within seconds.
 	{clears: []ID{EtcdUnreachable, FirewallBlocked, EtcdStaleMember}, phrases: []string{"peer became active"}},
