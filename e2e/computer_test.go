@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -71,6 +72,9 @@ func (c computer) makeDisk(ctx context.Context, dir string) string {
 	return disk
 }
 
+// noPart finds what is in a cache and no part of a node image.
+var noPart = regexp.MustCompile(`^(?:disk|e2e|labnode|node)-`)
+
 // fillCache puts the node image into a cache. What it was made of is in it: of the parts only kubeadm's list of images is asked for again.
 func (c computer) fillCache(ctx context.Context, cache, node string) {
 	GinkgoHelper()
@@ -87,7 +91,7 @@ func (c computer) fillCache(ctx context.Context, cache, node string) {
 	Expect(err).NotTo(HaveOccurred())
 	for _, part := range parts {
 		name := filepath.Base(part)
-		if info, err := os.Stat(part); err != nil || !info.IsDir() || strings.Contains(name, ".partial-") || strings.HasPrefix(name, "disk-") {
+		if info, err := os.Stat(part); err != nil || !info.IsDir() || strings.Contains(name, ".partial-") || noPart.MatchString(name) {
 			continue
 		}
 		Expect(os.MkdirAll(filepath.Join(cache, name), 0o755)).To(Succeed())

@@ -29,6 +29,10 @@ const (
 )
 
 func main() {
+	// Debian's users do not have these in theirs: mkfs.ext4, chroot, nft.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/local/sbin:/usr/sbin:/sbin"); err != nil {
+		fmt.Fprintf(os.Stderr, "labctl: set PATH: %v\n", err)
+	}
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 

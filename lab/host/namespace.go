@@ -51,12 +51,32 @@ func enter(dir string) error {
 			return fmt.Errorf("mount %s: %w", place, err)
 		}
 	}
+	if err := hideBus(dir); err != nil {
+		return err
+	}
 	for name, text := range ownConfig {
 		if err := os.WriteFile(filepath.Join("/etc/libvirt", name), []byte(text), 0o600); err != nil {
 			return err
 		}
 	}
 	return loopbackUp()
+}
+
+// hideBus keeps libvirt from this computer's machined, which would put the machines into cgroups of its own, and from its firewalld, which would
+// look for their bridge in the wrong network namespace. An environment does not do: libvirt's process for a container gets none.
+func hideBus(dir string) error {
+	const bus = "/run/dbus"
+	if !exists(bus) {
+		return nil
+	}
+	empty := filepath.Join(dir, "empty")
+	if err := os.MkdirAll(empty, 0o700); err != nil {
+		return err
+	}
+	if err := unix.Mount(empty, bus, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("hide %s: %w", bus, err)
+	}
+	return nil
 }
 
 // ownSys shows the network devices of this namespace in /sys instead of the computer's, and hides the empty unified hierarchy of a

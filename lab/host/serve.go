@@ -229,10 +229,6 @@ func namespaceCookie(path string) (cookie uint64, err error) {
 	return cookie, errors.Join(nsErr, err)
 }
 
-// noBus keeps libvirtd from this computer's machined, which would put the machines into cgroups of its own, and from its firewalld, which would
-// look for their bridge in the wrong network namespace.
-const noBus = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/dev/null"
-
 // Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
 // into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
 func Serve(dir string) error {
@@ -261,7 +257,6 @@ func Serve(dir string) error {
 	lockThread() // Pdeathsig follows the thread that started the child
 	cmd := exec.Command("libvirtd", "--config", "/etc/libvirt/libvirtd.conf", "--pid-file", "/run/libvirt/libvirtd.pid")
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), noBus)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	if err := cmd.Start(); err != nil {
 		return err

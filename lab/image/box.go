@@ -62,11 +62,11 @@ func makeBox(ctx context.Context, box Box, disk, dir, path string) error {
 		}
 	}
 	link := filepath.Join(dir, "box.img")
-	if err := os.Link(disk, link); err != nil {
+	if err := os.Symlink(disk, link); err != nil { // no hard link: the disk may be root's, in a cache that root filled for a user
 		return err
 	}
 	// Not compressed: it never travels.
-	if _, err := command.Run(ctx, "tar", "-C", dir, "-cf", filepath.Join(dir, "node.box"), "metadata.json", "box.img"); err != nil {
+	if _, err := command.Run(ctx, "tar", "-C", dir, "--dereference", "-cf", filepath.Join(dir, "node.box"), "metadata.json", "box.img"); err != nil {
 		return err
 	}
 	return os.Remove(link)
