@@ -123,7 +123,7 @@ func (c computer) boot(ctx context.Context, disk string, n int) string {
 	GinkgoHelper()
 	dir := filepath.Dir(disk)
 	console := filepath.Join(dir, fmt.Sprintf("console%d.log", n))
-	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", "qemu64,-svm,+aes,+pclmulqdq,+ssse3,+sse4.1,+sse4.2,+popcnt,+movbe,+bmi1,+bmi2,+adx",
+	qemu := exec.CommandContext(ctx, "qemu-system-x86_64", "-machine", "q35,accel=tcg", "-cpu", "qemu64,-svm,+aes,+pclmulqdq,+ssse3,+sse4.1,+sse4.2,+popcnt,+movbe,+bmi2,+adx",
 		"-smp", "2", "-m", "6144", "-nodefaults", "-no-reboot", "-display", "none", "-serial", "file:"+console,
 		"-kernel", filepath.Join(dir, "vmlinuz"), "-initrd", filepath.Join(dir, "initrd.img"),
 		"-append", fmt.Sprintf("root=/dev/vda rw console=ttyS0 net.ifnames=0 k8slab.boot=%d %s %s", n, emulatedCmdline, c.cmdline),

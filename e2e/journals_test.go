@@ -18,8 +18,7 @@ var journalsOf = map[string]string{
 	"etcd":       "cat /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null || true",
 }
 
-// journalsAreHealthy has the diagnosis of text judge the journals of every node of a healthy lab, whatever it went through. The cluster's events
-// are no journal: for an hour they tell of what was, and not that it has passed.
+// journalsAreHealthy has the diagnosis of text judge the journals of every node of a healthy lab, whatever it went through, and the events.
 func (l *lab) journalsAreHealthy(ctx context.Context) {
 	GinkgoHelper()
 	wrong := map[string]string{}
@@ -36,5 +35,6 @@ func (l *lab) journalsAreHealthy(ctx context.Context) {
 			judge(node+" "+name, l.ssh(ctx, node, "sh", "-c", command))
 		}
 	}
+	judge("events", l.kubectl(ctx, "get", "events", "-A"))
 	Expect(wrong).To(BeEmpty())
 }

@@ -96,7 +96,7 @@ var podNetworkCauses = []Symptom{
 		Sources: []string{"flannel-io/flannel#728"},
 		patterns: together(
 			proves(
-				"pod cidr not assigned", "podCIDR is not assigned", "CIDRNotAvailable", "CIDRAssignmentFailed",
+				"pod cidr not assigned", "podCIDR is not assigned", "CIDRNotAvailable",
 				"node*podCIDR*not assigned", "doesn't have PodCIDR", "no podCIDR", "failed to allocate cidr", "range is full",
 				"CIDR allocation failed; there are no remaining CIDRs left to allocate",
 				"kubenet does not have netConfig. This is most likely due to lack of PodCIDR", "lack of PodCIDR", "PodCIDR*is empty",
@@ -106,6 +106,7 @@ var podNetworkCauses = []Symptom{
 				"required IPv4 PodCIDR not available",
 				"subnet*specified in the flannel net config doesn't contain*PodCIDR", "flannel net config doesn't contain",
 			),
+			seldomRight("CIDRAssignmentFailed"), // the controller's write lost to another's, and it tries again: new nodes of healthy clusters have it
 		),
 	},
 	{

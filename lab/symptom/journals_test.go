@@ -9,7 +9,8 @@ import (
 )
 
 // The files of testdata/journals are of labs that were healthy when they were read: kubelet's, containerd's and the whole boot's journal of each
-// node, etcd's log, and the cluster's events; fresh ones, and ones that had got over faults. They are shortened by the kernel's lines.
+// node, etcd's log, and the cluster's events; fresh ones (one of Kubernetes 1.35), and ones that
+// had got over faults or over injections that were killed. They are shortened by the kernel's lines.
 func TestJournalsOfHealthyNodes(t *testing.T) {
 	files, err := filepath.Glob("testdata/journals/*.gz")
 	if err != nil || len(files) < 8 {
