@@ -71,6 +71,9 @@ func (l *Lab) removeAll(ctx context.Context, adopted bool) error {
 	if err := machine.RemovePartition(ctx, l.partition(id)); err != nil {
 		return err
 	}
+	if err := host.ScopeEnds(ctx, l.scope(id)); err != nil {
+		return err
+	}
 	return errors.Join(host.ForgetKernel(id), host.NoAutostart(ctx, cgroupName(l.cluster.Name, id)))
 }
 

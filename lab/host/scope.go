@@ -1,10 +1,15 @@
 package host
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"k8slab/lab/wait"
 )
 
 // A computer's systemd has the cgroups of everything that it does not know in order: at each daemon-reload, which every installation of a package
@@ -37,6 +42,16 @@ func inScope(argv []string, path string) []string {
 		"systemd-run", "--quiet", "--scope", "--collect", "--slice=" + scopeSlice, "--unit=" + filepath.Base(path),
 		"--property=Delegate=yes", "--property=TimeoutStopSec=20s", "--description=k8slab: a lab's libvirt daemon and its machines", "--",
 	}, argv...)
+}
+
+// ScopeEnds waits until systemd has seen that nothing runs in the scope any more. Until then no other of its name can begin.
+func ScopeEnds(ctx context.Context, path string) error {
+	return wait.For(ctx, "systemd to end "+filepath.Base(path), 30*time.Second, 20*time.Millisecond, func(context.Context) error {
+		if path != "" && exists(cgroupRoot+path) {
+			return errors.New("its cgroup is still there")
+		}
+		return nil
+	})
 }
 
 // joinLeaf opens the leaf of a scope that is there, for a process to start in; nil where there is none.
