@@ -60,7 +60,7 @@ func (c computer) makeDisk(ctx context.Context, dir string) string {
 	for _, argv := range [][]string{
 		{"cp", suite.labctl, filepath.Join(tree, "root")},
 		{"systemctl", "--quiet", "--root", tree, "enable", "try.service", "libvirtd.socket"},
-		{"systemctl", "--quiet", "--root", tree, "mask", "serial-getty@ttyS0.service", "apt-daily.timer", "apt-daily-upgrade.timer"},
+		{"systemctl", "--quiet", "--root", tree, "mask", "serial-getty@ttyS0.service", "apt-daily.timer", "apt-daily-upgrade.timer", "docker.service", "docker.socket"},
 		{"sh", "-c", `cp "$1"/boot/vmlinuz-* "$2/vmlinuz" && cp "$1"/boot/initrd.img-* "$2/initrd.img"`, "-", tree, dir},
 		{"truncate", "--size", "14G", disk},
 		{"mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1", "-d", tree, disk},

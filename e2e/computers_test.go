@@ -84,17 +84,20 @@ say "left: $(leftovers)"
 		},
 	},
 	{
-		name: "Debian 13 with its generic kernel, zram", label: "debian13", suite: "trixie", kernel: "linux-image-amd64", cluster: oneContainer,
+		name: "Debian 13 with its generic kernel, zram, Docker started beside the lab", label: "debian13", suite: "trixie", kernel: "linux-image-amd64", packages: []string{"docker.io"},
+		cluster: oneContainer,
 		boots: []string{`
 modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap -q /dev/zram0 && swapon /dev/zram0 && say "swap $(swapon --noheadings --show=NAME)"
 say "br_netfilter loaded before: $(grep -c ^br_netfilter /proc/modules)"
 lab doctor
 lab up || /root/labctl -c /root/cluster.yaml diagnose
+systemctl --quiet unmask docker.socket docker.service && systemctl start docker
+say "Docker: $(iptables --list-rules FORWARD | head -n 1)"
 lab status
 lab down
 say "left: $(leftovers)"
 `},
-		wants: []string{"swap /dev/zram0", "br_netfilter loaded before: 0", "doctor: exit status 0", "up: exit status 0", "status: exit status 0", "down: exit status 0", "left: "},
+		wants: []string{"swap /dev/zram0", "br_netfilter loaded before: 0", "doctor: exit status 0", "up: exit status 0", "Docker: -P FORWARD DROP", "status: exit status 0", "down: exit status 0", "left: "},
 	},
 	{
 		name:  "Debian 12 with AppArmor, virtual machines of its libvirtd, a user in group libvirt",

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"k8slab/lab/command"
+	"k8slab/lab/host"
 )
 
 // Labs of virtual machines in a computer with systemd, and libvirt as Debian installs it. That computer is a container, so that the machines are
@@ -44,8 +45,12 @@ var _ = Describe("in a Debian with its own libvirt, labs of virtual machines", L
 		Expect(c.objects(ctx)).To(Equal(before))
 	}, SpecTimeout(35*time.Minute))
 
-	It("come up proven healthy for root, also after libvirt was restarted", func(ctx SpecContext) {
+	It("come up proven healthy for root, beside Docker's firewall and after libvirt was restarted", func(ctx SpecContext) {
 		l := c.lab("root", "whole", 1)
+		c.dropForwarded(ctx)
+		checks, _ := l.doctor(ctx)
+		Expect(checks["forwarding"].Result).To(Equal(host.Warn))
+		c.run(ctx, "sh", "-c", strings.TrimPrefix(checks["forwarding"].Do, "sudo "))
 		up := l.run(ctx, "up")
 		Expect(up.code).To(BeZero(), "%s", up)
 		Expect(up.stderr).To(ContainSubstring("uploading"))
@@ -191,6 +196,17 @@ func (c containerComputer) run(ctx context.Context, argv ...string) string {
 func (c containerComputer) virsh(ctx context.Context, args ...string) string {
 	GinkgoHelper()
 	return c.run(ctx, append([]string{"virsh", "--quiet", "-c", "qemu:///system"}, args...)...)
+}
+
+// dropForwarded has its firewall drop what machines send to one another, as Docker's does.
+func (c containerComputer) dropForwarded(ctx context.Context) {
+	GinkgoHelper()
+	_, err := command.Run(ctx, "nsenter", c.enter[1], "--net", "sysctl", "--quiet", "--write", "net.bridge.bridge-nf-call-iptables=1") // read-only in there
+	Expect(err).NotTo(HaveOccurred())
+	c.run(ctx, "sh", "-e", "-c", "iptables --policy FORWARD DROP; iptables --new-chain DOCKER-USER; iptables --append FORWARD --jump DOCKER-USER")
+	DeferCleanup(func(ctx SpecContext) {
+		c.run(ctx, "sh", "-c", "iptables --policy FORWARD ACCEPT; iptables --flush DOCKER-USER")
+	}, NodeTimeout(time.Minute))
 }
 
 // objects are what its libvirt and its systemd have, by name, and the addresses that its firewall rules are about.

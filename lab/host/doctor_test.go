@@ -118,6 +118,14 @@ func TestObstacles(t *testing.T) {
 		{name: "a VPN of all of 10.0.0.0/8", files: route("0000000A", "000000FF"), id: "network", result: Warn, says: "a part of 10.0.0.0/8"},
 		{name: "a VPN, and a namespace", files: route("00001E0A", "00FFFFFF"), change: func(_ *computer, p *Plan) { p.Own = true }, id: "network", result: OK},
 		{name: "Docker", files: map[string]string{"proc/sys/net/bridge/bridge-nf-call-iptables": "1\n"}, change: func(c *computer, _ *Plan) { c.run = docker }, id: "forwarding", result: Warn, says: "DOCKER-USER"},
+		{name: "another firewall", files: map[string]string{"proc/sys/net/bridge/bridge-nf-call-iptables": "1\n"}, change: func(c *computer, _ *Plan) {
+			c.run = func(_ context.Context, argv ...string) (string, error) {
+				if argv[0] == "go" {
+					return "go1.99.0\n", nil
+				}
+				return "-P FORWARD DROP\n", nil
+			}
+		}, id: "forwarding", result: Warn, says: "--insert FORWARD"},
 		{name: "rules that cannot be read", change: func(c *computer, _ *Plan) {
 			c.run = func(_ context.Context, argv ...string) (string, error) {
 				if argv[0] == "go" {

@@ -172,10 +172,10 @@ func (c computer) network(_ context.Context, p Plan) Check {
 		case !r.to.Overlaps(p.Network):
 		case r.to.Bits() >= p.Network.Bits():
 			return Check{Result: Fails, Seen: fmt.Sprintf("network.cidr %s overlaps with %s at %s", p.Network, r.to, r.device),
-				Why: "this computer reaches other machines there", Do: "choose another network.cidr, and addresses in it, in cluster.yaml"}
+				Why: "this computer reaches other machines there", Do: "remove network.cidr, and the addresses in it, from cluster.yaml, so that labctl chooses free ones"}
 		default:
 			return Check{Result: Warn, Seen: fmt.Sprintf("network.cidr %s is a part of %s at %s", p.Network, r.to, r.device),
-				Why: "while the lab is up, this computer does not reach machines of that network that have these addresses", Do: "choose another network.cidr in cluster.yaml"}
+				Why: "while the lab is up, this computer does not reach machines of that network that have these addresses", Do: "choose another network.cidr in cluster.yaml, if you need them"}
 		}
 	}
 	return fine(p.Network.String() + " is free")
@@ -242,8 +242,12 @@ func (c computer) forwarding(ctx context.Context, p Plan) Check {
 	if c.says().Line("/proc/sys/net/bridge/bridge-nf-call-iptables") != "1" {
 		return fine("dropped, but not between machines on one bridge")
 	}
+	chain := "FORWARD"
+	if strings.Contains(rules, "-j DOCKER-USER") {
+		chain = "DOCKER-USER" // Docker puts its own rules before others in FORWARD
+	}
 	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: why,
-		Do: "sudo iptables --insert DOCKER-USER --in-interface k8slab+ --out-interface k8slab+ --jump ACCEPT"}
+		Do: "sudo iptables --insert " + chain + " --in-interface k8slab+ --out-interface k8slab+ --jump ACCEPT"}
 }
 
 // firewall looks for one that keeps machines from this computer's DHCP and DNS.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
+	"k8slab/lab/command"
 	"k8slab/lab/wait"
 )
 
@@ -44,14 +46,35 @@ func inScope(argv []string, path string) []string {
 	}, argv...)
 }
 
-// ScopeEnds waits until systemd has seen that nothing runs in the scope any more. Until then no other of its name can begin.
+// ScopeEnds waits until systemd has seen that nothing runs in the scope any more, for no other of its name can begin until then, and removes the cgroup:
+// systemd leaves it if it tried while those below were just being removed.
 func ScopeEnds(ctx context.Context, path string) error {
-	return wait.For(ctx, "systemd to end "+filepath.Base(path), 30*time.Second, 20*time.Millisecond, func(context.Context) error {
-		if path != "" && exists(cgroupRoot+path) {
-			return errors.New("its cgroup is still there")
+	dir := cgroupRoot + path
+	return wait.For(ctx, "systemd to end "+filepath.Base(path), 30*time.Second, 20*time.Millisecond, func(ctx context.Context) error {
+		if path == "" || !exists(dir) {
+			return nil
+		}
+		if programs := programsIn(dir); len(programs) > 0 {
+			return fmt.Errorf("it has %s", strings.Join(programs, ", "))
+		}
+		if _, err := command.Run(ctx, "systemctl", "is-active", "--quiet", filepath.Base(path)); err == nil {
+			return errors.New("it is active, without a process")
+		}
+		return errors.Join(os.RemoveAll(filepath.Join(dir, servingLeaf)), os.RemoveAll(dir))
+	})
+}
+
+// programsIn names what runs in a cgroup and in those below it.
+func programsIn(cgroup string) (programs []string) {
+	_ = filepath.WalkDir(cgroup, func(path string, _ fs.DirEntry, _ error) error {
+		pids, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		for pid := range strings.FieldsSeq(string(pids)) {
+			name, _ := os.ReadFile(filepath.Join("/proc", pid, "comm"))
+			programs = append(programs, fmt.Sprintf("%s (process %s)", strings.TrimSpace(string(name)), pid))
 		}
 		return nil
 	})
+	return programs
 }
 
 // joinLeaf opens the leaf of a scope that is there, for a process to start in; nil where there is none.
