@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -154,15 +155,9 @@ func (a *app) imagePruneCommand() *cobra.Command {
 			}
 			before := time.Now().Add(-age)
 			entries, err := image.Prune(before, func(path string) bool { return slices.Contains(used, path) })
-			if err != nil {
-				return err
-			}
-			uploaded, err := lab.PruneUploadedImages(cmd.Context(), before)
-			if err != nil {
-				return err
-			}
+			uploaded, poolErr := lab.PruneUploadedImages(cmd.Context(), before)
 			entries = append(entries, uploaded...)
-			return a.print(entries, func(w io.Writer) { printEntries(w, entries) })
+			return errors.Join(err, poolErr, a.print(entries, func(w io.Writer) { printEntries(w, entries) }))
 		},
 	}
 	cmd.Flags().DurationVar(&age, "unused-for", 7*24*time.Hour, "how long unused")

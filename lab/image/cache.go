@@ -201,10 +201,14 @@ func removeTree(dir string) error {
 		}
 	}
 	err = os.RemoveAll(dir)
-	if os.Geteuid() != 0 && errors.Is(err, fs.ErrPermission) { // files of the user's sub-IDs
-		_, err = command.Run(context.Background(), append(asRoot[:len(asRoot):len(asRoot)], "rm", "-rf", "--", dir)...)
+	if os.Geteuid() == 0 || !errors.Is(err, fs.ErrPermission) {
+		return err
 	}
-	return err
+	// Files of the user's sub-IDs, or root's.
+	if _, err := command.Run(context.Background(), append(asRoot[:len(asRoot):len(asRoot)], "rm", "-rf", "--", dir)...); err != nil {
+		return fmt.Errorf("%s has files of another user; next: sudo rm -rf %[1]s", dir)
+	}
+	return nil
 }
 
 // touch notes the last use, by which prune decides, unless the thing is another user's.

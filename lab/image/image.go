@@ -233,18 +233,19 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	if err := sweepAll(); err != nil {
 		return nil, err
 	}
-	removed := []Entry{}
+	removed, errs := []Entry{}, []error{}
 	for _, e := range entries {
 		if e.Used.After(before) || used(e.path) {
 			continue
 		}
 		if err := removeTree(e.path); err != nil {
-			return removed, err
+			errs = append(errs, err)
+			continue
 		}
 		_ = os.Remove(e.path + lockSuffix)
 		removed = append(removed, e)
 	}
-	return removed, nil
+	return removed, errors.Join(errs...)
 }
 
 // Compiled tells whether the cache has the programs of a node image, which take a quarter of an hour to compile: those of fixed versions, and

@@ -18,6 +18,9 @@ import (
 // basePrefix begins the names of the volumes that machines of several labs boot from.
 const basePrefix = "k8slab-base-"
 
+// boxPrefix begins the name of the volume that vagrant makes of the lab's box, and leaves.
+const boxPrefix = "k8slab-VAGRANTSLASH-"
+
 // complete ends the name of an empty volume that says of another that all of it is there: libvirt cannot rename one.
 const complete = ".complete"
 
@@ -211,6 +214,9 @@ func (b *Base) add(vol libvirtxml.StorageVolume) error {
 
 // baseOf is what the volume belongs to, "" if it is not one that machines boot from.
 func baseOf(volume string) string {
+	if strings.HasPrefix(volume, boxPrefix) {
+		return volume
+	}
 	if !strings.HasPrefix(volume, basePrefix) {
 		return ""
 	}

@@ -120,6 +120,11 @@ func TestVolumesOfAMachine(t *testing.T) {
 		}
 	}
 	prune(later)
+	const box = "k8slab-VAGRANTSLASH-01_vagrant_box_image_1.36.3_box.img"
+	if err := os.WriteFile(filepath.Join(dir, box), []byte("vagrant's"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	bases = slices.Insert(bases, 0, box)
 	if err := l.DeleteAllDisks(limited(t)); err != nil {
 		t.Error(err)
 	}
@@ -131,7 +136,7 @@ func TestVolumesOfAMachine(t *testing.T) {
 	if i := slices.IndexFunc(listed, func(b machine.Base) bool { return b.Pool == l.PoolName() }); err != nil || i < 0 || listed[i].Size == 0 || listed[i].InUse {
 		t.Errorf("listed %+v, %v", listed, err)
 	}
-	prune(later, "k8slab-base-0123")
+	prune(later, box, "k8slab-base-0123")
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the pool's directory is left: %v, %q", err, poolFiles(t, dir))
 	}
