@@ -125,6 +125,11 @@ func (d *document) checkOnboarding(o Onboarding) {
 	}
 }
 
+// hidden reports whether something in the text is not seen where it is shown, or makes other text look different.
+func hidden(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
 // repositoryProblem does not show the URL: what was meant as one may hold a
 // password.
 func repositoryProblem(text string) string {
@@ -134,7 +139,7 @@ func repositoryProblem(text string) string {
 	const use = "; use one such as https://git.example/fleet.git"
 	u, err := url.Parse(text)
 	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.ContainsFunc(text, unicode.IsControl):
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || hidden(text):
 		return "it is not an HTTP URL" + use
 	case u.User != nil:
 		return "it has a user or a password, which would be shown" + use + ", with username and password_file"
@@ -148,7 +153,7 @@ func repositoryProblem(text string) string {
 func branchProblem(name string) string {
 	bad := name == "" || strings.HasPrefix(name, "-") || strings.HasPrefix(name, "/") || strings.HasSuffix(name, "/") ||
 		strings.HasSuffix(name, ".lock") || strings.HasSuffix(name, ".") || strings.Contains(name, "..") || strings.Contains(name, "//") ||
-		strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\") || strings.ContainsFunc(name, unicode.IsControl)
+		strings.Contains(name, "@{") || strings.ContainsAny(name, " ~^:?*[\\") || hidden(name)
 	if bad {
 		return quote(name) + " is not a branch name; use one such as main"
 	}
@@ -156,14 +161,14 @@ func branchProblem(name string) string {
 }
 
 func fileProblem(file string) string {
-	if !fs.ValidPath(file) || file == "." || strings.ContainsFunc(file, unicode.IsControl) {
+	if !fs.ValidPath(file) || file == "." || hidden(file) {
 		return quote(file) + " is not a path in a repository; use one such as infrastructure/kustomization.yaml"
 	}
 	return ""
 }
 
 func entryProblem(entry string) string {
-	if entry == "" || strings.TrimSpace(entry) != entry || strings.ContainsFunc(entry, unicode.IsControl) {
+	if entry == "" || strings.TrimSpace(entry) != entry || hidden(entry) {
 		return quote(entry) + " is not an item of a list of files; use one such as ../NODE-config"
 	}
 	return ""
@@ -184,14 +189,14 @@ func namespaceOf(object string) string {
 }
 
 func userProblem(name string) string {
-	if name == "" || strings.Contains(name, ":") || strings.ContainsFunc(name, unicode.IsControl) {
+	if name == "" || strings.Contains(name, ":") || hidden(name) {
 		return quote(name) + " is not a user name: it is empty, or has a colon or control characters"
 	}
 	return ""
 }
 
 func pathProblem(text string) string {
-	if text != "" && (!path.IsAbs(text) || strings.ContainsFunc(text, unicode.IsControl)) {
+	if text != "" && (!path.IsAbs(text) || hidden(text)) {
 		return quote(text) + " is not an absolute path"
 	}
 	return ""

@@ -28,6 +28,11 @@ func TestOnboardingProblems(t *testing.T) {
 		{"two namespaces", git + "source: a/x, kustomization: b/x}}", []string{
 			`2: onboard.git.kustomization: "b/x" is not in the namespace of onboard.git.source, "a/x"`}},
 		{"user", git + "username: 'a:b'}}", []string{`2: onboard.git.username: "a:b" is not a user name: it is empty, or has a colon or control characters`}},
+		{"not seen", git + `branch: "a\u202eb", file: "x\u200b.yaml", entry: "a\u2028b", username: "a\ufeff"}}`, []string{
+			`2: onboard.git.branch: "a\u202eb" is not a branch name; use one such as main`,
+			`2: onboard.git.file: "x\u200b.yaml" is not a path in a repository; use one such as infrastructure/kustomization.yaml`,
+			`2: onboard.git.entry: "a\u2028b" is not an item of a list of files; use one such as ../NODE-config`,
+			`2: onboard.git.username: "a\ufeff" is not a user name: it is empty, or has a colon or control characters`}},
 		{"relative path", git + "password_file: token}}", []string{`2: onboard.git.password_file: "token" is not an absolute path`}},
 		{"number of seconds", plane + "onboard: {timeouts: {pre_validation: 90}}", []string{
 			`2: onboard.timeouts.pre_validation: found the number "90"; use a duration such as 5m or 90s`}},

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -49,7 +50,8 @@ func missing(path string) Problem {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Opening a FIFO must not wait for its writer; a read of one that has a writer can be interrupted.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/etcd"
+	"k8slab/lab/event"
 )
 
 func (a *app) etcdCommand() *cobra.Command {
@@ -80,7 +81,7 @@ func printMembers(w io.Writer, s lab.EtcdStatus) {
 	}
 	_, _ = fmt.Fprintln(w, "not healthy:")
 	for _, p := range s.Problems {
-		_, _ = fmt.Fprintln(w, "  "+p)
+		_, _ = fmt.Fprintln(w, "  "+event.OneLine(p))
 	}
 }
 

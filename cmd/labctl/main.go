@@ -16,7 +16,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/config"
-	"k8slab/lab/event"
 	"k8slab/lab/node"
 )
 
@@ -43,6 +42,9 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	defer cancel(nil)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) { // nohup(1) has it ignored
+		signal.Notify(signals, syscall.SIGHUP) // a terminal that is closed
+	}
 	defer signal.Stop(signals)
 	go func() {
 		<-signals
@@ -107,7 +109,7 @@ func (a *app) exitCode(ctx context.Context, err error) int {
 	case a.passthrough && errors.As(err, &exit): // ssh and kubectl: the command's own status, it has said why
 		return exit.Status
 	}
-	_, _ = fmt.Fprintln(a.stderr, "labctl:", event.Redact(err.Error()))
+	_, _ = fmt.Fprintln(a.stderr, "labctl:", shown(err))
 	if errors.As(err, &usage) || errors.As(err, &problems) {
 		return exitUsage
 	}

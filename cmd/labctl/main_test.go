@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 		{"restore out of nothing", []string{"etcd", "snapshot", "restore", "--node", "cp1"}, "FILE or --own-data"},
 		{"restore out of two", []string{"etcd", "snapshot", "restore", "a.db", "--own-data", "--node", "cp1"}, "FILE or --own-data"},
 		{"restore on no node", []string{"etcd", "snapshot", "restore", "a.db"}, "--node is required"},
-		{"restore out of nothing on no node", []string{"etcd", "snapshot", "restore"}, "--node is required: the control plane that gets the new cluster\ngive either a snapshot's FILE"},
+		{"restore out of nothing on no node", []string{"etcd", "snapshot", "restore"}, "--node is required: the control plane that gets the new cluster\n  give either a snapshot's FILE"},
 		{"no rounds", []string{"soak", "--rounds", "0"}, "--rounds"},
 		{"unknown fault", []string{"fault", "run", "missing-cni+explode"}, `"explode"`},
 		{"no duration", []string{"image", "prune", "--unused-for", "long"}, "long"},

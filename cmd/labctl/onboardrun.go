@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"k8slab/lab/event"
 	"k8slab/lab/machine"
 	"k8slab/lab/metrics"
 	"k8slab/lab/onboard"
@@ -154,10 +155,10 @@ func printOnboardPlan(w io.Writer, plan []onboard.Planned) {
 	for i, p := range plan {
 		_, _ = fmt.Fprintf(w, "%d. %s: %s\n", i+1, p.Phase, p.Purpose)
 		if p.Note != "" {
-			_, _ = fmt.Fprintf(w, "   %s\n", p.Note)
+			_, _ = fmt.Fprintf(w, "   %s\n", event.OneLine(p.Note))
 		}
 		for _, step := range p.Steps {
-			_, _ = fmt.Fprintf(w, "   - %s\n", step)
+			_, _ = fmt.Fprintf(w, "   - %s\n", event.OneLine(step))
 		}
 	}
 	_, _ = fmt.Fprintln(w, "nothing was changed (--dry-run)")
@@ -184,7 +185,7 @@ func printUndoable(w io.Writer, changes []onboard.Change) {
 		if c.Status == onboard.Intended {
 			done = " (if it was made)"
 		}
-		_, _ = fmt.Fprintf(w, "%d. %s: %s%s\n", i+1, c.Phase, c.Undo, done)
+		_, _ = fmt.Fprintf(w, "%d. %s: %s%s\n", i+1, c.Phase, event.OneLine(c.Undo), done)
 	}
 }
 

@@ -114,8 +114,9 @@ func (a *app) print(v any, text func(io.Writer)) error {
 		enc.SetIndent("", "  ")
 		return enc.Encode(v)
 	}
-	text(a.stdout)
-	return nil
+	s := &screen{to: a.stdout}
+	text(s)
+	return s.close()
 }
 
 // asMade is the cluster as it is, for completion.
