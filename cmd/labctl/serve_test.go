@@ -56,7 +56,7 @@ func TestHealthz(t *testing.T) {
 		says   []string
 	}{
 		"healthy":   {healthy, nil, http.StatusOK, []string{`"healthy":true`, `"reasons":[]`, `"lab":"small"`, `"checked":"2000-01-01T00:00:00Z"`, `"seconds":1`}},
-		"sick":      {sick(), nil, http.StatusServiceUnavailable, []string{`"healthy":false`, "cp2: not Ready", "token: ***"}},
+		"sick":      {sick(), nil, http.StatusServiceUnavailable, []string{`"healthy":false`, "cp2: not Ready", "token: abcdef.***"}},
 		"no answer": {healthy, errors.New("libvirt is silent"), http.StatusServiceUnavailable, []string{`"healthy":false`, "libvirt is silent"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -7,29 +7,33 @@ import (
 
 const hidden = "***"
 
-var (
-	keyBegin = regexp.MustCompile(`-----BEGIN [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----`)
-	keyEnd   = regexp.MustCompile(`-----END [^\n-]{0,40}PRIVATE KEY`)
-	// keyTail is what is left of a key when only the end of an output was kept.
-	keyTail = regexp.MustCompile(`(?:[A-Za-z0-9+/=]{32,}\s+)*[A-Za-z0-9+/=]*\s*-----END [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----`)
-
-	// namedValue leaves the quotes of JSON, also of JSON within a JSON string.
-	namedValue = regexp.MustCompile(`((?i:client-key-data|token)["'\\]*[ \t]*:[ \t]*\\?["']?)([^\s"'\\]+)`)
-)
-
-// Redact replaces the secrets that kubeadm, kubectl and their files put into
-// text: bootstrap tokens (their public id stays), certificate keys, private
-// keys in PEM, and the keys and tokens of a kubeconfig. It prefers hiding too
-// much, except for CA and image hashes, which are public. A secret that is
-// split over several calls is not recognised.
+// Redact replaces the secrets that kubeadm, kubectl, container runtimes, Git and
+// their files put into text:
+//
+//   - bootstrap tokens (their public id stays) and certificate keys, also wrapped;
+//   - private keys in PEM, SSH2's and PuTTY's forms;
+//   - JWTs, age keys, tokens of GitHub and GitLab, hashes of passwords;
+//   - credentials of HTTP and in URLs;
+//   - what has a secret's name, such as token, password or client-key-data, in
+//     YAML, JSON, a command line or an assignment;
+//   - base64 of any of these.
+//
+// It prefers hiding too much, except for what is public and tells one thing from
+// another: hashes of CAs and images, IDs of containers, names of hosts. A secret
+// that is split over several calls is not recognised.
 func Redact(s string) string {
 	if !maybeSecret(s) {
 		return s
 	}
 	s = redactPEM(s)
+	s = redactPuTTY(s)
+	s = redactBase64(s)
+	for _, f := range forms {
+		s = f.redact(s)
+	}
 	s = redactTokens(s)
 	s = redactCertificateKeys(s)
-	return namedValue.ReplaceAllString(s, "${1}"+hidden)
+	return redactNamed(s)
 }
 
 // maybeSecret is the fast path for the many details that are a few plain words:
@@ -45,8 +49,21 @@ func maybeSecret(s string) bool {
 			return true
 		}
 	}
-	return strings.Contains(s, "PRIVATE KEY") || strings.Contains(s, ":") && namedValue.MatchString(s)
+	if strings.Contains(s, "PRIVATE KEY") || strings.Contains(s, "://") && strings.Contains(s, "@") || strings.Contains(s, "uthorization") ||
+		strings.Contains(s, "$") {
+		return true
+	}
+	return (strings.ContainsAny(s, ":=") || strings.Contains(s, "--")) && mayHaveName.MatchString(s)
 }
+
+var mayHaveName = regexp.MustCompile(`(?i)token|pass|secret|key|auth`)
+
+var (
+	keyBegin = regexp.MustCompile(`-----BEGIN [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----|---- BEGIN SSH2 [^\n-]{0,20}PRIVATE KEY ----`)
+	keyEnd   = regexp.MustCompile(`-----?[ -]?END [^\n-]{0,40}PRIVATE KEY`)
+	// keyTail is what is left of a key when only the end of an output was kept: lines that end with base64, whatever a log has before it.
+	keyTail = regexp.MustCompile(`(?:[A-Za-z0-9+/=]{32,}(?:\s+|\\n)(?:[^\n]{0,200}[ \]:])?)*[A-Za-z0-9+/=]*\s*(?:\\n)?(?:[^\n]{0,200}[ \]:])?-----?[ -]?END [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----?`)
+)
 
 // redactPEM hides from each BEGIN to its END, or to the end of the text when
 // there is none.
@@ -60,7 +77,7 @@ func redactPEM(s string) string {
 		if begin == nil {
 			break
 		}
-		b.WriteString(s[:begin[0]] + hidden)
+		b.WriteString(keyTail.ReplaceAllString(s[:begin[0]], hidden) + hidden)
 		rest := s[begin[1]:]
 		end := keyEnd.FindStringIndex(rest)
 		if end == nil {
@@ -70,44 +87,76 @@ func redactPEM(s string) string {
 		// The closing dashes may also be the opening ones of the next key.
 		if after, ok := strings.CutPrefix(s, "-----"); ok && !strings.HasPrefix(after, "BEGIN ") {
 			s = after
+		} else if after, ok := strings.CutPrefix(s, " ----"); ok {
+			s = after
 		}
 	}
 	b.WriteString(keyTail.ReplaceAllString(s, hidden))
 	return b.String()
 }
 
-// redactTokens looks around every dot by hand: a regular expression would skip
-// a token that begins inside the previous match.
-func redactTokens(s string) string {
-	var b strings.Builder
-	from := 0
-	for dot := range len(s) {
-		if s[dot] != '.' || runBefore(s, dot, 6, isLowerNum) < 6 {
-			continue
-		}
-		n := runAfter(s, dot+1, isLowerNum)
-		if n < 16 {
-			continue
-		}
-		b.WriteString(s[from:dot+1] + hidden)
-		from = dot + 1 + n
+var putty = regexp.MustCompile(`(Private-Lines: *\d+\s*\n)(?:[ \t]*[A-Za-z0-9+/=]+\s*(?:\n|$))+`)
+
+// redactPuTTY hides the lines of a key in PuTTY's form.
+func redactPuTTY(s string) string {
+	if !strings.Contains(s, "Private-Lines:") {
+		return s
 	}
-	return b.String() + s[from:]
+	return putty.ReplaceAllString(s, "${1}"+hidden+"\n")
 }
 
-// redactCertificateKeys hides runs of exactly 64 hex digits.
-func redactCertificateKeys(s string) string {
+// form is a secret that is known by how it begins.
+type form struct {
+	mark string
+	is   *regexp.Regexp // of the text from the mark on; what it groups is hidden, or all of it
+}
+
+var forms = []form{
+	{"eyJ", regexp.MustCompile(`^eyJ[\w-]{8,}\.[\w-]{2,}(?:\.[\w-]*)?`)},
+	{"AGE-SECRET-KEY-", regexp.MustCompile(`^AGE-SECRET-KEY-[A-Za-z0-9-]+`)},
+	{"ghp_", regexp.MustCompile(`^ghp_\w{16,}`)},
+	{"gho_", regexp.MustCompile(`^gho_\w{16,}`)},
+	{"ghs_", regexp.MustCompile(`^ghs_\w{16,}`)},
+	{"ghu_", regexp.MustCompile(`^ghu_\w{16,}`)},
+	{"github_pat_", regexp.MustCompile(`^github_pat_\w{16,}`)},
+	{"glpat-", regexp.MustCompile(`^glpat-[\w-]{16,}`)},
+	{"$2", regexp.MustCompile(`^\$2[abxy]?\$\d\d\$[./A-Za-z0-9]{20,}`)},
+	{"$apr1$", regexp.MustCompile(`^\$apr1\$[./\w]+\$[./\w]+`)},
+	{"$6$", regexp.MustCompile(`^\$6\$(?:rounds=\d+\$)?[./\w]+\$[./\w]{8,}`)},
+	{"$5$", regexp.MustCompile(`^\$5\$(?:rounds=\d+\$)?[./\w]+\$[./\w]{8,}`)},
+	{"$1$", regexp.MustCompile(`^\$1\$[./\w]+\$[./\w]{8,}`)},
+	{"$y$", regexp.MustCompile(`^\$y\$[./\w]+\$[./\w]+\$[./\w]{8,}`)},
+	{"{SHA}", regexp.MustCompile(`^\{SHA\}[A-Za-z0-9+/=]{20,}`)},
+	{"://", regexp.MustCompile(`^://[^\s/@:"']*:([^\s/@"']+)@`)},
+	{"://", regexp.MustCompile(`^://([^\s/@:"']{20,})@`)},
+	{"uthorization", regexp.MustCompile(`^uthorization["'\\\]]*\s*[:=]?\s*["'\\\[]*(?:(?i:basic|bearer|digest|negotiate)\s+)([^\s"'\\,\]]+)`)},
+	{"earer ", regexp.MustCompile(`^earer +([\w.~+/-]*\d[\w.~+/-]{15,}=*|[\w.~+/-]{15,}\d[\w.~+/-]*=*)`)},
+}
+
+func (f form) redact(s string) string {
 	var b strings.Builder
-	from := 0
-	for i := 0; i < len(s); {
-		n := runAfter(s, i, isHex)
-		if n == 64 && !strings.HasSuffix(s[:i], "sha256:") {
-			b.WriteString(s[from:i] + hidden)
-			from = i + n
+	for {
+		i := strings.Index(s, f.mark)
+		if i < 0 {
+			break
 		}
-		i += max(n, 1)
+		found := f.is.FindStringSubmatchIndex(s[i:])
+		if found == nil {
+			b.WriteString(s[:i+len(f.mark)])
+			s = s[i+len(f.mark):]
+			continue
+		}
+		from, to := found[0], found[1]
+		if len(found) > 2 {
+			from, to = found[2], found[3]
+		}
+		b.WriteString(s[:i+from] + hidden)
+		s = s[i+to:]
 	}
-	return b.String() + s[from:]
+	if b.Len() == 0 {
+		return s
+	}
+	return b.String() + s
 }
 
 func runAfter(s string, at int, in func(byte) bool) int {

@@ -5,8 +5,11 @@ import (
 	"hash/fnv"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8slab/lab/event"
 )
 
 // example is one text of testdata/corpus; the name of its file begins with what it shows, ID--WHAT.txt.
@@ -77,6 +80,15 @@ func TestCorpus(t *testing.T) {
 	for _, row := range []string{made.row("made with"), held.row("held back")} {
 		if !strings.Contains(string(document), row) {
 			t.Errorf("docs/judge.md does not have this row:\n%s", row)
+		}
+	}
+}
+
+// Whoever shares a bundle shares redacted texts.
+func TestRedactionChangesNoVerdict(t *testing.T) {
+	for _, ex := range corpus(t) {
+		if raw, redacted := symptomsOf(judge(t, ex.text)), symptomsOf(judge(t, event.Redact(ex.text))); !slices.Equal(raw, redacted) {
+			t.Errorf("%s: %v, redacted %v", ex.name, raw, redacted)
 		}
 	}
 }
