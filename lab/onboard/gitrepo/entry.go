@@ -120,6 +120,9 @@ func (m meaning) try(l line, texts []string, data []byte, entry string, count in
 	return nil, first
 }
 
+// mostCandidates is how many commented lines are looked at.
+const mostCandidates = 10
+
 // uncomment makes the entry an element of the list in which it is commented. It returns no edit if the entry is active already.
 func uncomment(data []byte, entry string) (*edit, error) {
 	m, err := parse(data, entry)
@@ -133,8 +136,15 @@ func uncomment(data []byte, entry string) (*edit, error) {
 	}
 	var found []*edit
 	var wrong []string
+	candidates := 0
 	for _, l := range split(data) {
-		e, err := m.try(l, l.uncommented(entry), data, entry, 1)
+		texts := l.uncommented(entry)
+		if len(texts) > 0 {
+			if candidates++; candidates > mostCandidates { // each is tried on the whole file
+				return nil, because(ErrNoEntry, fmt.Sprintf("more than %d lines have it as a comment", mostCandidates))
+			}
+		}
+		e, err := m.try(l, texts, data, entry, 1)
 		switch {
 		case err != nil:
 			wrong = append(wrong, fmt.Sprintf("line %d, %q, cannot be uncommented: %v", l.number, l.text, err))

@@ -19,6 +19,7 @@ var (
 	ErrNoBranch     = errors.New("there is no such branch")
 	ErrNoFile       = errors.New("there is no such file")
 	ErrBadFile      = errors.New("the file is not a kustomization")
+	ErrTooLarge     = errors.New("the newest commit is too large")
 	ErrNoEntry      = errors.New("the entry cannot be found")
 	ErrRefused      = errors.New("the server refuses the commit")
 	ErrOvertaken    = errors.New("other pushes came first")
@@ -32,6 +33,7 @@ var steps = map[error]string{
 	ErrNoBranch:     "correct the branch, or push one first",
 	ErrNoFile:       "correct the path, which starts at the top of the repository, or push the file first",
 	ErrBadFile:      "fix the file and push it",
+	ErrTooLarge:     "have the server leave large files out: git config uploadpack.allowFilter true",
 	ErrNoEntry:      "push a file in which one list has it in one line, such as \"# - ENTRY\"",
 	ErrRefused:      "do what it says; if the branch is protected, let this user push to it, or have Flux follow another",
 	ErrOvertaken:    "try again when the branch is quieter",

@@ -73,7 +73,16 @@ func TestObstacles(t *testing.T) {
 		{"large", func(s *server) {
 			s.write(file, strings.Repeat("#", maxFile+1))
 			s.push("main", "large")
-		}, nil, ErrBadFile, []string{"1048577 bytes"}},
+		}, nil, ErrBadFile, []string{"more than 1 MiB"}},
+		{"large, and left out", func(s *server) {
+			s.git(s.dir, "config", "uploadpack.allowFilter", "true")
+			s.write(file, strings.Repeat("#", maxFile+1))
+			s.push("main", "large")
+		}, nil, ErrBadFile, []string{"more than 1 MiB"}},
+		{"another file is huge", func(s *server) {
+			s.write("huge", strings.Repeat("0", unpackedLimit))
+			s.push("main", "huge")
+		}, nil, ErrTooLarge, []string{"more than 128 MiB"}},
 		{"no entry", nil, func(c *Config) { c.File = "apps/kustomization.yaml" }, ErrNoEntry, []string{`no list has an item "../w3"`}},
 		{"a hook refuses", func(s *server) { s.hook("echo main is protected, ask Ann >&2; exit 1\n") }, nil, ErrRefused,
 			[]string{"pre-receive hook declined", "main is protected, ask Ann"}},

@@ -85,11 +85,24 @@ func (r *Repository) fetch(ctx context.Context) (*head, error) {
 	if req.Capabilities.Supports(capability.Shallow) {
 		req.Depth = packp.DepthCommits(1)
 	}
-	pack, err := session.UploadPack(ctx, req)
+	if refs.Capabilities.Supports(capability.Filter) {
+		if err := req.Capabilities.Set(capability.Filter); err != nil {
+			return nil, err
+		}
+		req.Filter = packp.FilterBlobLimit(maxFile+1, packp.BlobLimitPrefixNone) // it leaves out what has as much
+	}
+	answer, err := session.UploadPack(ctx, req)
 	if err != nil {
 		return nil, translated(err)
 	}
-	if err := errors.Join(packfile.UpdateObjectStorage(h.store, pack), pack.Close()); err != nil {
+	pack, err := readPack(answer)
+	if err == nil {
+		err = packfile.UpdateObjectStorage(h.store, pack)
+	}
+	switch err := errors.Join(err, answer.Close()); {
+	case errors.Is(err, ErrTooLarge):
+		return nil, err
+	case err != nil:
 		return nil, translated(err)
 	}
 	h.commit, err = object.GetCommit(h.store, hash)
@@ -112,11 +125,11 @@ func (h *head) read(path string) ([]byte, error) {
 		return nil, because(ErrNoFile, fmt.Sprintf("%s is a directory, a symbolic link or a submodule", path))
 	}
 	blob, err := object.GetBlob(h.store, found.Hash)
+	if errors.Is(err, plumbing.ErrObjectNotFound) || err == nil && blob.Size > maxFile { // the server may have left it out
+		return nil, because(ErrBadFile, fmt.Sprintf("%s has more than %d MiB", path, maxFile>>20))
+	}
 	if err != nil {
 		return nil, err
-	}
-	if blob.Size > maxFile {
-		return nil, because(ErrBadFile, fmt.Sprintf("%s has %d bytes", path, blob.Size))
 	}
 	reader, err := blob.Reader()
 	if err != nil {
