@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
+	"strings"
 
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
@@ -28,6 +30,53 @@ func CACertHash(kubeconfig []byte) (string, error) {
 	}
 	sum := sha256.Sum256(certs[0].RawSubjectPublicKeyInfo)
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
+}
+
+// FromNode returns a kubeconfig that a machine gave, with nothing in it but the
+// cluster of its current context and the credentials that it carries itself. A
+// machine is a stranger: it must not name files, programs or proxies of this
+// computer, nor take the check of the server's certificate away. The error names
+// all that it does.
+func FromNode(kubeconfig []byte) ([]byte, error) {
+	cfg, cluster, err := currentCluster(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	current := cfg.Contexts[cfg.CurrentContext]
+	if current == nil || cfg.AuthInfos[current.AuthInfo] == nil {
+		return nil, errors.New("read kubeconfig: its current context has no user")
+	}
+	user := cfg.AuthInfos[current.AuthInfo]
+	var bad []string
+	for what, there := range map[string]bool{
+		"certificate-authority": cluster.CertificateAuthority != "", "insecure-skip-tls-verify": cluster.InsecureSkipTLSVerify, "proxy-url": cluster.ProxyURL != "",
+		"client-certificate": user.ClientCertificate != "", "client-key": user.ClientKey != "", "tokenFile": user.TokenFile != "",
+		"as":            user.Impersonate != "" || user.ImpersonateUID != "" || len(user.ImpersonateGroups)+len(user.ImpersonateUserExtra) > 0,
+		"auth-provider": user.AuthProvider != nil, "exec": user.Exec != nil, "username": user.Username != "" || user.Password != "",
+	} {
+		if there {
+			bad = append(bad, what)
+		}
+	}
+	if len(bad) > 0 {
+		slices.Sort(bad)
+		return nil, fmt.Errorf("the machine's kubeconfig has %s, which labctl takes from no machine; next: on the machine, kubeadm init phase kubeconfig admin",
+			strings.Join(bad, ", "))
+	}
+	plain := clientcmdapi.NewConfig()
+	plain.CurrentContext = cfg.CurrentContext
+	plain.Contexts[cfg.CurrentContext] = &clientcmdapi.Context{Cluster: current.Cluster, AuthInfo: current.AuthInfo}
+	plain.Clusters[current.Cluster] = &clientcmdapi.Cluster{
+		Server: cluster.Server, TLSServerName: cluster.TLSServerName, CertificateAuthorityData: cluster.CertificateAuthorityData,
+	}
+	plain.AuthInfos[current.AuthInfo] = &clientcmdapi.AuthInfo{
+		ClientCertificateData: user.ClientCertificateData, ClientKeyData: user.ClientKeyData, Token: user.Token,
+	}
+	out, err := clientcmd.Write(*plain)
+	if err != nil {
+		return nil, fmt.Errorf("rewrite kubeconfig: %w", err)
+	}
+	return out, nil
 }
 
 // WithServer rewrites a kubeconfig to reach its current cluster at another URL.

@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
 
@@ -81,6 +82,58 @@ func TestWithServer(t *testing.T) {
 	for _, server := range []string{"http://h:6443", "h:6443", "", "https://", ":"} {
 		if _, err := WithServer(kubeconfigFor("https://h:6443", ca), server, ""); err == nil {
 			t.Errorf("server %q was accepted", server)
+		}
+	}
+}
+
+func TestFromNode(t *testing.T) {
+	ca, _ := newCA(t)
+	carry := func(text string) string {
+		return base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	admin := func(cluster, user string) []byte {
+		return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: admin@lab
+preferences: {colors: true}
+contexts:
+- {name: admin@lab, context: {cluster: lab, user: admin, namespace: kube-system}}
+- {name: other, context: {cluster: lab, user: other}}
+clusters:
+- {name: lab, cluster: {server: "https://10.0.0.1:6443", certificate-authority-data: %s%s}}
+users:
+- {name: admin, user: {client-certificate-data: %s, client-key-data: %s%s}}
+- {name: other, user: {tokenFile: /etc/shadow}}
+`, carry(string(ca)), cluster, carry("cert"), carry("key"), user)
+	}
+	out, err := FromNode(admin("", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg, err := clientcmd.Load(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	user, cluster := cfg.AuthInfos["admin"], cfg.Clusters["lab"]
+	if string(user.ClientKeyData) != "key" || string(user.ClientCertificateData) != "cert" || string(cluster.CertificateAuthorityData) != string(ca) ||
+		cluster.Server != "https://10.0.0.1:6443" || len(cfg.AuthInfos) != 1 || len(cfg.Contexts) != 1 || strings.Contains(string(out), "shadow") {
+		t.Errorf("got %s", out)
+	}
+	for name, bad := range map[string][]byte{
+		"tokenFile":                admin("", ", tokenFile: /root/.git-credentials"),
+		"client-key":               admin("", ", client-key: /root/key"),
+		"client-certificate":       admin("", ", client-certificate: /dev/zero"),
+		"certificate-authority":    admin(", certificate-authority: /etc/shadow", ""),
+		"proxy-url":                admin(", proxy-url: http://192.0.2.1", ""),
+		"insecure-skip-tls-verify": admin(", insecure-skip-tls-verify: true", ""),
+		"as":                       admin("", ", as: root"),
+		"exec":                     admin("", ", exec: {apiVersion: client.authentication.k8s.io/v1, command: sh, interactiveMode: Never}"),
+		"auth-provider":            admin("", ", auth-provider: {name: gcp}"),
+		"username":                 admin("", ", username: root, password: x"),
+		"no user":                  []byte(`{"apiVersion":"v1","kind":"Config","clusters":[{"name":"c","cluster":{"server":"https://h"}}]}`),
+	} {
+		if out, err := FromNode(bad); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %s, error %v", name, out, err)
 		}
 	}
 }
