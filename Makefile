@@ -12,6 +12,9 @@ LDFLAGS := -s -w
 VERSION = $(shell git describe --tags --dirty 2>/dev/null)
 DATE = $(shell git log -1 --format=%cI 2>/dev/null)
 
+# How long each fuzz target runs.
+FUZZTIME ?= 60s
+
 # What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run.
 LABELS ?= ci
 E2E_TIMEOUT ?= 49m
@@ -29,7 +32,7 @@ GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
-.PHONY: help build up down status diagnose box plan deps test e2e joins nightly part-containers part-vms part-onboard part-hosts lint
+.PHONY: help build up down status diagnose box plan deps test fuzz e2e joins nightly part-containers part-vms part-onboard part-hosts lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +70,13 @@ deps: build ## install the Debian packages that labs and their tests need (as ro
 
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
 	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./...
+
+fuzz: ## run each fuzz target for FUZZTIME, on inputs that are made at random
+	@grep -rl --include='*_test.go' '^func Fuzz' config lab | sort | while read -r file; do \
+		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' "$$file"); do \
+			go test "./$$(dirname "$$file")" -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) </dev/null | sed "s/^/$$target: /" || exit 1; \
+		done; \
+	done
 
 e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real machines
 	mkdir -p $(RESULTS)

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # down.sh [HOME...]: takes down the labs that end-to-end specs left, and removes their state directories: those named, or those of every
-# suite that was killed. A suite that runs holds its directory's lock, and keeps its labs.
+# suite that was killed. A suite that runs holds its directory's lock, and keeps its labs. Anybody can make a directory of such a name: only the
+# caller's own, in which nobody else can make files, is believed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -8,7 +9,11 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 left=0
 for home; do
 	[[ -d $home/e2e ]] || continue
-	exec {lock}>"$home/lock"
+	if [[ -L $home || ! -O $home || ! -O $home/lock || -L $home/lock || $(stat --format %a "$home") != 700 ]]; then
+		echo "$home is left alone: it is not a suite's directory of this user" >&2
+		continue
+	fi
+	exec {lock}<"$home/lock"
 	if flock --nonblock "$lock"; then
 		here=0
 		for config in "$home"/e2e/*.yaml; do

@@ -125,7 +125,7 @@ func (l *Lab) nodeOfPeer(m etcd.Member) string {
 
 // openAny opens a lab that is up, and its cluster through the first control plane that answers.
 func (l *Lab) openAny(ctx context.Context) (*view, error) {
-	if err := l.open(); err != nil {
+	if err := l.opened(); err != nil {
 		return nil, err
 	}
 	return l.anyView(ctx)

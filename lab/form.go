@@ -113,7 +113,7 @@ func (c *forming) finish(ctx context.Context, n config.Node) error {
 
 // look reads the node's facts anew.
 func (c *forming) look(ctx context.Context, n config.Node) error {
-	f, err := readFacts(ctx, c.lab.nodes[n.Name])
+	f, err := c.lab.readFacts(ctx, c.lab.nodes[n.Name])
 	if err == nil {
 		c.setFact(n, f)
 	}

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -58,11 +59,11 @@ func (l *Lab) awaitInit(ctx context.Context, name string, budget time.Duration, 
 	n := l.nodes[name]
 	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
 		// Ends with the unit; a connection lost meanwhile is made anew by the next round.
-		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases{step}, ReadOnly: true})
+		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases(step), ReadOnly: true})
 		if err != nil {
 			return err
 		}
-		f, err := readFacts(ctx, n)
+		f, err := l.readFacts(ctx, n)
 		if err != nil {
 			return err
 		}
@@ -98,15 +99,13 @@ func cause(out string) string {
 }
 
 // phases shows kubeadm's "[phase] text" lines as progress.
-type phases struct{ step *event.Step }
-
-func (p phases) Write(b []byte) (int, error) {
-	for _, line := range strings.Split(string(b), "\n") {
-		if strings.HasPrefix(line, "[") {
-			p.step.Progress("%s", line)
+func phases(step *event.Step) *node.Lines {
+	return &node.Lines{Each: func(line []byte) error {
+		if bytes.HasPrefix(line, []byte("[")) {
+			step.Progress("%s", line)
 		}
-	}
-	return len(b), nil
+		return nil
+	}}
 }
 
 type object = map[string]any

@@ -42,7 +42,7 @@ func (l *Lab) Traces(ctx context.Context, name string) (found []string, err erro
 // factsOf are a node's facts; none of one that does not answer.
 func (l *Lab) factsOf(ctx context.Context, name string) (f join.Facts) {
 	if n := l.nodes[name]; n != nil {
-		f, _ = readFacts(ctx, n)
+		f, _ = l.readFacts(ctx, n)
 	}
 	return f
 }
@@ -100,12 +100,12 @@ func (l *Lab) Preflight(ctx context.Context, name string, fix bool) ([]join.Chec
 	if n == nil {
 		return nil, fmt.Errorf("%s has no machine in the lab yet", name)
 	}
-	if f, err := readFacts(ctx, n); err != nil || f.Joined {
+	if f, err := l.readFacts(ctx, n); err != nil || f.Joined {
 		return nil, err
 	}
 	args := []string{"preflight"}
 	if fix {
 		args = append(args, "--fix")
 	}
-	return ask(ctx, n, args...)
+	return l.ask(ctx, name, mendBudget, args...)
 }

@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab/host"
@@ -190,20 +190,29 @@ func (c *forming) joinOne(ctx context.Context, n config.Node) error {
 
 // validate asks the node whether it is a healthy member.
 func (l *Lab) validate(ctx context.Context, name string) ([]join.Check, error) {
-	return ask(ctx, l.nodes[name], "validate")
+	return l.ask(ctx, name, askBudget, "validate")
 }
 
 // mend has the node look for what is safe to repair, and repair it unless dryRun.
 func (l *Lab) mend(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
 	if dryRun {
-		return ask(ctx, l.nodes[name], "mend", "--dry-run")
+		return l.ask(ctx, name, askBudget, "mend", "--dry-run")
 	}
-	return ask(ctx, l.nodes[name], "mend")
+	return l.ask(ctx, name, mendBudget, "mend")
+}
+
+// ask is the function of that name, with a limit of time, in which nobody waits without a word.
+func (l *Lab) ask(ctx context.Context, name string, budget time.Duration, args ...string) ([]join.Check, error) {
+	ctx, cancel := l.within(ctx, budget)
+	defer cancel()
+	shown := l.slow(name, args[0])
+	checks, err := ask(ctx, l.nodes[name], args...)
+	return checks, shown(err)
 }
 
 // ask has labnode check the node. Its exit status says what its checks say. An answer that did not come, or not whole, is an error.
 func ask(ctx context.Context, on runner, args ...string) ([]join.Check, error) {
-	var out strings.Builder
+	var out node.Answer
 	argv := slices.Concat([]string{labnode}, args, []string{"-o", "json"})
 	readOnly := slices.Contains(args, "--dry-run") || args[0] != "mend" && !slices.Contains(args, "--fix")
 	err := on.Run(ctx, node.Command{Argv: argv, Stdout: &out, ReadOnly: readOnly})

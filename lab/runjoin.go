@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +47,7 @@ func (l *Lab) hearJoin(ctx context.Context, name string, budget time.Duration, h
 		if h.lines > 0 {
 			cmd = node.Command{Argv: []string{labnode, "follow", "-o", "json", "--from", strconv.Itoa(h.lines + 1)}, ReadOnly: true}
 		}
-		cmd.Stdout = h
+		cmd.Stdout = &node.Lines{Each: h.line}
 		err := l.nodes[name].Run(ctx, cmd)
 		var exit *node.ExitError
 		switch {
@@ -72,30 +71,22 @@ type hearing struct {
 	step    *event.Step
 	before  int // lines of earlier attempts, which were shown
 	lines   int // whole ones
-	rest    []byte
 	outcome *join.Outcome
 }
 
-func (h *hearing) Write(b []byte) (int, error) {
-	h.rest = append(h.rest, b...)
-	for {
-		line, rest, found := bytes.Cut(h.rest, []byte("\n"))
-		if !found {
-			return len(b), nil
-		}
-		h.rest = rest
-		e, outcome, err := join.ParseLine(line)
-		if err != nil {
-			return len(b), err
-		}
-		if outcome != nil {
-			h.outcome = outcome
-			continue
-		}
-		if h.lines++; h.lines > h.before {
-			h.show(e)
-		}
+func (h *hearing) line(text []byte) error {
+	e, outcome, err := join.ParseLine(text)
+	if err != nil {
+		return err
 	}
+	if outcome != nil {
+		h.outcome = outcome
+		return nil
+	}
+	if h.lines++; h.lines > h.before {
+		h.show(e)
+	}
+	return nil
 }
 
 // show leaves out what kubelet and containerd say: a healthy start is full of their errors. It is in the node's own record.

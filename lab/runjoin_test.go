@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8slab/lab/event"
+	"k8slab/lab/node"
 )
 
 // details keeps what events of progress say.
@@ -20,12 +21,13 @@ func (d *details) Emit(e event.Event) {
 func TestHearingShowsEachEventOnce(t *testing.T) {
 	var shown details
 	h := &hearing{step: event.NewStream(&shown).Start("w1", "join", 0), before: 1}
+	lines := &node.Lines{Each: h.line}
 	for _, piece := range []string{
 		`{"phase":"preflight","state":"progress","detail":"shown before"}` + "\n" + `{"phase":"preflight","state":"prog`,
 		`ress","detail":"cause: swap-enabled: on"}` + "\n",
 		`{"phase":"kubeadm","state":"progress","detail":"kubelet: noise"}` + "\n" + `{"outcome":{"joined":true}}` + "\n",
 	} {
-		if _, err := h.Write([]byte(piece)); err != nil {
+		if _, err := lines.Write([]byte(piece)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/etcd"
 )
 
@@ -38,7 +39,7 @@ type snapshooter interface {
 
 func saveSnapshot(ctx context.Context, from snapshooter, file string) (Snapshot, error) {
 	var saved etcd.Snapshot
-	err := replaceFile(file, func(w io.Writer) (err error) {
+	err := atomicfile.Export(file, func(w io.Writer) (err error) {
 		saved, err = from.Snapshot(ctx, w)
 		return err
 	})

@@ -2,12 +2,10 @@ package lab
 
 import (
 	"bytes"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -16,7 +14,9 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"github.com/google/uuid"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/node"
 )
 
@@ -35,9 +35,22 @@ func StateDir() (string, error) {
 // state is a lab's directory: its identity, its keys and what belongs to its machines. Everything in it is the user's alone.
 type state struct{ dir string }
 
+// openState refuses a directory in which another user can change files: what is in it names processes that are ended and files that are removed.
 func openState(name string) (state, error) {
 	root, err := StateDir()
-	return state{dir: filepath.Join(root, name)}, err
+	if err != nil {
+		return state{}, err
+	}
+	s := state{dir: filepath.Join(root, name)}
+	for _, dir := range []string{root, s.dir} {
+		if _, err := os.Lstat(dir); err != nil {
+			break // there is none, or whoever reads it says why not
+		}
+		if err := atomicfile.CheckDir(dir); err != nil {
+			return s, fmt.Errorf("state of lab %s: %w", name, err)
+		}
+	}
+	return s, nil
 }
 
 func (s state) path(elem ...string) string { return filepath.Join(append([]string{s.dir}, elem...)...) }
@@ -47,17 +60,17 @@ func (s state) exists() bool {
 	return err == nil
 }
 
-// id is the lab's UUID, by which its libvirt objects are known; made when first asked for.
+// id is the lab's UUID, by which its libvirt objects are known; made when first asked for. It is a part of paths and names.
 func (s state) id() (string, error) {
-	data, err := s.once("id", func() ([]byte, error) {
-		var u [16]byte
-		if _, err := rand.Read(u[:]); err != nil {
-			return nil, err
-		}
-		u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80 // RFC 9562, version 4
-		return fmt.Appendf(nil, "%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
-	})
-	return string(data), err
+	data, err := s.once("id", func() ([]byte, error) { return []byte(uuid.NewString()), nil })
+	if err != nil {
+		return "", err
+	}
+	id, err := uuid.Parse(string(data))
+	if err != nil || id.String() != string(data) {
+		return "", fmt.Errorf("%s has no UUID in it; next: write the one that libvirt knows the lab's machines by (virsh dumpxml, element k8slab)", s.path("id"))
+	}
+	return id.String(), nil
 }
 
 // machineID is the systemd machine-id of a node: it stays when the machine is built anew, because kubelet reports it and containers share
@@ -70,14 +83,10 @@ func machineID(labID, node string) string {
 // once returns the content of a file of the state, after making it if it is not there.
 func (s state) once(name string, make func() ([]byte, error)) ([]byte, error) {
 	path := s.path(name)
-	data, err := os.ReadFile(path)
-	if err == nil || !errors.Is(err, fs.ErrNotExist) {
-		return data, err
-	}
-	if data, err = make(); err != nil {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	return data, s.write(name, data)
+	return atomicfile.Once(path, make)
 }
 
 // write replaces a file of the state as a whole, readable by the user alone.
@@ -86,41 +95,18 @@ func (s state) write(name string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	return replaceFile(path, func(w io.Writer) error {
-		_, err := w.Write(data)
-		return err
-	})
+	return atomicfile.Write(path, atomicfile.Private, data)
 }
 
-// replaceFile writes a file as a whole, readable by the user alone: whoever looks sees the old one or the new one. When fill fails the old
-// one stays.
-func replaceFile(path string, fill func(io.Writer) error) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }()
-	err = fill(tmp)
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
-}
-
-// keyPair returns a key of the state: the private part and the public one.
+// keyPair returns a key of the state: the private part, which alone is kept, and the public one.
 func (s state) keyPair(name string) (private, public []byte, err error) {
-	private, err = s.once(name, func() ([]byte, error) {
-		private, public, err := node.GenerateKey()
-		if err != nil {
-			return nil, err
-		}
-		return private, s.write(name+".pub", public)
-	})
-	if err != nil {
+	if private, err = s.once(name, node.GenerateKey); err != nil {
 		return nil, nil, err
 	}
-	public, err = os.ReadFile(s.path(name + ".pub"))
-	return private, bytes.TrimSpace(public), err
+	if public, err = node.PublicKey(private); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w; next: labctl down, then up", s.path(name), err)
+	}
+	return private, bytes.TrimSpace(public), nil
 }
 
 // LockedError is another labctl at work on the lab.
@@ -148,10 +134,8 @@ func lock(name, purpose string) (release func(), err error) {
 		holder, _ := os.ReadFile(path)
 		return nil, &LockedError{Lab: name, Holder: strings.TrimSpace(string(holder))}
 	}
-	text := fmt.Sprintf("%s (process %d, since %s)\n", purpose, os.Getpid(), time.Now().Format(time.TimeOnly))
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		return nil, err
-	}
+	// For people alone, so that it may fail: what frees a full disk takes the lock first.
+	_ = os.WriteFile(path, fmt.Appendf(nil, "%s (process %d, since %s)\n", purpose, os.Getpid(), time.Now().Format(time.TimeOnly)), 0o600)
 	return func() { _ = l.Close() }, nil
 }
 

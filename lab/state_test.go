@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -324,4 +325,79 @@ func TestPartitionOfLabsOfOneName(t *testing.T) {
 	if cgroupName("small", a) == cgroupName("small", b) {
 		t.Errorf("both are %s", cgroupName("small", a))
 	}
+}
+
+// What is in a state directory names processes that are ended and files that are removed.
+func TestStateOfAnother(t *testing.T) {
+	home := t.TempDir()
+	t.Setenv("XDG_STATE_HOME", home)
+	dir := filepath.Join(home, "k8slab", "small")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openState("small"); err != nil {
+		t.Error(err)
+	}
+	for _, open := range []string{dir, filepath.Dir(dir)} {
+		if err := os.Chmod(open, 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := openState("small"); err == nil || !strings.Contains(err.Error(), "other users can change what is in it") {
+			t.Errorf("%s: %v", open, err)
+		}
+		if err := os.Chmod(open, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// The identity is a part of the names of cgroups, units and files.
+func TestDamagedID(t *testing.T) {
+	for _, id := range []string{"", "x", "x/../../", "../../../../etc/0123", "{4f0c6f0e-7a53-4c5e-9a40-0d1e5b1a2c3d}", "4F0C6F0E-7A53-4C5E-9A40-0D1E5B1A2C3D"} {
+		s := state{dir: t.TempDir()}
+		if err := os.WriteFile(s.path("id"), []byte(id), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := s.id(); err == nil || got != "" || !strings.Contains(err.Error(), "no UUID") {
+			t.Errorf("%q: %q, %v", id, got, err)
+		}
+	}
+}
+
+func TestKeyPairOfSeveralAtOnce(t *testing.T) {
+	s := state{dir: t.TempDir()}
+	var wg sync.WaitGroup
+	got := make([]string, 10)
+	for i := range got {
+		wg.Go(func() {
+			private, public, err := s.keyPair("ssh/key")
+			if err != nil {
+				t.Error(err)
+			}
+			got[i] = string(private) + string(public)
+		})
+	}
+	wg.Wait()
+	for _, pair := range got {
+		if pair != got[0] {
+			t.Error("two have different keys")
+		}
+	}
+}
+
+// What frees a full disk takes the lock first.
+func TestLockOnAFullDisk(t *testing.T) {
+	t.Setenv("XDG_STATE_HOME", t.TempDir())
+	path, err := lockPath("small")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.Symlink("/dev/full", path)); err != nil {
+		t.Fatal(err)
+	}
+	release, err := lock("small", "labctl down")
+	if err != nil {
+		t.Fatal(err)
+	}
+	release()
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -133,12 +132,12 @@ func (p *provisioning) run(ctx context.Context, arguments ...string) error {
 	if err := p.unpack(ctx); err != nil {
 		return err
 	}
-	return p.machine.Run(ctx, node.Command{Argv: alone(append([]string{image.BundleInstall}, arguments...)...), Stdout: &shown{step: p.step}})
+	return p.machine.Run(ctx, node.Command{Argv: alone(append([]string{image.BundleInstall}, arguments...)...), Stdout: shown(p.step)})
 }
 
 // alone has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
 func alone(argv ...string) []string {
-	return append([]string{"flock", "/run/lock/k8slab-provision"}, argv...)
+	return append([]string{"flock", "/run/k8slab-provision.lock"}, argv...)
 }
 
 // unpack sends the bundle through SSH into tar: a copy there would take its 1.2 GB twice.
@@ -179,19 +178,9 @@ func (c *counted) Read(b []byte) (int, error) {
 }
 
 // shown is output whose lines are progress.
-type shown struct {
-	rest []byte
-	step *event.Step
-}
-
-func (s *shown) Write(b []byte) (int, error) {
-	s.rest = append(s.rest, b...)
-	for {
-		line, rest, found := bytes.Cut(s.rest, []byte("\n"))
-		if !found {
-			return len(b), nil
-		}
-		s.step.Progress("%s", line)
-		s.rest = rest
-	}
+func shown(step *event.Step) *node.Lines {
+	return &node.Lines{Each: func(line []byte) error {
+		step.Progress("%s", line)
+		return nil
+	}}
 }

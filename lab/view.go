@@ -41,8 +41,11 @@ func (l *Lab) openView(ctx context.Context, from config.Node, controlPlanes []co
 			return nil, err
 		}
 	}
-	v := &view{from: from, config: []byte(contents[0])}
-	var err error
+	config, err := kube.FromNode([]byte(contents[0]))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", from.Name, files[0], err)
+	}
+	v := &view{from: from, config: config}
 	if v.kube, err = kube.New(v.config, l.dialCluster, l.mutated); err != nil {
 		return nil, err
 	}

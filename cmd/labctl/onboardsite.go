@@ -160,6 +160,9 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	s.Target = onboard.Target{
 		Node: node, Role: cmp.Or(o.role, string(config.Worker)), Cluster: cmp.Or(o.context, filepath.Base(o.kubeconfig)), ClusterID: string(system.UID),
 	}
+	if err := s.Target.Check(); err != nil { // before it names a directory
+		return settings, err
+	}
 	root, err := lab.StateDir()
 	s.Dir = filepath.Join(root, ".clusters", s.Target.ClusterID, "onboard") // no lab has such a name
 	if err == nil {

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/diagnose/fact"
 )
 
@@ -24,31 +24,19 @@ const (
 // What is read of a bundle, which may come from anywhere. Texts of a foreign one are judged as they stream by, so that only what the facts
 // need is ever in memory.
 const (
-	factsLimit    = 64 << 20
+	factsLimit    = 32 << 20
+	objectsLimit  = 100_000 // of JSON in the facts: "{}" takes hundreds of bytes when it is one of them
+	machinesLimit = 1000
 	textsLimit    = 256 << 20 // of the texts that belong to facts, together
 	unpackedLimit = 4 << 30
 )
 
-// WriteBundle saves the facts, redacted, in a file that only its owner can read. It appears whole or not at all.
-func WriteBundle(file string, f fact.Facts) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(file), ".diagnose-*") // 0600
-	if err != nil {
-		return fmt.Errorf("save the bundle: %w", err)
+// WriteBundle saves the facts, redacted, in a file that a user named, readable by its owner alone.
+func WriteBundle(path string, f fact.Facts) error {
+	if err := atomicfile.Export(path, func(w io.Writer) error { return writeBundle(w, f) }); err != nil {
+		return fmt.Errorf("save the bundle %s: %w", path, err)
 	}
-	defer func() {
-		if err != nil {
-			_ = temporary.Close()
-			_ = os.Remove(temporary.Name())
-			err = fmt.Errorf("save the bundle %s: %w", file, err)
-		}
-	}()
-	if err := writeBundle(temporary, f); err != nil {
-		return err
-	}
-	if err := errors.Join(temporary.Sync(), temporary.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temporary.Name(), file)
+	return nil
 }
 
 func writeBundle(w io.Writer, f fact.Facts) error {
@@ -167,10 +155,35 @@ func printable(name string) string { return fmt.Sprintf("%.100q", name) }
 func readFacts(in io.Reader) (*fact.Facts, error) {
 	var f fact.Facts
 	data, err := io.ReadAll(&boundedReader{r: in, left: factsLimit})
-	if err == nil {
-		err = json.Unmarshal(data, &f)
+	if err != nil {
+		return nil, err
 	}
-	return &f, err
+	if objects(data) > objectsLimit {
+		return nil, errTooLarge
+	}
+	if err := json.Unmarshal(data, &f); err != nil {
+		return nil, err
+	}
+	if len(f.Machines) > machinesLimit {
+		return nil, fmt.Errorf("it has more than %d machines", machinesLimit)
+	}
+	return &f, nil
+}
+
+// objects counts what begins an object or a list in JSON, outside of its strings.
+func objects(data []byte) (n int) {
+	inString := false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case inString && c == '\\':
+			i++
+		case c == '"':
+			inString = !inString
+		case !inString && (c == '{' || c == '['):
+			n++
+		}
+	}
+	return n
 }
 
 // keepText puts a text back where it was collected.

@@ -39,11 +39,18 @@ type sshMachines struct {
 
 func newSSHMachines(t testing.TB) *sshMachines {
 	t.Helper()
-	key, public, err := node.GenerateKey()
-	hostKey, hostLine, hostErr := node.GenerateKey()
-	if err := errors.Join(err, hostErr); err != nil {
-		t.Fatal(err)
+	pair := func() (private, public []byte) {
+		private, err := node.GenerateKey()
+		if err == nil {
+			public, err = node.PublicKey(private)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return private, public
 	}
+	key, public := pair()
+	hostKey, hostLine := pair()
 	host, err := ssh.ParsePrivateKey(hostKey)
 	if err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/command"
 )
 
@@ -79,7 +80,7 @@ func (a autostart) on(ctx context.Context, name, lab string, argv []string) (str
 		return "", err
 	}
 	path := a.path(name)
-	if err := os.WriteFile(path, fmt.Appendf(nil, autostartUnit, lab, environment, strings.Join(words, " "), target), 0o644); err != nil {
+	if err := atomicfile.Write(path, 0o644, fmt.Appendf(nil, autostartUnit, lab, environment, strings.Join(words, " "), target)); err != nil {
 		return "", err
 	}
 	if err := a.run(ctx, "daemon-reload"); err != nil {

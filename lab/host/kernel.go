@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
 	"k8slab/lab/kernel"
@@ -110,7 +111,7 @@ func (k computerKernel) loadModules(ctx context.Context, id string, events *even
 		return step.End(fmt.Errorf("container nodes need kernel modules that they cannot load themselves: %w; run: sudo modprobe --all %s", err, names))
 	}
 	if exists(filepath.Join(k.root, "run/systemd/system")) {
-		if err := os.WriteFile(k.modulesFile(id), []byte(strings.ReplaceAll(names, " ", "\n")+"\n"), 0o644); err != nil {
+		if err := atomicfile.Write(k.modulesFile(id), 0o644, []byte(strings.ReplaceAll(names, " ", "\n")+"\n")); err != nil {
 			return step.End(err)
 		}
 	}

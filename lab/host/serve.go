@@ -21,6 +21,7 @@ import (
 	"github.com/gofrs/flock"
 	"golang.org/x/sys/unix"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/wait"
 )
 
@@ -53,8 +54,9 @@ func readState(dir string) (s state, err error) {
 	if err != nil {
 		return s, err
 	}
-	if _, err := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port, &s.boot); err != nil {
-		return s, fmt.Errorf("%s: %w", stateFile, err)
+	if n, _ := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port, &s.boot); n != 4 {
+		// It is written as a whole, so this is the rest of a crash of the computer. The lock tells whether somebody serves.
+		return state{}, fmt.Errorf("%s is damaged: %w", stateFile, fs.ErrNotExist)
 	}
 	if s.boot != bootID() {
 		s.pid, s.netns = 0, 0
@@ -97,7 +99,7 @@ func ForwardPort(dir string) int {
 
 // Forward sets where the forwarded port leads, as host:port in the lab's network.
 func Forward(dir, address string) error {
-	return os.WriteFile(filepath.Join(dir, forwardFile), []byte(address), 0o600)
+	return atomicfile.Write(filepath.Join(dir, forwardFile), atomicfile.Private, []byte(address))
 }
 
 // start runs labctl itself as the lab's serving process, detached and in the lab's scope, and waits until its libvirtd answers.
@@ -239,8 +241,9 @@ func Serve(dir string) error {
 		return fmt.Errorf("another process serves this lab: %w", err)
 	}
 	defer func() { _ = lock.Close() }() // and keeps it from being collected, which would free it
-	listener, err := net.FileListener(os.NewFile(3, "forward"))
-	if err != nil {
+	inherited := os.NewFile(3, "forward")
+	listener, err := net.FileListener(inherited) // one that no program started here inherits
+	if err := errors.Join(err, inherited.Close()); err != nil {
 		return fmt.Errorf("no listener to forward: %w", err)
 	}
 	if err := errors.Join(enterLeaf(), enter(dir)); err != nil {
@@ -262,7 +265,7 @@ func Serve(dir string) error {
 		return err
 	}
 	text := fmt.Sprintf("%d %d %d %s\n", os.Getpid(), netns, listener.Addr().(*net.TCPAddr).Port, bootID())
-	if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, stateFile), atomicfile.Private, []byte(text)); err != nil {
 		return err
 	}
 	ended := make(chan error, 1)

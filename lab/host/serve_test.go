@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -92,10 +91,26 @@ func TestConnectWhileStarting(t *testing.T) {
 	}
 }
 
+// What a crash of the computer left of the file keeps nobody from starting or ending anything.
 func TestBrokenState(t *testing.T) {
+	for _, text := range []string{"", "nonsense\n", "1234", "1234 99 ", "1234 99 33333\n"} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Connect(dir); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%q: %v", text, err)
+		}
+		if err := Stop(t.Context(), dir); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+		if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+			t.Errorf("%q: left %v, %v", text, left, err)
+		}
+	}
 	dir := served(t, "nonsense\n")
-	if _, err := Connect(dir); err == nil || errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), stateFile) {
-		t.Errorf("got %v, want an error that names %s", err, stateFile)
+	if _, err := Connect(dir); !errors.Is(err, ErrStarting) {
+		t.Errorf("got %v", err)
 	}
 	for _, d := range []string{dir, filepath.Join(dir, "none")} {
 		if got := ForwardPort(d); got != 0 {
@@ -250,4 +265,21 @@ func TestStateOfAnEarlierBoot(t *testing.T) {
 	if err != nil || s.pid != 0 || s.netns != 0 || s.port != 33333 {
 		t.Errorf("got %+v, %v", s, err)
 	}
+}
+
+// FuzzState reads what may be left of the file: a damaged one is none, and none names a process of another boot.
+func FuzzState(f *testing.F) {
+	f.Add("4711 99 33333 " + bootID() + "\n")
+	f.Add("4711 99 33333 another\n")
+	f.Add("-1 x")
+	f.Fuzz(func(t *testing.T, text string) {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, stateFile), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := readState(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) || err == nil && s.boot != bootID() && (s.pid != 0 || s.netns != 0) {
+			t.Errorf("%+v, %v", s, err)
+		}
+	})
 }

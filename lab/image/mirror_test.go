@@ -164,3 +164,14 @@ func TestMirrorInputs(t *testing.T) {
 		t.Errorf("what the cache has cannot be used without the network: %q", asked())
 	}
 }
+
+// FuzzDigest reads what a mirror says of a file.
+func FuzzDigest(f *testing.F) {
+	f.Add(strings.Repeat("0", 64) + "  kubeadm\n")
+	f.Add("<html>")
+	f.Fuzz(func(t *testing.T, text string) {
+		if sum, err := parseDigest(text, "kubeadm"); err == nil && len(sum) != 64 {
+			t.Errorf("%q became %q", text, sum)
+		}
+	})
+}

@@ -12,6 +12,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"k8slab/lab/atomicfile"
 )
 
 // part is the beginning of a file that is being downloaded, with what the server said that tells this file from a later one.
@@ -104,7 +106,7 @@ func (p *part) restart(resp *http.Response) error {
 	if v == "" || strings.HasPrefix(v, "W/") {
 		return nil
 	}
-	if err := os.WriteFile(p.note(), []byte(v), 0o644); err != nil {
+	if err := atomicfile.Write(p.note(), 0o644, []byte(v)); err != nil {
 		return final{err}
 	}
 	return nil

@@ -5,9 +5,10 @@ import (
 	"fmt"
 	"os"
 	"path"
-	"path/filepath"
 	"slices"
 	"strings"
+
+	"k8slab/lab/atomicfile"
 )
 
 // set writes a kernel's file, which must exist.
@@ -35,7 +36,7 @@ func (m Machine) addLines(file string, lines []string) error {
 	if err := os.MkdirAll(m.Path(path.Dir(file)), 0o755); err != nil {
 		return err
 	}
-	return writeWhole(m.Path(file), text, 0o644)
+	return atomicfile.Write(m.Path(file), 0o644, []byte(text))
 }
 
 // saved is the ending of a file's old content.
@@ -55,11 +56,11 @@ func (m Machine) replace(file, text string) error {
 		return err
 	}
 	if !m.Exists(file + saved) {
-		if err := writeWhole(m.Path(file+saved), old, info.Mode().Perm()); err != nil {
+		if err := atomicfile.Write(m.Path(file+saved), info.Mode().Perm(), []byte(old)); err != nil {
 			return err
 		}
 	}
-	return writeWhole(m.Path(file), text, info.Mode().Perm())
+	return atomicfile.Write(m.Path(file), info.Mode().Perm(), []byte(text))
 }
 
 // moveAside renames a file in its directory, to a name that nobody reads.
@@ -69,18 +70,4 @@ func (m Machine) moveAside(file string) error {
 		to = fmt.Sprintf("%s%s-%d", file, saved, i)
 	}
 	return os.Rename(m.Path(file), m.Path(to))
-}
-
-// writeWhole writes a file so that a crash leaves the old one or the new one.
-func writeWhole(file, text string, mode os.FileMode) error {
-	temp, err := os.CreateTemp(filepath.Dir(file), ".k8slab-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(temp.Name()) }()
-	_, err = temp.WriteString(text)
-	if err = errors.Join(err, temp.Chmod(mode), temp.Sync(), temp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(temp.Name(), file)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/wait"
 )
 
@@ -39,7 +40,7 @@ func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) 
 	if info.Mode().IsRegular() { // a link's target may serve others
 		text, err := p.m.Read(file)
 		if err == nil {
-			err = writeWhole(p.m.Path(file), text, info.Mode().Perm())
+			err = atomicfile.Write(p.m.Path(file), info.Mode().Perm(), []byte(text))
 		}
 		if err != nil {
 			return "", err

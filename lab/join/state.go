@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"k8slab/lab/atomicfile"
 )
 
 // What the engine keeps on a machine. Secrets are only below runDir, which is memory; what stays is redacted. All files are 0600.
@@ -42,19 +44,10 @@ func (m Machine) writePrivate(file string, data []byte) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+"-*") // 0600
-	if err != nil {
-		return err
+	if err := atomicfile.Write(path, atomicfile.Private, data); err != nil {
+		return fmt.Errorf("write %s: %w", file, err)
 	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", file, err), remove(f.Name()))
-	}
-	return syncDir(dir)
+	return nil
 }
 
 func (m Machine) writeJSON(file string, v any) error {
@@ -74,14 +67,6 @@ func (m Machine) readJSON(file string, v any) error {
 		return fmt.Errorf("read %s: %w", file, err)
 	}
 	return nil
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 // remove removes a file; one that is absent is fine.

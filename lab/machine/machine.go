@@ -5,6 +5,7 @@ package machine
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -133,8 +134,11 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 }
 
 // startLock is taken for each start of a container on this computer: libvirt asks the kernel for a free loop device and then attaches the
-// disk to it, and of two that do so at once one fails ("Device or resource busy").
-const startLock = "/run/lock/k8slab-start.lock"
+// disk to it, and of two that do so at once one fails ("Device or resource busy"). Only root can make a file there.
+const startLock = "/run/k8slab-start.lock"
+
+// startBudget is for all others of this computer that start one.
+const startBudget = 2 * time.Minute
 
 func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error {
 	if l.container() {
@@ -142,7 +146,16 @@ func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error 
 			return err
 		}
 		lock := flock.New(startLock)
-		if _, err := lock.TryLockContext(ctx, 10*time.Millisecond); err != nil {
+		err := wait.For(ctx, "the start of other containers", startBudget, 10*time.Millisecond, func(context.Context) error {
+			switch free, err := lock.TryLock(); {
+			case err != nil:
+				return wait.Hopeless(err)
+			case !free:
+				return errors.New("another process starts one")
+			}
+			return nil
+		})
+		if err != nil {
 			return fmt.Errorf("start %s: %s: %w", dom.Name, startLock, err)
 		}
 		defer func() { _ = lock.Close() }()

@@ -17,6 +17,8 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+
+	"k8slab/lab/atomicfile"
 )
 
 // Attempt is the end of one attempt to join.
@@ -144,14 +146,5 @@ func write(path string, data []byte) error {
 	if err := os.Chmod(dir, 0o755); err != nil { // a join runs with a umask that keeps others out
 		return err
 	}
-	f, err := os.CreateTemp(dir, ".new-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(data)
-	if err := errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return atomicfile.Write(path, 0o644, data)
 }

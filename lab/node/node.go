@@ -102,21 +102,26 @@ func (n *Node) Close() error {
 	return nil
 }
 
-// GenerateKey makes an ed25519 key pair in OpenSSH's formats, for a user or for a host.
-func GenerateKey() (privatePEM, publicAuthorized []byte, err error) {
-	public, private, err := ed25519.GenerateKey(rand.Reader)
+// GenerateKey makes an ed25519 private key in OpenSSH's format, for a user or for a host.
+func GenerateKey() ([]byte, error) {
+	_, private, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
-		return nil, nil, fmt.Errorf("generate ssh key: %w", err)
+		return nil, fmt.Errorf("generate ssh key: %w", err)
 	}
 	block, err := ssh.MarshalPrivateKey(private, "")
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode ssh private key: %w", err)
+		return nil, fmt.Errorf("encode ssh private key: %w", err)
 	}
-	sshPublic, err := ssh.NewPublicKey(public)
+	return pem.EncodeToMemory(block), nil
+}
+
+// PublicKey is the public part of a private key, a line as authorized_keys has it.
+func PublicKey(private []byte) ([]byte, error) {
+	signer, err := ssh.ParsePrivateKey(private)
 	if err != nil {
-		return nil, nil, fmt.Errorf("encode ssh public key: %w", err)
+		return nil, fmt.Errorf("ssh private key: %w", err)
 	}
-	return pem.EncodeToMemory(block), ssh.MarshalAuthorizedKey(sshPublic), nil
+	return ssh.MarshalAuthorizedKey(signer.PublicKey()), nil
 }
 
 func sameKey(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

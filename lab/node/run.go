@@ -1,7 +1,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -18,10 +17,12 @@ type Command struct {
 	ReadOnly       bool      // changes nothing on the node
 }
 
-// Read runs a command that changes nothing and returns its stdout, also when it failed.
+// Read runs a command that changes nothing and returns its stdout, also when it failed. One that says more than 32 MiB is ended.
 func (n *Node) Read(ctx context.Context, argv ...string) (string, error) {
-	var stdout bytes.Buffer
-	err := n.Run(ctx, Command{Argv: argv, Stdout: &stdout, ReadOnly: true})
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	stdout := &Answer{full: stop}
+	err := n.Run(ctx, Command{Argv: argv, Stdout: stdout, ReadOnly: true})
 	return stdout.String(), err
 }
 

@@ -106,8 +106,11 @@ func newServer(t *testing.T, handle func(*call) end) (*server, Config) {
 
 func mustKey(t *testing.T) (private, public []byte) {
 	t.Helper()
-	private, public, err := GenerateKey()
+	private, err := GenerateKey()
 	if err != nil {
+		t.Fatal(err)
+	}
+	if public, err = PublicKey(private); err != nil {
 		t.Fatal(err)
 	}
 	return private, public

@@ -165,7 +165,7 @@ var contradictions = map[string]struct {
 	"not all rolled back":   {func(s *State) { s.Status = RolledBack }, `changes[0] is "made" after the rollback`},
 	"a path as node":        {func(s *State) { s.Node = "../w2" }, `node "../w2" is not the name of a Node`},
 	"no role":               {func(s *State) { s.Role = "master" }, `role "master" is neither`},
-	"no cluster":            {func(s *State) { s.ClusterID = "" }, "cluster_id is missing"},
+	"no cluster":            {func(s *State) { s.ClusterID = "" }, `cluster_id "" is not a UUID`},
 	"escape sequences":      {func(s *State) { s.Role = "\x1b[2Jworker" }, `role "\x1b[2Jworker" is neither`},
 }
 
@@ -236,7 +236,7 @@ func TestRefusedFiles(t *testing.T) {
 		{"a directory", "it is not a regular file", func(path string) error { return os.Mkdir(path, 0o700) }},
 		{"another node", "it is of node w3 and not w2", of(func(s *State) { s.Node = "w3" })},
 		{"another role", "it is of role control-plane and not worker", of(func(s *State) { s.Role = "control-plane" })},
-		{"another cluster", "it is of cluster small (other) and not small (4f0c6f0e", of(func(s *State) { s.ClusterID = "other" })},
+		{"another cluster", "it is of cluster small (00000000-0000-4000-8000-000000000001) and not small (4f0c6f0e", of(func(s *State) { s.ClusterID = anotherID })},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) { refusesAll(t, tt.want, tt.plant) })

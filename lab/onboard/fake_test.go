@@ -17,6 +17,8 @@ import (
 
 var target = Target{Node: "w2", Role: "worker", Cluster: "small", ClusterID: "4f0c6f0e-7a53-4c5e-9a40-0d1e5b1a2c3d"}
 
+const anotherID = "00000000-0000-4000-8000-000000000001"
+
 // world is a cluster of files: a thing is there when its file is, and a log counts what was done.
 type world struct{ dir string }
 

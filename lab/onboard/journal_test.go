@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"k8slab/lab/atomicfile"
 )
 
 // pen is a journal of a phase in progress.
@@ -76,13 +78,13 @@ func TestDoWithoutDisk(t *testing.T) {
 	f := newFake(t.TempDir())
 	j := pen(t, f)
 	errFull := errors.New("no space left on device")
-	f.Store.rename = func(string, string) error { return errFull }
+	atomicfile.Rename = func(string, string) error { return errFull }
 	isMade := func(context.Context) (bool, error) { return false, nil }
 	do := func(context.Context) error { t.Error("it was made"); return nil }
 	if err := j.Do(t.Context(), f.world.change("commit"), isMade, do); !errors.Is(err, errFull) {
 		t.Errorf("got %v", err)
 	}
-	f.Store.rename = os.Rename
+	atomicfile.Rename = os.Rename
 	huge := f.world.change("commit")
 	huge.What = strings.Repeat("x", maxSize)
 	contains(t, j.Do(t.Context(), huge, isMade, do), "is not written: it is larger than")

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8slab/lab/atomicfile"
 )
 
 // A child is this test's program started again. Its environment says what it does, where, and at which write of the state it is killed.
@@ -37,7 +39,7 @@ func TestMain(m *testing.M) {
 func child(verb, dir, kill string) error {
 	f := newFake(dir)
 	writes := 0
-	f.Store.rename = func(from, to string) error {
+	atomicfile.Rename = func(from, to string) error {
 		writes++
 		if kill == fmt.Sprintf("before %d", writes) {
 			die()
@@ -121,7 +123,7 @@ func whole(t *testing.T, dir, things, done string) {
 	if w.things() != things || w.done() != done {
 		t.Errorf("there are: %s\nwanted:    %s\ndone:   %s\nwanted: %s", w.things(), things, w.done(), done)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "onboard", "w2", temporary+"*"))
+	left, err := filepath.Glob(filepath.Join(dir, "onboard", "w2", ".new-"+"*"))
 	if err != nil || len(left) > 0 {
 		t.Errorf("left over: %v %v", left, err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gofrs/flock"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/wait"
 )
 
@@ -45,7 +46,7 @@ func (s *Store) lock(ctx context.Context, purpose string) (release func(), err e
 	}
 	if err == nil {
 		text := fmt.Sprintf("%s (process %d, since %s)\n", purpose, os.Getpid(), time.Now().Format(time.TimeOnly))
-		err = errors.Join(os.WriteFile(s.path(lockFile), []byte(text), 0o600), s.sweep())
+		err = errors.Join(os.WriteFile(s.path(lockFile), []byte(text), 0o600), atomicfile.Sweep(s.dir))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("onboard %s: %w", s.target.Node, err), l.Close())
@@ -57,7 +58,7 @@ func (s *Store) lock(ctx context.Context, purpose string) (release func(), err e
 func (s *Store) makeDirs() error {
 	if _, err := os.Lstat(s.path(archiveDir)); errors.Is(err, fs.ErrNotExist) {
 		err := os.MkdirAll(s.path(archiveDir), 0o700)
-		if err := errors.Join(err, syncDir(s.dir), syncDir(filepath.Dir(s.dir))); err != nil {
+		if err := errors.Join(err, atomicfile.SyncDir(s.dir), atomicfile.SyncDir(filepath.Dir(s.dir))); err != nil {
 			return err
 		}
 	}
@@ -74,17 +75,6 @@ func (s *Store) makeDirs() error {
 		}
 	}
 	return nil
-}
-
-// sweep removes what killed writes left. The caller holds the lock.
-func (s *Store) sweep() error {
-	entries, err := os.ReadDir(s.dir)
-	for _, e := range entries {
-		if strings.HasPrefix(e.Name(), temporary) {
-			err = errors.Join(err, os.Remove(s.path(e.Name())))
-		}
-	}
-	return err
 }
 
 // holder is who has the lock, in its own words.

@@ -4,10 +4,21 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
+
+	"github.com/google/uuid"
 )
 
 // nodeName is an RFC 1123 subdomain, as the names of Nodes are: nothing in it has a meaning to a path.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)*$`)
+
+// Check refuses a target that cannot be one.
+func (t Target) Check() error {
+	if found := t.problems(); len(found) > 0 {
+		return fmt.Errorf("onboard: %s", strings.Join(found, "; "))
+	}
+	return nil
+}
 
 // problems are what a target lacks.
 func (t Target) problems() []string {
@@ -18,8 +29,9 @@ func (t Target) problems() []string {
 	if t.Role != "control-plane" && t.Role != "worker" {
 		found = append(found, fmt.Sprintf("role %.80q is neither control-plane nor worker", t.Role))
 	}
-	if t.ClusterID == "" {
-		found = append(found, "cluster_id is missing")
+	// It names a directory, and comes from the cluster.
+	if id, err := uuid.Parse(t.ClusterID); err != nil || id.String() != t.ClusterID {
+		found = append(found, fmt.Sprintf("cluster_id %.80q is not a UUID", t.ClusterID))
 	}
 	return found
 }

@@ -1,7 +1,6 @@
 package onboard
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +10,9 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
+
+	"k8slab/lab/atomicfile"
 )
 
 // Store keeps the states of one target's onboardings, in a directory that is the user's alone:
@@ -27,24 +27,20 @@ import (
 type Store struct {
 	target Target
 	dir    string
-
-	// rename is os.Rename: the moment at which a write counts.
-	rename func(from, to string) error
 }
 
 const (
 	stateFile  = "state.json"
 	archiveDir = "archive"
 	lockFile   = "lock"
-	temporary  = ".new-"
 )
 
 // OpenStore returns the store of a target's states below dir, which is one cluster's. It touches nothing.
 func OpenStore(dir string, t Target) (*Store, error) {
-	if found := t.problems(); len(found) > 0 {
-		return nil, fmt.Errorf("onboard: %s", strings.Join(found, "; "))
+	if err := t.Check(); err != nil {
+		return nil, err
 	}
-	return &Store{target: t, dir: filepath.Join(dir, t.Node), rename: os.Rename}, nil
+	return &Store{target: t, dir: filepath.Join(dir, t.Node)}, nil
 }
 
 func (s *Store) path(elem ...string) string {
@@ -116,28 +112,7 @@ func (s *Store) write(path string, st *State) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), temporary) // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = io.Copy(f, bytes.NewReader(data))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := s.rename(f.Name(), path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(path))
-}
-
-// syncDir puts the names in a directory onto the disk.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return atomicfile.Write(path, atomicfile.Private, data)
 }
 
 // backup keeps what an onboarding was before its rollback. Its name is that of the state's last write, so a repeated rollback writes no
@@ -156,10 +131,10 @@ func (s *Store) archive(st *State) error {
 	if len(all) > 0 {
 		next = all[len(all)-1].Number + 1
 	}
-	if err := s.rename(s.path(stateFile), s.path(archiveDir, fmt.Sprintf("%06d-%s.json", next, st.Status))); err != nil {
+	if err := atomicfile.Rename(s.path(stateFile), s.path(archiveDir, fmt.Sprintf("%06d-%s.json", next, st.Status))); err != nil {
 		return err
 	}
-	return errors.Join(syncDir(s.path(archiveDir)), syncDir(s.dir))
+	return errors.Join(atomicfile.SyncDir(s.path(archiveDir)), atomicfile.SyncDir(s.dir))
 }
 
 // Finished is one onboarding that has ended.

@@ -15,9 +15,9 @@ func TestOpenStore(t *testing.T) {
 	dir := t.TempDir()
 	for _, node := range []string{"", "..", ".", "a/b", "W2", "-w2", "w2\n", strings.Repeat("w", 254)} {
 		bad := target
-		bad.Node, bad.Role, bad.ClusterID = node, "", ""
+		bad.Node, bad.Role, bad.ClusterID = node, "", "../../x"
 		_, err := OpenStore(dir, bad)
-		contains(t, err, "not the name of a Node", "role", "cluster_id is missing") // every problem at once
+		contains(t, err, "not the name of a Node", "role", `cluster_id "../../x" is not a UUID`) // every problem at once
 	}
 	good := target
 	good.Node, good.Role = "ip-10-0-0-7.eu-west-1.compute.internal", "control-plane"
@@ -32,7 +32,7 @@ func TestFilesArePrivate(t *testing.T) {
 	f := newFake(dir)
 	must(t, os.MkdirAll(f.Store.dir, 0o755)) // made by a careless hand
 	must(t, os.Chmod(f.Store.dir, 0o755))
-	must(t, os.WriteFile(f.Store.path(temporary+"123"), []byte("{"), 0o600))
+	must(t, os.WriteFile(f.Store.path(".new-"+"123"), []byte("{"), 0o600))
 	must(t, f.Run(t.Context(), Options{}))
 	must(t, f.Rollback(t.Context()))
 	f.runners[PostValidation].run = broken
@@ -89,7 +89,7 @@ func TestHistory(t *testing.T) {
 	f := newFake(dir)
 	must(t, f.Run(t.Context(), Options{}))
 	anew := target
-	anew.ClusterID = "another"
+	anew.ClusterID = anotherID
 	f = newFakeOf(dir, anew)
 	if v := view(t, f); v.Condition != Never {
 		t.Errorf("got %s", v.Condition)
@@ -104,7 +104,7 @@ func TestHistory(t *testing.T) {
 	all, err := f.Store.History()
 	must(t, err)
 	if len(all) != 3 || all[0].State != nil || !strings.Contains(all[0].Err, "it is of cluster small (4f0c") ||
-		all[1].State == nil || all[1].State.ClusterID != "another" || all[2].State != nil || !strings.Contains(all[2].Err, "torn") {
+		all[1].State == nil || all[1].State.ClusterID != anotherID || all[2].State != nil || !strings.Contains(all[2].Err, "torn") {
 		t.Errorf("got %+v", all)
 	}
 	err = f.Rollback(t.Context())

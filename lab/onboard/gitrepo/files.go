@@ -1,12 +1,12 @@
 package gitrepo
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"syscall"
+
+	"k8slab/lab/atomicfile"
 )
 
 // readPrivate reads a file that only its owner can read or write.
@@ -34,16 +34,7 @@ func (r *Repository) keep(content []byte) error {
 	if r.Backup == "" {
 		return nil
 	}
-	f, err := os.CreateTemp(filepath.Dir(r.Backup), ".new-") // 0600
-	if err != nil {
-		return fmt.Errorf("keep a backup: %w", err)
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return fmt.Errorf("keep a backup: %w", err)
-	}
-	if err := os.Rename(f.Name(), r.Backup); err != nil {
+	if err := atomicfile.Write(r.Backup, atomicfile.Private, content); err != nil {
 		return fmt.Errorf("keep a backup: %w", err)
 	}
 	return nil

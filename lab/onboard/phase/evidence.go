@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
 	"k8slab/lab/onboard"
 	"k8slab/lab/validate"
@@ -82,16 +83,7 @@ func (e *Evidence) change(do func(*Record)) error {
 	if err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(filepath.Dir(e.path), ".new-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(append(data, '\n'))
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), e.path)
+	return atomicfile.Write(e.path, atomicfile.Private, append(data, '\n'))
 }
 
 // keep records the findings of a phase. A detail may be a pod's last words.

@@ -3,7 +3,6 @@
 package report
 
 import (
-	"bytes"
 	"embed"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"path/filepath"
 	"text/template"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/onboard"
 	"k8slab/lab/validate"
 )
@@ -79,7 +79,7 @@ func Write(dir string, in Input) ([]string, error) {
 		render func(io.Writer, Input) error
 	}{{".md", Markdown}, {".html", HTML}} {
 		path := filepath.Join(dir, name+form.ending)
-		if err := write(path, func(w io.Writer) error { return form.render(w, in) }); err != nil {
+		if err := atomicfile.Replace(path, atomicfile.Private, func(w io.Writer) error { return form.render(w, in) }); err != nil {
 			return paths, fmt.Errorf("report: write %s: %w", path, err)
 		}
 		paths = append(paths, path)
@@ -88,21 +88,3 @@ func Write(dir string, in Input) ([]string, error) {
 }
 
 var errNoState = errors.New("report: there is no onboarding to report; start one with labctl onboard")
-
-// write replaces a file as a whole.
-func write(path string, render func(io.Writer) error) error {
-	var b bytes.Buffer
-	if err := render(&b); err != nil {
-		return err
-	}
-	f, err := os.CreateTemp(filepath.Dir(path), ".new-") // 0600
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = b.WriteTo(f)
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
-}
