@@ -42,7 +42,11 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 		ValidArgsFunction: a.diagnoseNodes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Nodes = args
-			if !cmd.Flags().Changed("timeout") {
+			switch {
+			case cmd.Flags().Changed("timeout"):
+			case from != "":
+				timeout = 10 * time.Minute
+			default:
 				timeout = a.patient(30 * time.Second)
 			}
 			if err := checkDiagnose(o, from, timeout); err != nil {
@@ -70,7 +74,7 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 	flags.StringVar(&o.Bundle, "bundle", "", "also save the facts and logs, redacted, to this `FILE.tar.gz`, which --from can analyse")
 	flags.BoolVar(&force, "force", false, "replace the file of --bundle if it exists")
 	flags.DurationVar(&o.Since, "since", 0, "read journals since this long ago, for example 30m; 0 means since the last boot")
-	flags.DurationVar(&timeout, "timeout", 0, "give up after this time; the default is 30s, and five times as long where processors are emulated")
+	flags.DurationVar(&timeout, "timeout", 0, "give up after this time; the default is 30s, five times as long where processors are emulated, and 10m with --from")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch output {
@@ -113,6 +117,8 @@ func (a *app) patient(d time.Duration) time.Duration {
 }
 
 func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
+	defer cancel()
 	if from != "" {
 		return fromFile(ctx, from, a.stdin)
 	}
@@ -122,8 +128,6 @@ func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string,
 	}
 	defer l.Close()
 	a.warnOfDifferences(l)
-	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
-	defer cancel()
 	return l.Diagnose(ctx, o)
 }
 
@@ -162,6 +166,9 @@ func (a *app) showReport(r diagnose.Report, output string) error {
 
 // terminalOf is the width of the terminal that w is, 0 for none, and whether it is to have colours.
 func terminalOf(w io.Writer) (width int, colour bool) {
+	if s, ok := w.(*screen); ok {
+		w = s.to
+	}
 	f, ok := w.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return 0, false

@@ -18,6 +18,8 @@ type judging struct {
 	f        *fact.Facts
 	found    []symptom.Finding
 	unread   []string
+	machines map[string]*fact.Machine
+	losses   map[int]map[string]int       // what lostAt has counted, by port
 	texts    map[string][]symptom.Finding // what the texts of a node show, judged when first needed
 	unjoined []spot                       // machines that are in no cluster, and of which no join has failed
 	told     map[spot]string              // the text by which something was found that nobody measured
@@ -30,7 +32,9 @@ type spot struct {
 }
 
 func newJudging(f *fact.Facts) *judging {
-	return &judging{f: f, texts: map[string][]symptom.Finding{}, told: map[spot]string{}}
+	return &judging{
+		f: f, machines: f.ByName(), losses: map[int]map[string]int{}, texts: map[string][]symptom.Finding{}, told: map[spot]string{},
+	}
 }
 
 func (j *judging) findings() []symptom.Finding {
@@ -103,7 +107,7 @@ func (j *judging) near(cause, effect symptom.Finding) bool {
 }
 
 func (j *judging) controlPlane(name string) bool {
-	m := j.f.Machine(name)
+	m := j.machines[name]
 	return m != nil && m.Role == roleControlPlane
 }
 

@@ -45,7 +45,7 @@ func (j *judging) api() {
 
 // record judges a Node's own conditions. Whether it is Ready its machine knows better.
 func (j *judging) record(n kube.Node) {
-	m := j.f.Machine(n.Name)
+	m := j.machines[n.Name]
 	if m == nil || silent(m) {
 		return
 	}
@@ -156,7 +156,7 @@ func (j *judging) ports() {
 			continue
 		}
 		for _, d := range from.Inside.Dials {
-			to := j.f.Machine(d.To)
+			to := j.machines[d.To]
 			if d.Result == "open" || d.Proto != "tcp" || silent(to) || !joined(to) || to.Inside.Facts.Running() {
 				continue
 			}
@@ -180,7 +180,7 @@ func (j *judging) behindWall(from, to *fact.Machine, port int) string {
 	}
 	others := 0
 	for _, d := range from.Inside.Dials {
-		if d.Proto != "tcp" || d.To == to.Name || silent(j.f.Machine(d.To)) {
+		if d.Proto != "tcp" || d.To == to.Name || silent(j.machines[d.To]) {
 			continue
 		}
 		if d.Result == "open" {
@@ -196,7 +196,11 @@ func (j *judging) behindWall(from, to *fact.Machine, port int) string {
 
 // lostAt counts the dials to a port that nobody answered, by the nodes that they began and ended at.
 func (j *judging) lostAt(port int) map[string]int {
+	if lost, counted := j.losses[port]; counted {
+		return lost
+	}
 	lost := map[string]int{}
+	j.losses[port] = lost
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
 		if silent(from) || from.Inside == nil {
@@ -214,7 +218,7 @@ func (j *judging) lostAt(port int) map[string]int {
 
 // lost reports whether nothing answered a dial to a machine that lives.
 func (j *judging) lost(d fact.Dial) bool {
-	return (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.f.Machine(d.To))
+	return (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.machines[d.To])
 }
 
 // reaches reports whether the machine was dialled by its peers or dialled them, and no dial was lost.

@@ -32,7 +32,7 @@ func (j *judging) etcd() {
 	verdicts := etcd.Judge(statuses(e.Members), j.etcdMachines(), "")
 	for i, v := range verdicts {
 		m := e.Members[i]
-		owner := j.f.Machine(v.Machine)
+		owner := j.machines[v.Machine]
 		if m.Learner {
 			j.learner(m, v, owner)
 		} else {

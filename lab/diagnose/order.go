@@ -19,28 +19,21 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 	given := make([]symptom.Finding, len(findings)) // what the judge of one text knew of the order in time, which the graph does not
 	copy(given, findings)
 	said := func(a, b int) bool { return given[b].BecauseOf == given[a].Symptom && given[a].Node == given[b].Node }
-	brings := func(a, b int) bool {
+	effects := effectsOf(given, func(a, b int) bool {
 		return said(a, b) || symptom.Brings(given[a].Symptom, given[b].Symptom) && near(given[a], given[b]) && !said(b, a)
-	}
-	var roots []int
-	for b := range findings {
-		if !slices.ContainsFunc(indexes(findings), func(a int) bool { return a != b && brings(a, b) }) {
-			roots = append(roots, b)
+	})
+	caused := make([]bool, len(findings))
+	for _, all := range effects {
+		for _, b := range all {
+			caused[b] = true
 		}
 	}
-	explained := make([]int, len(findings))
-	for _, a := range roots {
-		for b := range findings {
-			if a != b && brings(a, b) {
-				explained[a]++
-			}
-		}
-	}
+	roots := slices.DeleteFunc(indexes(findings), func(i int) bool { return caused[i] })
 	slices.SortStableFunc(roots, func(a, b int) int {
 		for _, key := range []func(int) int{
 			func(i int) int { return flag(findings[i].Level != symptom.Fail) },
 			func(i int) int { return flag(symptom.General(findings[i].Symptom)) },
-			func(i int) int { return -explained[i] },
+			func(i int) int { return -len(effects[i]) },
 		} {
 			if d := key(a) - key(b); d != 0 {
 				return d
@@ -55,8 +48,8 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 	}
 	told := map[int]bool{}
 	for _, a := range slices.Concat(roots, indexes(findings)) { // a root's far consequence may be near to none but another consequence
-		for b := range findings {
-			if a != b && !told[b] && brings(a, b) && !slices.Contains(roots, b) {
+		for _, b := range effects[a] {
+			if !told[b] {
 				told[b] = true
 				findings[b].BecauseOf = given[a].Symptom
 				ordered = append(ordered, findings[b])
@@ -64,6 +57,35 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 		}
 	}
 	return ordered
+}
+
+// effectsOf lists for each finding, in order, those that it brings about. Only pairs are asked about of which the graph knows, or a text has said so: a
+// cluster of a thousand nodes can have thousands of findings.
+func effectsOf(findings []symptom.Finding, brings func(a, b int) bool) [][]int {
+	ofSymptom, said := map[symptom.ID][]int{}, map[[2]symptom.ID]bool{}
+	for i, f := range findings {
+		ofSymptom[f.Symptom] = append(ofSymptom[f.Symptom], i)
+		said[[2]symptom.ID{f.BecauseOf, f.Symptom}] = true
+	}
+	effects := make([][]int, len(findings))
+	for cause, from := range ofSymptom {
+		for effect, to := range ofSymptom {
+			if !symptom.Brings(cause, effect) && !said[[2]symptom.ID{cause, effect}] {
+				continue
+			}
+			for _, a := range from {
+				for _, b := range to {
+					if a != b && brings(a, b) {
+						effects[a] = append(effects[a], b)
+					}
+				}
+			}
+		}
+	}
+	for _, all := range effects {
+		slices.Sort(all)
+	}
+	return effects
 }
 
 func indexes(findings []symptom.Finding) []int {

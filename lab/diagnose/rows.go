@@ -43,7 +43,7 @@ func (r *Report) fill(f fact.Facts) {
 			continue
 		}
 		for _, d := range m.Inside.Dials {
-			if to := f.Machine(d.To); joined(m) && (to == nil || joined(to) || silent(to)) {
+			if to := j.machines[d.To]; joined(m) && (to == nil || joined(to) || silent(to)) {
 				if answer := j.through(m, d); answer != nil {
 					d.Result, d.Millis = answer.Result, answer.Millis
 					if d.Result == "refused" { // an answer all the same

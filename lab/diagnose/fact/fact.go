@@ -48,6 +48,17 @@ func (f *Facts) Machine(name string) *Machine {
 	return &f.Machines[i]
 }
 
+// ByName finds machines by their names; of several of one name the first.
+func (f *Facts) ByName() map[string]*Machine {
+	all := make(map[string]*Machine, len(f.Machines))
+	for i := range f.Machines {
+		if m := &f.Machines[i]; all[m.Name] == nil {
+			all[m.Name] = m
+		}
+	}
+	return all
+}
+
 // WithoutTexts are the facts without the journals and logs; the original keeps them.
 func (f Facts) WithoutTexts() Facts {
 	f.Machines = slices.Clone(f.Machines)
