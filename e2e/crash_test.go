@@ -89,6 +89,24 @@ var _ = Describe("a suite that is killed", Label("ci", "Disruptive"), Serial, fu
 	}, SpecTimeout(3*time.Minute))
 })
 
+// Anybody can make a directory that looks like a suite's. What is in it must lead root nowhere.
+var _ = Describe("a directory that looks like a suite's and is another user's", Label("ci"), func() {
+	It("is left alone by down.sh, and so is what its lock leads to", func(ctx SpecContext) {
+		if os.Geteuid() != 0 {
+			Skip("only root can make another user's directory")
+		}
+		dir := GinkgoT().TempDir()
+		file, home := filepath.Join(dir, "precious"), filepath.Join(dir, "e2e-trap")
+		Expect(os.WriteFile(file, []byte("precious"), 0o600)).To(Succeed())
+		Expect(os.MkdirAll(filepath.Join(home, "e2e"), 0o700)).To(Succeed())
+		Expect(os.Symlink(file, filepath.Join(home, "lock"))).To(Succeed())
+		Expect(os.Chown(home, 65534, 65534)).To(Succeed())
+		downLeft(ctx, dir)
+		Expect(os.ReadFile(file)).To(BeEquivalentTo("precious"))
+		Expect(home).To(BeADirectory())
+	}, SpecTimeout(time.Minute))
+})
+
 // downLeft runs down.sh for the suites that have their state in the directory.
 func downLeft(ctx context.Context, dir string) {
 	GinkgoHelper()

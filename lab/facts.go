@@ -27,10 +27,9 @@ const factsLimit = 1 << 20
 func (l *Lab) readFacts(ctx context.Context, n *node.Node) (join.Facts, error) {
 	ctx, cancel := l.within(ctx, askBudget)
 	defer cancel()
-	shown := l.slow(n.Name(), "facts")
+	end := l.slow(n.Name(), "facts")
 	out, err := n.Read(ctx, labnode, "facts")
-	_ = shown(err)
-	if err != nil {
+	if err := end(err); err != nil {
 		return join.Facts{}, err
 	}
 	var f join.Facts
@@ -43,27 +42,31 @@ func (l *Lab) readFacts(ctx context.Context, n *node.Node) (join.Facts, error) {
 	return f, nil
 }
 
-// slow shows a step for what is not over within 5 s, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
+// slow shows a step for what is not over soon, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
 func (l *Lab) slow(name, phase string) (end func(error) error) {
 	var mu sync.Mutex
 	var step *event.Step
-	begin := time.AfterFunc(5*time.Second, func() {
+	over := false
+	begin := time.AfterFunc(slowAfter, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if step == nil {
+		if !over {
 			step = l.events.Start(name, phase, 0)
 		}
 	})
 	return func(err error) error {
+		begin.Stop()
 		mu.Lock()
 		defer mu.Unlock()
-		if !begin.Stop() && step != nil {
-			return step.End(err)
+		if over = true; step == nil {
+			return err
 		}
-		step = &event.Step{} // a timer that has just fired begins nothing any more
-		return err
+		return step.End(err)
 	}
 }
+
+// slowAfter is how long somebody may wait without a word.
+const slowAfter = 5 * time.Second
 
 // facts reads what the nodes are. The error tells of those that do not answer; the others' facts are there all the same.
 func (l *Lab) facts(ctx context.Context, members []config.Node) (map[string]join.Facts, error) {

@@ -107,5 +107,5 @@ func (l *Lab) Preflight(ctx context.Context, name string, fix bool) ([]join.Chec
 	if fix {
 		args = append(args, "--fix")
 	}
-	return l.ask(ctx, name, mendBudget, args...)
+	return l.checked(ctx, name, mendBudget, args...)
 }

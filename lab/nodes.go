@@ -190,24 +190,24 @@ func (c *forming) joinOne(ctx context.Context, n config.Node) error {
 
 // validate asks the node whether it is a healthy member.
 func (l *Lab) validate(ctx context.Context, name string) ([]join.Check, error) {
-	return l.ask(ctx, name, askBudget, "validate")
+	return l.checked(ctx, name, askBudget, "validate")
 }
 
 // mend has the node look for what is safe to repair, and repair it unless dryRun.
 func (l *Lab) mend(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
 	if dryRun {
-		return l.ask(ctx, name, askBudget, "mend", "--dry-run")
+		return l.checked(ctx, name, askBudget, "mend", "--dry-run")
 	}
-	return l.ask(ctx, name, mendBudget, "mend")
+	return l.checked(ctx, name, mendBudget, "mend")
 }
 
-// ask is the function of that name, with a limit of time, in which nobody waits without a word.
-func (l *Lab) ask(ctx context.Context, name string, budget time.Duration, args ...string) ([]join.Check, error) {
+// checked has the node's labnode check it within the budget.
+func (l *Lab) checked(ctx context.Context, name string, budget time.Duration, args ...string) ([]join.Check, error) {
 	ctx, cancel := l.within(ctx, budget)
 	defer cancel()
-	shown := l.slow(name, args[0])
+	end := l.slow(name, args[0])
 	checks, err := ask(ctx, l.nodes[name], args...)
-	return checks, shown(err)
+	return checks, end(err)
 }
 
 // ask has labnode check the node. Its exit status says what its checks say. An answer that did not come, or not whole, is an error.

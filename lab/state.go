@@ -68,7 +68,7 @@ func (s state) id() (string, error) {
 	}
 	id, err := uuid.Parse(string(data))
 	if err != nil || id.String() != string(data) {
-		return "", fmt.Errorf("%s has no UUID in it; next: write the one that libvirt knows the lab's machines by (virsh dumpxml, element k8slab)", s.path("id"))
+		return "", fmt.Errorf("%s has no UUID in it; next: write the one that libvirt knows the lab's machines by (virsh dumpxml: attribute id of the element machine)", s.path("id"))
 	}
 	return id.String(), nil
 }

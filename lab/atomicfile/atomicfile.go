@@ -1,5 +1,5 @@
-// Package atomicfile writes the files that a later run reads, and says which of those that are there can be believed. A file is replaced as a whole, and is on
-// the disk when a function returns: whoever looks, even after a crash of the computer, finds the old content or the new one.
+// Package atomicfile writes the files that a later run reads, and says which of those that are there can be believed. A file is replaced as a whole,
+// and is on the disk when a function returns: whoever looks, even after a crash of the computer, finds the old content or the new one.
 package atomicfile
 
 import (
@@ -32,6 +32,11 @@ func Write(path string, mode fs.FileMode, content []byte) error {
 
 // Replace replaces the file by what fill writes. If anything fails, the old one stays.
 func Replace(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return place(path, mode, fill, func(whole string) error { return Rename(whole, path) })
+}
+
+// place fills a file beside the path, has put give it the path's name when it is on the disk, and leaves nothing else.
+func place(path string, mode fs.FileMode, fill func(io.Writer) error, put func(whole string) error) error {
 	dir := filepath.Dir(path)
 	f, err := os.CreateTemp(dir, temporary)
 	if err != nil {
@@ -42,7 +47,7 @@ func Replace(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	if err := errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()); err != nil {
 		return err
 	}
-	if err := Rename(f.Name(), path); err != nil {
+	if err := put(f.Name()); err != nil {
 		return err
 	}
 	return SyncDir(dir)
@@ -58,21 +63,15 @@ func Once(path string, make func() ([]byte, error)) ([]byte, error) {
 	if content, err = make(); err != nil {
 		return nil, err
 	}
-	f, err := os.CreateTemp(filepath.Dir(path), temporary)
-	if err != nil {
-		return nil, err
+	fill := func(w io.Writer) error {
+		_, err := w.Write(content)
+		return err
 	}
-	defer func() { _ = os.Remove(f.Name()) }()
-	_, err = f.Write(content)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return nil, err
-	}
-	if err := os.Link(f.Name(), path); errors.Is(err, fs.ErrExist) {
+	err = place(path, Private, fill, func(whole string) error { return os.Link(whole, path) })
+	if errors.Is(err, fs.ErrExist) {
 		return os.ReadFile(path)
-	} else if err != nil {
-		return nil, err
 	}
-	return content, SyncDir(filepath.Dir(path))
+	return content, err
 }
 
 // SyncDir puts the names in a directory onto the disk.

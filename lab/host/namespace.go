@@ -1,9 +1,13 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -115,4 +119,50 @@ func loopbackUp() error {
 		return fmt.Errorf("bring up lo: %w", err)
 	}
 	return nil
+}
+
+// processIn returns the path of the namespace file of some process in the network namespace, "" when there is none.
+func processIn(netns uint64) string {
+	if paths := namespaceFiles(netns); len(paths) > 0 {
+		return paths[0]
+	}
+	return ""
+}
+
+// namespaceFiles are the namespace files of all processes in the network namespace.
+func namespaceFiles(netns uint64) []string {
+	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
+	cookies := map[uint64]uint64{} // by inode, so that each namespace is entered once
+	return slices.DeleteFunc(found, func(path string) bool {
+		var st unix.Stat_t
+		if unix.Stat(path, &st) != nil {
+			return true
+		}
+		if _, known := cookies[st.Ino]; !known {
+			cookies[st.Ino], _ = namespaceCookie(path)
+		}
+		return netns == 0 || cookies[st.Ino] != netns
+	})
+}
+
+func namespaceCookie(path string) (cookie uint64, err error) {
+	nsErr := inNamespace(path, func() {
+		var fd int
+		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
+			cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
+			_ = unix.Close(fd)
+		}
+	})
+	return cookie, errors.Join(nsErr, err)
+}
+
+// processesIn lists the processes in the network namespace; never this one.
+func processesIn(netns uint64) []int {
+	var pids []int
+	for _, path := range namespaceFiles(netns) {
+		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil && pid != os.Getpid() {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }

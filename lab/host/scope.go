@@ -46,12 +46,15 @@ func inScope(argv []string, path string) []string {
 	}, argv...)
 }
 
-// ScopeEnds waits until systemd has seen that nothing runs in the scope any more, for no other of its name can begin until then, and removes the cgroup:
-// systemd leaves it if it tried while those below were just being removed.
+// ScopeEnds waits until systemd has seen that nothing runs in the scope any more, for no other of its name can begin until then, and removes the cgroup
+// if systemd has left it.
 func ScopeEnds(ctx context.Context, path string) error {
+	if path == "" {
+		return nil
+	}
 	dir := cgroupRoot + path
 	return wait.For(ctx, "systemd to end "+filepath.Base(path), 30*time.Second, 20*time.Millisecond, func(ctx context.Context) error {
-		if path == "" || !exists(dir) {
+		if !exists(dir) {
 			return nil
 		}
 		if programs := programsIn(dir); len(programs) > 0 {

@@ -1,9 +1,11 @@
 package host
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -49,5 +51,30 @@ func TestInScope(t *testing.T) {
 	leaf, err := joinLeaf("/machine.slice/k8slab-none-01234567.scope")
 	if leaf != nil || err != nil {
 		t.Errorf("a scope that is not there: %v, %v", leaf, err)
+	}
+}
+
+func TestProgramsIn(t *testing.T) {
+	cgroup := t.TempDir()
+	if got := programsIn(cgroup); len(got) > 0 {
+		t.Errorf("in an empty one: %q", got)
+	}
+	below := filepath.Join(cgroup, "nodes.partition", "a")
+	if err := os.MkdirAll(below, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(below, "cgroup.procs"), fmt.Appendf(nil, "%d\n", os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf("%s (process %d)", strings.TrimSpace(string(self)), os.Getpid())
+	if got := programsIn(cgroup); !slices.Equal(got, []string{want}) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := ScopeEnds(t.Context(), ""); err != nil {
+		t.Errorf("without systemd: %v", err)
 	}
 }

@@ -12,14 +12,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
-	"golang.org/x/sys/unix"
 
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/wait"
@@ -196,41 +193,6 @@ func lastLine(s string) string {
 	return s[strings.LastIndexByte(s, '\n')+1:]
 }
 
-// processIn returns the path of the namespace file of some process in the network namespace, "" when there is none.
-func processIn(netns uint64) string {
-	if paths := namespaceFiles(netns); len(paths) > 0 {
-		return paths[0]
-	}
-	return ""
-}
-
-// namespaceFiles are the namespace files of all processes in the network namespace.
-func namespaceFiles(netns uint64) []string {
-	found, _ := filepath.Glob("/proc/[0-9]*/ns/net")
-	cookies := map[uint64]uint64{} // by inode, so that each namespace is entered once
-	return slices.DeleteFunc(found, func(path string) bool {
-		var st unix.Stat_t
-		if unix.Stat(path, &st) != nil {
-			return true
-		}
-		if _, known := cookies[st.Ino]; !known {
-			cookies[st.Ino], _ = namespaceCookie(path)
-		}
-		return netns == 0 || cookies[st.Ino] != netns
-	})
-}
-
-func namespaceCookie(path string) (cookie uint64, err error) {
-	nsErr := inNamespace(path, func() {
-		var fd int
-		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
-			cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)
-			_ = unix.Close(fd)
-		}
-	})
-	return cookie, errors.Join(nsErr, err)
-}
-
 // Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
 // into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
 func Serve(dir string) error {
@@ -345,15 +307,4 @@ func empty(dir string) error {
 		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, e.Name())))
 	}
 	return err
-}
-
-// processesIn lists the processes in the network namespace; never this one.
-func processesIn(netns uint64) []int {
-	var pids []int
-	for _, path := range namespaceFiles(netns) {
-		if pid, err := strconv.Atoi(strings.Split(path, "/")[2]); err == nil && pid != os.Getpid() {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

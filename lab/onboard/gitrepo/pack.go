@@ -3,6 +3,7 @@ package gitrepo
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -49,7 +50,7 @@ func unpackedSize(scanner *packfile.Scanner) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	var begin head20
+	var begin sizes
 	if _, _, err := scanner.NextObject(&begin); err != nil {
 		return 0, err
 	}
@@ -59,15 +60,15 @@ func unpackedSize(scanner *packfile.Scanner) (int64, error) {
 	_, n := binary.Uvarint(begin)
 	size, m := binary.Uvarint(begin[max(n, 0):])
 	if n <= 0 || m <= 0 {
-		return 0, fmt.Errorf("a delta without sizes")
+		return 0, errors.New("a delta without sizes")
 	}
 	return object.Length + int64(size), nil
 }
 
-// head20 keeps the first 20 bytes of what is written, which two numbers have at most.
-type head20 []byte
+// sizes keeps the beginning of what is written, in which two numbers are.
+type sizes []byte
 
-func (h *head20) Write(p []byte) (int, error) {
-	*h = append(*h, p[:min(len(p), 20-len(*h))]...)
+func (s *sizes) Write(p []byte) (int, error) {
+	*s = append(*s, p[:min(len(p), 2*binary.MaxVarintLen64-len(*s))]...)
 	return len(p), nil
 }
