@@ -164,7 +164,7 @@ func (l *Lab) podsReach(ctx context.Context, v *view) error {
 	if err != nil {
 		return err
 	}
-	question := url.Values{"target": {probeService}, "service": {net.JoinHostPort(service, probePort)}}
+	question := url.Values{"token": {l.probeToken()}, "target": {probeService}, "service": {net.JoinHostPort(service, probePort)}}
 	byNode := map[string]kube.Pod{}
 	owner := map[string]string{}
 	for _, p := range pods {

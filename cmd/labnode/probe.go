@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,14 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// probeTimeout bounds one attempt to reach one peer.
-const probeTimeout = 3 * time.Second
+const (
+	// tokenVariable has what a question must show: the pod reaches others for whom it belongs to alone.
+	tokenVariable = "K8SLAB_TOKEN"
+	// probeTimeout bounds one attempt to reach one peer.
+	probeTimeout = 3 * time.Second
+	// mostPeers bounds the targets and the pods of one question.
+	mostPeers = 256
+)
 
 func probeCommand() *cobra.Command {
 	addr := ":8080"
@@ -29,10 +36,12 @@ func probeCommand() *cobra.Command {
 		Long: `Serve HTTP:
   GET /                       the pod's name, for others to reach
   GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached
-  GET /check?service=HOST:PORT&pod=NAME also check that each of these pods answers for the service`,
+  GET /check?service=HOST:PORT&pod=NAME also check that each of these pods answers for the service
+
+Only who adds token=TEXT, the text of the environment's ` + tokenVariable + `, may ask for a check. Without that variable nobody may.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), addr, probeHandler())
+			return serve(cmd.Context(), addr, probeHandler(os.Getenv(tokenVariable)))
 		},
 	}
 	cmd.Flags().StringVar(&addr, "listen", addr, "address to serve on")
@@ -54,15 +63,23 @@ func serve(ctx context.Context, addr string, handler http.Handler) error {
 	return nil
 }
 
-func probeHandler() http.Handler {
+func probeHandler(token string) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		name, _ := os.Hostname()
 		_, _ = fmt.Fprintln(w, name)
 	})
 	mux.HandleFunc("GET /check", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
 		q := r.URL.Query()
+		switch {
+		case token == "" || subtle.ConstantTimeCompare([]byte(q.Get("token")), []byte(token)) == 0:
+			http.Error(w, "this pod reaches others only for who has its token", http.StatusForbidden)
+			return
+		case len(q["target"]) > mostPeers || len(q["pod"]) > mostPeers:
+			http.Error(w, fmt.Sprintf("at most %d targets and %[1]d pods at a time", mostPeers), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
 		var served error
 		var wg sync.WaitGroup
 		wg.Go(func() { served = servedBy(r.Context(), q.Get("service"), q["pod"]) })

@@ -16,6 +16,8 @@ import (
 	"time"
 )
 
+const testToken = "of the test"
+
 // closedPort is an address at which nobody listens.
 func closedPort(t *testing.T) string {
 	t.Helper()
@@ -29,7 +31,7 @@ func closedPort(t *testing.T) string {
 }
 
 func TestProbe(t *testing.T) {
-	probe := httptest.NewServer(probeHandler())
+	probe := httptest.NewServer(probeHandler(testToken))
 	defer probe.Close()
 	broken := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
 	defer broken.Close()
@@ -48,7 +50,7 @@ func TestProbe(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			resp, err := http.Get(probe.URL + "/check?" + url.Values{"target": tt.targets}.Encode())
+			resp, err := http.Get(probe.URL + "/check?" + url.Values{"token": {testToken}, "target": tt.targets}.Encode())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,10 +81,39 @@ func TestProbeSaysItsName(t *testing.T) {
 	}
 	for path, want := range map[string]int{"/": http.StatusOK, "/other": http.StatusNotFound} {
 		w := httptest.NewRecorder()
-		probeHandler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		probeHandler(testToken).ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
 		if w.Code != want || (want == http.StatusOK && w.Body.String() != name+"\n") {
 			t.Errorf("%s: %d %q", path, w.Code, w.Body.String())
 		}
+	}
+}
+
+// Whoever reaches the pod, by way of a NodePort for instance, must not have it reach others.
+func TestProbeReachesNobodyForStrangers(t *testing.T) {
+	var asked atomic.Int64
+	peer := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { asked.Add(1) }))
+	defer peer.Close()
+	target := peer.Listener.Addr().String()
+	tests := []struct {
+		name, token string
+		query       url.Values
+		want        int
+	}{
+		{"no token", testToken, url.Values{"target": {target}}, http.StatusForbidden},
+		{"another token", testToken, url.Values{"target": {target}, "token": {"of another"}}, http.StatusForbidden},
+		{"a service", testToken, url.Values{"service": {target}, "pod": {"a"}}, http.StatusForbidden},
+		{"a pod without a token", "", url.Values{"target": {target}, "token": {""}}, http.StatusForbidden},
+		{"many targets", testToken, url.Values{"token": {testToken}, "target": slices.Repeat([]string{target}, mostPeers+1)}, http.StatusBadRequest},
+		{"many pods", testToken, url.Values{"token": {testToken}, "service": {target}, "pod": slices.Repeat([]string{"a"}, mostPeers+1)}, http.StatusBadRequest},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			probeHandler(tt.token).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/check?"+tt.query.Encode(), nil))
+			if w.Code != tt.want || asked.Load() > 0 {
+				t.Errorf("%d %q, and %d questions were asked", w.Code, w.Body.String(), asked.Load())
+			}
+		})
 	}
 }
 
@@ -116,9 +147,9 @@ func TestServedByEachPod(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			probe := httptest.NewServer(probeHandler())
+			probe := httptest.NewServer(probeHandler(testToken))
 			defer probe.Close()
-			resp, err := http.Get(probe.URL + "/check?" + url.Values{"service": {serviceOf(t, tt.backends...)}, "pod": {"a", "b", "c"}}.Encode())
+			resp, err := http.Get(probe.URL + "/check?" + url.Values{"token": {testToken}, "service": {serviceOf(t, tt.backends...)}, "pod": {"a", "b", "c"}}.Encode())
 			if err != nil {
 				t.Fatal(err)
 			}

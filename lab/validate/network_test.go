@@ -268,7 +268,7 @@ func TestInterruptedTrialLeavesNothing(t *testing.T) {
 }
 
 func TestTestPods(t *testing.T) {
-	p := (&Cluster{Image: "i"}).probePod("w1")
+	p := (&Cluster{Image: "i"}).probePod("w1", "t")
 	container := p.Spec.Containers[0]
 	if p.Spec.NodeName != "w1" || p.Spec.Tolerations[0].Operator != corev1.TolerationOpExists || container.ImagePullPolicy != corev1.PullIfNotPresent {
 		t.Errorf("%+v", p.Spec)

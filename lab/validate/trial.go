@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,8 +23,10 @@ import (
 )
 
 const (
-	probePort = 8080
-	probeName = "probe" // of the Service
+	// tokenVariable has what a test pod wants to be shown before it reaches others: a NodePort leads to it.
+	tokenVariable = "K8SLAB_TOKEN"
+	probePort     = 8080
+	probeName     = "probe" // of the Service
 	// startBudget bounds the start of test pods, with a pull of their image.
 	startBudget = time.Minute
 	// settleBudget is how long routes may take to work once the pods are ready: kube-proxy and CoreDNS learn of the Service on their own.
@@ -108,21 +111,23 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 			return err
 		}
 		var pods []*corev1.Pod
+		token := rand.Text()
 		for _, n := range ready {
-			pods = append(pods, c.probePod(n.Name))
+			pods = append(pods, c.probePod(n.Name, token))
 		}
 		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, podReady); err != nil {
 			return err
 		}
 		t.routes = routes(node, ready, t.pods, service)
-		return c.ask(ctx, namespace, t.routes)
+		return c.ask(ctx, namespace, token, t.routes)
 	})
 	return t, err
 }
 
 // probePod has its Node's name, which is a DNS subdomain as a pod's name is.
-func (c *Cluster) probePod(node string) *corev1.Pod {
+func (c *Cluster) probePod(node, token string) *corev1.Pod {
 	p := c.testPod(node, node)
+	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: tokenVariable, Value: token}}
 	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: probePort}}
 	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		PeriodSeconds: 1, FailureThreshold: 3,
@@ -173,14 +178,14 @@ func routes(node string, nodes []corev1.Node, pods map[string]*corev1.Pod, s *co
 }
 
 // ask has the pods try their routes until all work or the time to settle is over.
-func (c *Cluster) ask(ctx context.Context, namespace string, routes []*route) error {
+func (c *Cluster) ask(ctx context.Context, namespace, token string, routes []*route) error {
 	open := routes
 	err := wait.For(ctx, "routes", c.patient(settleBudget), settlePace, func(ctx context.Context) error {
 		var group errgroup.Group
 		group.SetLimit(mostAsked)
 		for _, r := range open {
 			group.Go(func() error {
-				r.failure = c.askOne(ctx, namespace, r)
+				r.failure = c.askOne(ctx, namespace, token, r)
 				return nil
 			})
 		}
@@ -198,11 +203,11 @@ func (c *Cluster) ask(ctx context.Context, namespace string, routes []*route) er
 }
 
 // askOne has the pod of the route's Node reach its target. The answer is a list of failures.
-func (c *Cluster) askOne(ctx context.Context, namespace string, r *route) string {
+func (c *Cluster) askOne(ctx context.Context, namespace, token string, r *route) string {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	pods := c.Kube.CoreV1().Pods(namespace)
-	body, err := pods.ProxyGet("http", r.from, strconv.Itoa(probePort), "/check", map[string]string{"target": r.target}).DoRaw(ctx)
+	body, err := pods.ProxyGet("http", r.from, strconv.Itoa(probePort), "/check", map[string]string{"target": r.target, "token": token}).DoRaw(ctx)
 	if err != nil {
 		return fmt.Sprintf("the API server cannot ask the pod on %s: %v", r.from, err)
 	}

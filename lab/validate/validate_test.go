@@ -155,6 +155,13 @@ func (w *world) answer(a clienttesting.Action) (bool, rest.ResponseWrapper, erro
 		body, err := w.proxy(ask.GetName())
 		return true, said{body, err}, nil
 	}
+	pod, err := w.Tracker().Get(corev1.SchemeGroupVersion.WithResource("pods"), ask.GetNamespace(), ask.GetName())
+	if err != nil {
+		return true, nil, err
+	}
+	if env := pod.(*corev1.Pod).Spec.Containers[0].Env; len(env) != 1 || env[0].Value == "" || env[0].Value != ask.GetParams()["token"] {
+		return true, said{"", fmt.Errorf("%s wants its token", ask.GetName())}, nil
+	}
 	target := ask.GetParams()["target"]
 	w.counts[ask.GetName()+" "+target]++
 	failures := []string{}
