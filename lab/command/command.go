@@ -5,6 +5,7 @@ package command
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,6 +24,9 @@ type Command struct {
 	Stdin  io.Reader
 	Stdout io.Writer         // nil: returned by Run
 	Line   func(line string) // called with each line of output as it appears, for progress
+	// Foreign says that Argv[0] is the path of a program that came from elsewhere. It gets no environment but Env, and with root it runs as
+	// nobody, without a network.
+	Foreign bool
 }
 
 // Error is a program that could not be started or exited with another status than 0.
@@ -61,6 +65,13 @@ func (c Command) Run(ctx context.Context) (string, error) {
 	}
 	// The program's children must end with it, and Ctrl-C reaches it through ctx alone, so that it is ended once and in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if c.Foreign {
+		program, err := c.confine(cmd)
+		if err != nil {
+			return "", &Error{Argv: c.Argv, Cause: err}
+		}
+		defer func() { _ = program.Close() }()
+	}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGTERM) }
 	cmd.WaitDelay = 5 * time.Second
 	err := cmd.Run()
@@ -71,6 +82,33 @@ func (c Command) Run(ctx context.Context) (string, error) {
 		return "", &Error{Argv: c.Argv, Cause: err, Output: tail.String()}
 	}
 	return stdout.String(), nil
+}
+
+const nobody = 65534
+
+// confine takes from the program what it does not need. It is started by its descriptor, as nobody may not walk to where root's files are.
+func (c Command) confine(cmd *exec.Cmd) (*os.File, error) {
+	program, err := os.Open(c.Argv[0])
+	if err != nil {
+		return nil, err
+	}
+	cmd.Env = append([]string{"PATH=/usr/bin:/bin", "HOME=/nonexistent"}, c.Env...)
+	if os.Geteuid() != 0 {
+		return program, nil
+	}
+	info, err := program.Stat()
+	if err == nil && info.Mode()&1 == 0 {
+		err = fmt.Errorf("root runs it as nobody, who may not: chmod a+rx %s", c.Argv[0])
+	}
+	if err != nil {
+		return nil, errors.Join(err, program.Close())
+	}
+	cmd.Dir = "/"
+	cmd.Path = fmt.Sprintf("/proc/self/fd/%d", 3+len(cmd.ExtraFiles))
+	cmd.ExtraFiles = append(cmd.ExtraFiles, program)
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+	cmd.SysProcAttr.Cloneflags = syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC
+	return program, nil
 }
 
 // tail keeps the last part of what is written to it.

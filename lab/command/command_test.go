@@ -48,6 +48,36 @@ func TestStdoutTakesTheOutput(t *testing.T) {
 	}
 }
 
+func TestForeignProgramIsNobody(t *testing.T) {
+	t.Setenv("SECRET", "of root")
+	closed := t.TempDir() // nobody may not walk into it
+	program := filepath.Join(closed, "program")
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nid -u; echo \"$SECRET\" \"$GIVEN\"; ls /sys/class/net; kill -0 $PPID && echo reached || echo denied\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Command{Argv: []string{program}, Env: []string{"GIVEN=given"}, Foreign: true}.Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "65534\n given\n"
+	if os.Geteuid() != 0 {
+		want = fmt.Sprintf("%d\n given\n", os.Geteuid())
+	} else if !strings.HasSuffix(got, "denied\n") {
+		t.Errorf("%q: it may send signals to labctl", got)
+	}
+	if !strings.HasPrefix(got, want) {
+		t.Errorf("%q, want %q first", got, want)
+	}
+
+	if err := os.Chmod(program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Command{Argv: []string{program}, Foreign: true}.Run(t.Context())
+	if os.Geteuid() == 0 && (err == nil || !strings.Contains(err.Error(), "chmod a+rx "+program)) {
+		t.Errorf("%v", err)
+	}
+}
+
 func TestError(t *testing.T) {
 	lines := func(from, to int) string {
 		var all []string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -41,6 +42,23 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 		return final{errors.New("it was redirected ten times")}
 	case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || from.Scheme == "https"):
 		return final{fmt.Errorf("it redirects from %s://%s to %s://%s, which is refused", from.Scheme, from.Host, to.URL.Scheme, to.URL.Host)}
+	}
+	return openProblem(to.Context(), to.URL)
+}
+
+// openProblem says that an address is neither encrypted nor near: whoever is on the way could change the programs, and their checksums with them.
+func openProblem(ctx context.Context, u *url.URL) error {
+	if u.Scheme != "http" {
+		return nil
+	}
+	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
+	if err != nil {
+		return err
+	}
+	for _, a := range addresses {
+		if a = a.Unmap(); !a.IsLoopback() && !a.IsPrivate() && !a.IsLinkLocalUnicast() {
+			return final{fmt.Errorf("http://%s is at %s, outside of private networks, and what comes from there can be changed on the way: use https://", u.Host, a)}
+		}
 	}
 	return nil
 }
@@ -158,6 +176,9 @@ func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
 func (f fetcher) get(ctx context.Context, address string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
+		return nil, err
+	}
+	if err := openProblem(ctx, req.URL); err != nil {
 		return nil, err
 	}
 	for key, values := range header {

@@ -56,7 +56,7 @@ func TestDownloadStalls(t *testing.T) {
 		f := newFetcher()
 		f.client = &http.Client{Transport: slow(20*time.Second, content[:3])}
 		begin := time.Now()
-		err := f.file(t.Context(), "http://mirror.example/kubelet", digestOf(content), path, step(t))
+		err := f.file(t.Context(), "https://mirror.example/kubelet", digestOf(content), path, step(t))
 		if err == nil || !strings.Contains(err.Error(), "3 of 30 bytes arrived: 5 attempts, the last: nothing arrived for 30s") {
 			t.Errorf("got %v", err)
 		}
@@ -72,7 +72,7 @@ func TestDownloadIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFetcher()
 		f.client = &http.Client{Transport: slow(29*time.Second, content)}
-		if err := f.file(t.Context(), "http://mirror.example/kubelet", digestOf(content), path, step(t)); err != nil {
+		if err := f.file(t.Context(), "https://mirror.example/kubelet", digestOf(content), path, step(t)); err != nil {
 			t.Error(err)
 		}
 	})
@@ -92,6 +92,8 @@ func TestRedirects(t *testing.T) {
 		{"https to http", encrypted.URL, open.URL, "it redirects from " + encrypted.URL + " to " + open.URL + ", which is refused"},
 		{"https to https to http", encrypted.URL, encrypted.URL, "it was redirected ten times"},
 		{"http to ftp", plain.URL, "ftp://mirror.example", "to ftp://mirror.example, which is refused"},
+		{"http to a public address", plain.URL, "http://203.0.113.1", "http://203.0.113.1 is at 203.0.113.1, outside of private networks"},
+		{"http of a public address", "http://[2001:db8::1]:8080", "", "http://[2001:db8::1]:8080 is at 2001:db8::1, outside of private networks"},
 		{"http to nowhere", plain.URL, "http://127.0.0.1:1", "connection refused"},
 	}
 	for _, tt := range tests {

@@ -67,10 +67,11 @@ func programProblem(path string) error {
 // kubeadmBudget bounds what kubeadm knows without asking anybody.
 const kubeadmBudget = time.Minute
 
+// runKubeadm runs a kubeadm that may have come from a mirror.
 func runKubeadm(ctx context.Context, kubeadm string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, kubeadmBudget, fmt.Errorf("no answer for %s", kubeadmBudget))
 	defer cancel()
-	return command.Run(ctx, append([]string{kubeadm}, args...)...)
+	return command.Command{Argv: append([]string{kubeadm}, args...), Foreign: true}.Run(ctx)
 }
 
 // versionProblem says that kubeadm is of another version, or why it does not tell.
