@@ -171,6 +171,22 @@ var _ = Describe("onboarding a worker", Label("onboard", "Slow"), Serial, Ordere
 		l.must(ctx, "onboard", "w3", "--resume")
 	}, SpecTimeout(6*time.Minute))
 
+	It("shuts the known holes of local-path-provisioner", func(ctx SpecContext) {
+		class := strings.NewReader(`{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "out"},
+			"provisioner": "rancher.io/local-path", "parameters": {"pathPattern": "../../etc"}}`)
+		refused := l.startWith(ctx, class, nil, "kubectl", "--", "create", "-f", "-").wait()
+		Expect(refused.code).NotTo(BeZero())
+		Expect(refused.stderr).To(ContainSubstring("a pathPattern can lead to any directory of the node"))
+
+		const namespace = "local-path-storage"
+		l.kubectl(ctx, "-n", namespace, "create", "rolebinding", "editor", "--clusterrole=edit", "--serviceaccount=default:default")
+		refused = l.run(ctx, "kubectl", "--", "-n", namespace, "patch", "configmap", "local-path-config", "--as=system:serviceaccount:default:default",
+			"--type=merge", "-p", `{"data": {"setup": "id"}}`)
+		Expect(refused.code).NotTo(BeZero())
+		Expect(refused.stderr).To(ContainSubstring("only the cluster's administrators may say"))
+		l.kubectl(ctx, "-n", namespace, "delete", "rolebinding", "editor")
+	}, SpecTimeout(time.Minute))
+
 	It("says what is wrong with the pod network of the node, and goes on when it is mended", func(ctx SpecContext) {
 		Expect(l.killedAt(ctx, "network_validation", "onboard", "w3", "--skip-validation", "-o", "json")).To(BeTrue())
 		l.ssh(ctx, "w3", "mv", "/opt/cni/bin/bridge", "/opt/cni/bin/bridge.gone")
