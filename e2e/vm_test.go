@@ -13,16 +13,17 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"k8slab/lab/host"
 	"k8slab/scenarios"
 )
 
 // ofVMs are the labels of what every change is tried with on a computer that has hardware virtualization. Elsewhere the machines are emulated,
 // which takes a quarter of an hour on a slow one: then the nightly run alone does it.
 func ofVMs() Labels {
-	if _, err := os.Stat("/dev/kvm"); err != nil {
-		return Label("vms", "Slow")
+	if host.KVM() {
+		return Label("ci", "vms", "Slow")
 	}
-	return Label("ci", "vms", "Slow")
+	return Label("vms", "Slow")
 }
 
 // The lab is as small as can be.
