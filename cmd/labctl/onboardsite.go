@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8slab/config"
 	"k8slab/lab"
@@ -153,12 +152,12 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), 30*time.Second, fmt.Errorf("no answer for 30s"))
 	defer cancel()
-	system, err := s.Cluster.Kube.CoreV1().Namespaces().Get(ctx, "kube-system", metav1.GetOptions{})
+	id, err := s.Cluster.Identity(ctx)
 	if err != nil {
-		return settings, fmt.Errorf("read the cluster's identity (the UID of namespace kube-system): %w", err)
+		return settings, err
 	}
 	s.Target = onboard.Target{
-		Node: node, Role: cmp.Or(o.role, string(config.Worker)), Cluster: cmp.Or(o.context, filepath.Base(o.kubeconfig)), ClusterID: string(system.UID),
+		Node: node, Role: cmp.Or(o.role, string(config.Worker)), Cluster: cmp.Or(o.context, filepath.Base(o.kubeconfig)), ClusterID: id,
 	}
 	if err := s.Target.Check(); err != nil { // before it names a directory
 		return settings, err

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
@@ -122,4 +124,27 @@ func currentCluster(kubeconfig []byte) (*clientcmdapi.Config, *clientcmdapi.Clus
 		}
 	}
 	return nil, nil, fmt.Errorf("read kubeconfig: current context %q is not in it", cfg.CurrentContext)
+}
+
+// Authority is what vouches for a server, whatever its address: the keys of the
+// certificate authorities that are accepted. Where those are this computer's, or
+// the certificate is not checked, it is the address.
+func Authority(cfg *rest.Config) ([]byte, error) {
+	with := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: cfg.CAFile, CAData: cfg.CAData}}
+	if err := rest.LoadTLSFiles(with); err != nil {
+		return nil, err
+	}
+	if cfg.Insecure || len(with.CAData) == 0 {
+		return []byte(cfg.Host), nil
+	}
+	certs, err := certutil.ParseCertsPEM(with.CAData)
+	if err != nil {
+		return nil, fmt.Errorf("read the cluster's CA: %w", err)
+	}
+	var keys [][]byte
+	for _, c := range certs {
+		keys = append(keys, c.RawSubjectPublicKeyInfo)
+	}
+	slices.SortFunc(keys, bytes.Compare)
+	return slices.Concat(keys...), nil
 }

@@ -53,7 +53,7 @@ type Target struct {
 	Node      string `json:"node"`
 	Role      string `json:"role"`       // control-plane or worker
 	Cluster   string `json:"cluster"`    // its name, for people
-	ClusterID string `json:"cluster_id"` // tells clusters of one name apart: the lab's UUID, or that of the namespace kube-system
+	ClusterID string `json:"cluster_id"` // tells clusters of one name apart: the lab's UUID, or one of that of the namespace kube-system and the cluster's CA
 }
 
 // State is what is known of one onboarding: the content of its file. Times are UTC, to the millisecond.

@@ -1,8 +1,11 @@
 package validate
 
 import (
+	"context"
 	"fmt"
 
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -12,12 +15,12 @@ import (
 )
 
 // Open makes the clients of a cluster without connecting. The kubeconfig is a file's path, or "" for what kubectl would take ($KUBECONFIG,
-// ~/.kube/config); the context is one of its contexts, or "" for the current one. As with kubectl the file may name a program that gets
+// ~/.kube/config); in is one of its contexts, or "" for the current one. As with kubectl the file may name a program that gets
 // credentials: it is the user's own. mutated, if not nil, is told of every request that may change the cluster before it is sent.
-func Open(kubeconfig, context, image string, mutated func(what string)) (*Cluster, error) {
+func Open(kubeconfig, in, image string, mutated func(what string)) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
-	overrides := &clientcmd.ConfigOverrides{CurrentContext: context}
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: in}
 	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -36,5 +39,23 @@ func Open(kubeconfig, context, image string, mutated func(what string)) (*Cluste
 		other.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 		return kubernetes.NewForConfig(other)
 	}
-	return &Cluster{Kube: set, Dynamic: dyn, Image: image, Impersonate: as}, nil
+	authority, err := kube.Authority(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Kube: set, Dynamic: dyn, Image: image, Impersonate: as, authority: authority}, nil
+}
+
+// Identity is the UUID by which a cluster is known again: that of its namespace kube-system, together with what vouches for the server. So a
+// server that says another cluster's UID is not taken for it.
+func (c *Cluster) Identity(ctx context.Context) (string, error) {
+	system, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's identity (the UID of namespace kube-system): %w", err)
+	}
+	uid, err := uuid.Parse(string(system.UID))
+	if err != nil {
+		return "", fmt.Errorf("the UID of namespace kube-system, %.80q, is not a UUID", system.UID)
+	}
+	return uuid.NewSHA1(uid, c.authority).String(), nil
 }

@@ -71,6 +71,8 @@ type Cluster struct {
 	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
 	// Dial reaches the addresses of nodes, such as a kubelet's; with nil, what needs it is not tested.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
+
+	authority []byte // what vouches for the server
 }
 
 // Run makes all checks at once. The findings are in the checks' order.
