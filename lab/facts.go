@@ -11,7 +11,6 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/join"
-	"k8slab/lab/node"
 )
 
 // What labnode may take to look at its machine, and to mend what it finds. A program that hangs, on a disk that does not answer, ends with this.
@@ -23,8 +22,14 @@ const (
 // factsLimit is far above what labnode says of a machine, in bytes.
 const factsLimit = 1 << 20
 
+// namedReader is a node that is asked.
+type namedReader interface {
+	reader
+	Name() string
+}
+
 // readFacts asks a node what it is.
-func (l *Lab) readFacts(ctx context.Context, n *node.Node) (join.Facts, error) {
+func (l *Lab) readFacts(ctx context.Context, n namedReader) (join.Facts, error) {
 	ctx, cancel := l.within(ctx, askBudget)
 	defer cancel()
 	end := l.slow(n.Name(), "facts")

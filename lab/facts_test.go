@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -33,4 +35,31 @@ func TestSlow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// mute is a node whose labnode never ends.
+type mute struct{}
+
+func (mute) Name() string { return "w1" }
+
+func (mute) Read(ctx context.Context, _ ...string) (string, error) {
+	<-ctx.Done()
+	return "", context.Cause(ctx)
+}
+
+// Nobody waits for ever for a node whose disk does not answer.
+func TestFactsThatDoNotCome(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var events seen
+		l := &Lab{events: event.NewStream(&events)}
+		budget := askBudget * time.Duration(l.Patience())
+		begin := time.Now()
+		_, err := l.readFacts(t.Context(), mute{})
+		if took := time.Since(begin); took != budget || err == nil || !strings.Contains(err.Error(), "no answer within") {
+			t.Errorf("after %s, want %s: %v", took, budget, err)
+		}
+		if synctest.Wait(); len(events) < 2 {
+			t.Errorf("it waited without a word: %v", events)
+		}
+	})
 }
