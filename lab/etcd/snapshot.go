@@ -18,6 +18,9 @@ import (
 // stall is how long a member that sends a snapshot may be silent.
 const stall = 15 * time.Second
 
+// snapshotLimit is the largest database that etcd advises, in bytes. Whoever sends more means to fill the disk.
+const snapshotLimit = 8 << 30
+
 // Snapshot is a copy of a member's database, with its checksum at the end, as
 // `etcdctl snapshot save` writes it and `etcdutl snapshot restore` reads it.
 type Snapshot struct {
@@ -121,11 +124,15 @@ type checked struct {
 	sum  hash.Hash
 	tail []byte // the last bytes, at most as many as a checksum has
 	size int64
+	most int64
 }
 
-func newChecked(w io.Writer) *checked { return &checked{w: w, sum: sha256.New()} }
+func newChecked(w io.Writer) *checked { return &checked{w: w, sum: sha256.New(), most: snapshotLimit + sha256.Size} }
 
 func (c *checked) Write(p []byte) (int, error) {
+	if c.size+int64(len(p)) > c.most {
+		return 0, fmt.Errorf("it is larger than %d GiB, which etcd advises for no database", snapshotLimit>>30)
+	}
 	n, err := c.w.Write(p)
 	c.size += int64(n)
 	c.tail = append(c.tail, p[:n]...)

@@ -133,6 +133,18 @@ func TestSnapshotKeepsWriteErrors(t *testing.T) {
 	}
 }
 
+func TestSnapshotHasALimit(t *testing.T) {
+	data := database(2)
+	for most, refused := range map[int64]bool{int64(len(data)): false, int64(len(data)) - 1: true} {
+		c := newChecked(io.Discard)
+		c.most = most
+		_, err := io.Copy(c, bytes.NewReader(data))
+		if (err != nil) != refused || refused && !strings.Contains(err.Error(), "larger than 8 GiB") {
+			t.Errorf("%d bytes with a limit of %d: %v", len(data), most, err)
+		}
+	}
+}
+
 func TestCheckSnapshot(t *testing.T) {
 	good := database(2)
 	flipped := slices.Clone(good)
