@@ -49,8 +49,10 @@ func (c computer) packages(ctx context.Context, p Plan) Check {
 		}
 		return fine("this computer has no dpkg; the programs are there")
 	}
-	missing := missingPackages(ctx, wanted)
+	missing, err := missingPackages(ctx, wanted)
 	switch {
+	case err != nil:
+		return Check{Result: Fails, Seen: err.Error(), Why: why, Do: "dpkg-query --show"}
 	case len(missing) == 0:
 		return fine(fmt.Sprintf("all %d are installed", len(wanted)))
 	case c.user != 0:

@@ -26,9 +26,9 @@ func Install(ctx context.Context, uri string, extra []string, events *event.Stre
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
 		return missingByHand(exec.LookPath, uri)
 	}
-	missing := missingPackages(ctx, wanted)
-	if len(missing) == 0 {
-		return nil
+	missing, err := missingPackages(ctx, wanted)
+	if err != nil || len(missing) == 0 {
+		return err
 	}
 	install := append([]string{"apt-get", "install", "--yes", "--no-install-recommends"}, missing...)
 	if os.Geteuid() != 0 {
@@ -38,7 +38,7 @@ func Install(ctx context.Context, uri string, extra []string, events *event.Stre
 	step.Progress("installing %s", strings.Join(missing, " "))
 	// Third-party sources that do not answer are no obstacle as long as the distribution's do: the install tells.
 	_, updateErr := command.Run(ctx, "apt-get", "update")
-	_, err := command.Command{
+	_, err = command.Command{
 		Argv: install,
 		// A service must not start by being installed: the lab has a daemon of its own, or uses the one that already runs.
 		Env:  []string{"DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"},
@@ -50,13 +50,16 @@ func Install(ctx context.Context, uri string, extra []string, events *event.Stre
 	return step.End(nil)
 }
 
-func missingPackages(ctx context.Context, wanted []string) []string {
-	// dpkg-query fails when it does not know one of them, and still lists the others.
+func missingPackages(ctx context.Context, wanted []string) ([]string, error) {
 	var out strings.Builder
-	_, _ = command.Command{Argv: append([]string{"dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n"}, wanted...), Stdout: &out}.Run(ctx)
+	_, err := command.Command{Argv: append([]string{"dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n"}, wanted...), Stdout: &out}.Run(ctx)
+	// Its status 1 is that it does not know one of them; it still lists the others.
+	if exit, ended := errors.AsType[*exec.ExitError](err); err != nil && (!ended || exit.ExitCode() != 1) {
+		return nil, err
+	}
 	return slices.DeleteFunc(slices.Compact(slices.Sorted(slices.Values(wanted))), func(p string) bool {
 		return strings.Contains("\n"+out.String(), "\n"+p+" installed\n")
-	})
+	}), nil
 }
 
 // program is one that a lab needs, and the packages that have it elsewhere than on Debian and Ubuntu. No lab has been tried there.

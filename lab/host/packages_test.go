@@ -36,10 +36,16 @@ exit 1
 
 func TestMissingPackages(t *testing.T) {
 	fakePrograms(t, map[string]string{"dpkg-query": someInstalled})
-	got := missingPackages(t.Context(), []string{"libvirt-daemon", "iptables", "iproute2", "gcc", "libvirt-daemon"})
+	wanted := []string{"libvirt-daemon", "iptables", "iproute2", "gcc", "libvirt-daemon"}
+	got, err := missingPackages(t.Context(), wanted)
 	// A removed package that left its configuration is not installed, and gcc-12 is not gcc.
-	if want := []string{"gcc", "iproute2", "libvirt-daemon"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
+	if want := []string{"gcc", "iproute2", "libvirt-daemon"}; !slices.Equal(got, want) || err != nil {
+		t.Errorf("got %q, %v, want %q", got, err, want)
+	}
+	// An answer that does not come must not have everything installed again.
+	fakePrograms(t, map[string]string{"dpkg-query": "echo 'dpkg-query: error: failed to open package info file' >&2; exit 2"})
+	if got, err := missingPackages(t.Context(), wanted); err == nil || !strings.Contains(err.Error(), "failed to open") {
+		t.Errorf("got %q, %v", got, err)
 	}
 }
 
