@@ -15,6 +15,7 @@ import (
 
 	"github.com/gofrs/flock"
 	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
 
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/node"
@@ -124,6 +125,10 @@ func lock(name, purpose string) (release func(), err error) {
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
+	}
+	// A file that is there could be locked all the same, and the lab be changed or removed without the state knowing.
+	if err := unix.Access(filepath.Dir(path), unix.W_OK); errors.Is(err, unix.EROFS) {
+		return nil, fmt.Errorf("lock lab %s: %s: %w; nothing was changed; next: see in `dmesg` whether the disk has failed, and mount it again", name, filepath.Dir(path), err)
 	}
 	l := flock.New(path, flock.SetPermissions(0o600))
 	ok, err := l.TryLock()

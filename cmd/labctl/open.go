@@ -2,9 +2,11 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -70,7 +72,8 @@ func (a *app) onNode(name string, do func(*node.Node) error) error {
 	return do(n)
 }
 
-// watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages.
+// watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages. Without a log, as on a full
+// disk, it goes on: down is what makes room there.
 func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string, err error) {
 	c, err := a.cluster()
 	if err != nil {
@@ -79,13 +82,34 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 	if log, err = lab.RunLog(c.Name, verb); err != nil {
 		return nil, nil, "", err
 	}
+	sinks := a.sinks()
 	file, err := event.File(log)
-	if err != nil {
+	switch {
+	case err == nil:
+		sinks = append(sinks, logSink{file, a.stderr})
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+		log = fmt.Sprintf("none (%v)", err)
+	default:
 		return nil, nil, "", err
 	}
-	events := event.NewStream(append(a.sinks(), file)...)
+	events := event.NewStream(sinks...)
 	l, err = lab.New(c, lab.Options{Events: events, Labnode: labnode})
 	return l, events.Close, log, err
+}
+
+// logSink is the log of a run. That it could not be written does not make what was done a failure.
+type logSink struct {
+	event.Sink
+	stderr io.Writer
+}
+
+func (s logSink) Close() error {
+	if c, ok := s.Sink.(io.Closer); ok {
+		if err := c.Close(); err != nil {
+			_, _ = fmt.Fprintln(s.stderr, "warning: the log is not complete:", err)
+		}
+	}
+	return nil
 }
 
 // sinks are the views of the events: live lines on a terminal, plain lines elsewhere, the stream itself for -o json.
