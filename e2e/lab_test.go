@@ -113,10 +113,10 @@ type running struct {
 	cmd    *exec.Cmd
 	begun  time.Time
 	stdout lines
-	stderr bytes.Buffer
+	stderr lines
 }
 
-// start starts labctl; onLine sees each line of its standard output as it comes.
+// start starts labctl; onLine sees each line that it writes as it comes.
 func (l *lab) start(ctx context.Context, onLine func(r *running, line string), args ...string) *running {
 	GinkgoHelper()
 	return l.startWith(ctx, nil, onLine, args...)
@@ -140,7 +140,8 @@ func (l *lab) startAs(ctx context.Context, lab []string, stdin io.Reader, onLine
 	r.cmd.Cancel = func() error { r.kill(); return nil }
 	r.cmd.WaitDelay = 5 * time.Second
 	if onLine != nil {
-		r.stdout.on = func(line string) { onLine(r, line) }
+		on := func(line string) { onLine(r, line) }
+		r.stdout.on, r.stderr.on = on, on
 	}
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = stdin, &r.stdout, &r.stderr
 	Expect(r.cmd.Start()).To(Succeed())
