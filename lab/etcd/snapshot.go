@@ -127,7 +127,9 @@ type checked struct {
 	most int64
 }
 
-func newChecked(w io.Writer) *checked { return &checked{w: w, sum: sha256.New(), most: snapshotLimit + sha256.Size} }
+func newChecked(w io.Writer) *checked {
+	return &checked{w: w, sum: sha256.New(), most: snapshotLimit + sha256.Size}
+}
 
 func (c *checked) Write(p []byte) (int, error) {
 	if c.size+int64(len(p)) > c.most {
