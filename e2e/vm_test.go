@@ -42,6 +42,12 @@ var _ = Describe("a lab of virtual machines", ofVMs(), Serial, func() {
 			Expect(filepath.Glob(hierarchy + "/machine/*" + l.name + "*")).To(BeEmpty())
 		}
 
+		for _, process := range qemus(l.name) {
+			owner, err := os.ReadFile(filepath.Join(process, "status"))
+			Expect(err).NotTo(HaveOccurred())
+			Expect(string(owner)).NotTo(MatchRegexp(`(?m)^Uid:\s+0\s`), "QEMU runs as root")
+		}
+
 		again := l.run(ctx, "up")
 		Expect(again.stderr).To(ContainSubstring("verified: healthy, nothing changed"), "up: %s", again)
 
@@ -54,6 +60,20 @@ var _ = Describe("a lab of virtual machines", ofVMs(), Serial, func() {
 		expectNoNewTraces(ctx, before)
 	}, SpecTimeout(15*time.Minute))
 })
+
+// qemus are the processes of the lab's virtual machines, as directories of /proc.
+func qemus(lab string) (found []string) {
+	GinkgoHelper()
+	all, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	Expect(err).NotTo(HaveOccurred())
+	for _, path := range all {
+		if line, err := os.ReadFile(path); err == nil && strings.Contains(string(line), "guest="+lab+"-") {
+			found = append(found, filepath.Dir(path))
+		}
+	}
+	Expect(found).NotTo(BeEmpty())
+	return found
+}
 
 // Each fault finds the lab as a snapshot has it, whatever the one before left.
 var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
@@ -97,6 +117,21 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 		l.must(ctx, "fault", "restore")
 		l.expectHealthy(ctx)
 	}, SpecTimeout(10*time.Minute))
+
+	It("a labctl that is killed at a write of its state while it saves a snapshot", func(ctx SpecContext) {
+		for n := 1; ; n++ {
+			r, _ := l.killedAtWrite(ctx, n, "snapshot", "save", "writes")
+			l.must(ctx, "up")
+			if strings.Contains(l.must(ctx, "snapshot", "list"), "writes") {
+				l.must(ctx, "snapshot", "delete", "writes")
+			}
+			if r.code >= 0 {
+				Expect(r.code).To(BeZero(), "%s", r)
+				break
+			}
+		}
+		l.expectHealthy(ctx)
+	}, SpecTimeout(15*time.Minute))
 
 	for _, f := range scenarios.All() {
 		if ofWorkers[f.Name] {

@@ -125,7 +125,7 @@ func (l *Lab) removeObjects(ctx context.Context, adopted bool) error {
 
 // noVagrantDisks is notOurs where no daemon says who made what.
 func (l *Lab) noVagrantDisks(adopted bool) error {
-	machines, err := machine.VagrantDisks(l.state.path(machinesDir), l.cluster.Name)
+	machines, err := machine.VagrantDisks(host.OwnFile(l.state.path("libvirt"), l.poolDir()), l.cluster.Name)
 	if err != nil || adopted {
 		return err
 	}

@@ -80,17 +80,23 @@ var ErrNotUp = errors.New("the lab is not up: run `labctl up`")
 
 // open connects to the lab that exists, changing nothing. It returns ErrNotUp when there is none.
 func (l *Lab) open() error {
-	if !l.state.exists() {
-		return ErrNotUp
-	}
-	h, err := l.connect()
-	if errors.Is(err, fs.ErrNotExist) {
-		return ErrNotUp
-	}
+	h, err := l.Host()
 	if err != nil {
 		return err
 	}
 	return l.attach(h)
+}
+
+// Host is the libvirt host of the lab that exists; ErrNotUp when there is none.
+func (l *Lab) Host() (*host.Host, error) {
+	if !l.state.exists() {
+		return nil, ErrNotUp
+	}
+	h, err := l.connect()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNotUp
+	}
+	return h, err
 }
 
 // connect finds the daemon that has the lab's machines, or is to have them. An error that wraps fs.ErrNotExist is that there is none.
@@ -119,8 +125,13 @@ func (l *Lab) ownDaemon() bool {
 	return err != nil || l.uri == host.Containers
 }
 
-// machinesDir has the machines' disks, but for those in a storage pool of this computer's daemon.
+// machinesDir has the containers' disks.
 const machinesDir = "machines"
+
+// poolDir is the directory of the storage pool, as the daemon sees it.
+func (l *Lab) poolDir() string {
+	return filepath.Join("/var/lib/libvirt/images", l.cluster.Libvirt.Pool)
+}
 
 // rootKey is root's key on all machines, a file of the state.
 const rootKey = "ssh/id_ed25519"
@@ -131,33 +142,32 @@ func (l *Lab) attach(h *host.Host) (err error) {
 		return err
 	}
 	l.host = h
-	pool := l.cluster.Libvirt.Pool
-	poolDir := filepath.Join("/var/lib/libvirt/images", pool)
-	if h.Own {
-		poolDir = l.state.path(machinesDir)
-	}
 	l.machines = machine.Open(machine.Config{
-		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Own: h.Own, Lab: l.cluster.Name, ID: l.id,
-		Dir: l.state.path(machinesDir), Pool: pool, PoolDir: poolDir, Partition: l.partition(l.id), KVM: host.KVM(), Mutated: l.mutated,
+		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Lab: l.cluster.Name, ID: l.id,
+		Dir: l.state.path(machinesDir), Pool: l.cluster.Libvirt.Pool, PoolDir: l.poolDir(), Partition: l.partition(l.id), KVM: host.KVM(), Mutated: l.mutated,
 	})
-	key, _, err := l.state.keyPair(rootKey)
-	if err != nil {
-		return err
-	}
 	for _, n := range l.cluster.Members() {
-		_, hostKey, err := l.state.keyPair(hostKeyName(n.Name))
-		if err != nil {
-			return err
-		}
-		l.nodes[n.Name], err = node.New(node.Config{
-			Name: n.Name, Address: net.JoinHostPort(n.IP.String(), "22"), User: "root",
-			Key: key, HostKey: hostKey, Dial: h.Dial, Mutated: l.mutated,
-		})
-		if err != nil {
+		if l.nodes[n.Name], err = l.connection(h, n); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// connection is a new one to the node. It connects when first used.
+func (l *Lab) connection(h *host.Host, n config.Node) (*node.Node, error) {
+	key, _, err := l.state.keyPair(rootKey)
+	if err != nil {
+		return nil, err
+	}
+	_, hostKey, err := l.state.keyPair(hostKeyName(n.Name))
+	if err != nil {
+		return nil, err
+	}
+	return node.New(node.Config{
+		Name: n.Name, Address: net.JoinHostPort(n.IP.String(), "22"), User: "root",
+		Key: key, HostKey: hostKey, Dial: h.Dial, Mutated: l.mutated,
+	})
 }
 
 // emulated tells whether the machines' processors are computed, about ten times slower than real ones.
@@ -235,24 +245,15 @@ func (l *Lab) Events() *event.Stream { return l.events }
 // Node gives a connection to the node, for a user's own commands: a new one each time, as the machine may be another one since. The caller
 // closes it. It may be called by several at once.
 func (l *Lab) Node(name string) (*node.Node, error) {
-	l.opening.Lock()
-	defer l.opening.Unlock()
-	if err := l.open(); err != nil {
+	h, err := l.Host()
+	if err != nil {
 		return nil, err
 	}
-	n, ok := l.nodes[name]
-	if !ok {
-		return nil, l.unknownNode(name)
-	}
-	return n, nil
-}
-
-// Host returns the lab's libvirt host.
-func (l *Lab) Host() (*host.Host, error) {
-	if err := l.open(); err != nil {
+	n, err := l.member(name)
+	if err != nil {
 		return nil, err
 	}
-	return l.host, nil
+	return l.connection(h, n)
 }
 
 // Kubeconfig is the path of the administrator's kubeconfig for use on this computer.

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -11,8 +12,8 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// Several may ask for nodes at once, as a fault's circle does while it watches etcd.
-func TestNodesAreOpenedByMany(t *testing.T) {
+// Several may use a lab at once, as a fault's circle does while it watches etcd.
+func TestALabIsOpenedByMany(t *testing.T) {
 	l := newLab(t, three)
 	dir := l.state.path("libvirt")
 	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
@@ -40,7 +41,12 @@ func TestNodesAreOpenedByMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // nobody answers here: what counts is what they do with the lab's own values
 	for range 8 {
+		wg.Go(func() { _, _ = l.EtcdMembers(ctx) }) // as two checks of validate do at once
+		wg.Go(func() { _, _ = l.Dial(ctx, "tcp", "10.30.0.11:10250") })
+		wg.Go(func() { _, _ = l.Host() })
 		wg.Go(func() {
 			n, err := l.Node("cp1")
 			if err != nil {

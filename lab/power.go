@@ -50,7 +50,10 @@ func (l *Lab) power(ctx context.Context, name, command string, do func(*machine.
 		return err
 	}
 	defer release()
-	if _, err := l.Node(name); err != nil {
+	if err := l.open(); err != nil {
+		return err
+	}
+	if _, err := l.member(name); err != nil {
 		return err
 	}
 	step := l.events.Start(name, "machine", powerBudget)

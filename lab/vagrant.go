@@ -34,7 +34,7 @@ func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	if err := l.needVMs(); err != nil {
 		return image.Box{}, err
 	}
-	if err := host.Install(ctx, l.uri, image.Packages(), l.events); err != nil {
+	if err := l.connectHost(ctx); err != nil {
 		return image.Box{}, err
 	}
 	img, disk, err := l.buildDisk(ctx)
@@ -45,17 +45,12 @@ func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	if err != nil {
 		return image.Box{}, err
 	}
-	b := vagrantBox{Box: box, Boot: bootFrom(disk), Pool: l.state.path(machinesDir)}
-	if !l.ownDaemon() {
-		if err := l.connectHost(ctx); err != nil {
-			return image.Box{}, err
-		}
-		if b.Boot, err = l.image(ctx); err != nil {
-			return image.Box{}, err
-		}
-		if b.Pool, err = l.machines.PoolPath(ctx); err != nil {
-			return image.Box{}, err
-		}
+	b := vagrantBox{Box: box}
+	if b.Boot, err = l.image(ctx); err != nil {
+		return image.Box{}, err
+	}
+	if b.Pool, err = l.machines.PoolPath(ctx); err != nil {
+		return image.Box{}, err
 	}
 	return box, l.writeVagrantBox(b)
 }

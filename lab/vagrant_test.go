@@ -75,7 +75,7 @@ func TestNotOurs(t *testing.T) {
 // Also when the daemon that could tell is gone, as after a restart of the computer.
 func TestDownKeepsVagrantsDisks(t *testing.T) {
 	l := newLab(t, small)
-	disk := l.state.path(machinesDir, l.cluster.Name+"-cp1.img")
+	disk := filepath.Join(host.OwnFile(l.state.path("libvirt"), l.poolDir()), l.cluster.Name+"-cp1.img")
 	if err := os.MkdirAll(filepath.Dir(disk), 0o700); err != nil {
 		t.Fatal(err)
 	}

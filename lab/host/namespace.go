@@ -15,20 +15,24 @@ import (
 // ownDirs gives the lab's libvirtd directories of its own in place of the ones that are compiled in, so that it neither sees nor leaves
 // anything on this computer.
 var ownDirs = map[string]string{
-	"/etc/libvirt": "etc", networkFiles: "lib/libvirt", "/run/libvirt": "run", "/var/log/libvirt": "log", "/var/cache/libvirt": "cache",
+	"/etc/libvirt": "etc", libvirtFiles: "lib/libvirt", "/run/libvirt": "run", "/var/log/libvirt": "log", "/var/cache/libvirt": "cache",
 }
 
-// networkFiles has in it the hosts of a network, which dnsmasq reads as another user; that user finds nothing else open there. On this
-// computer the closed directory above keeps everybody out.
-const networkFiles = "/var/lib/libvirt"
+// libvirtFiles has in it the hosts of a network, which dnsmasq reads as another user, and the storage pool, whose volumes QEMU reads as another
+// one; they find nothing else open there. On this computer the closed directory above keeps everybody out.
+const libvirtFiles = "/var/lib/libvirt"
+
+// OwnFile is where the daemon that has this directory keeps what is a file below /var/lib/libvirt for it.
+func OwnFile(dir, path string) string {
+	return filepath.Join(dir, ownDirs[libvirtFiles], strings.TrimPrefix(path, libvirtFiles))
+}
 
 var ownConfig = map[string]string{
 	"libvirtd.conf": "auth_unix_rw = \"none\"\nunix_sock_rw_perms = \"0700\"\nlog_outputs = \"3:stderr\"\n",
-	// Images and keys are root's alone, a computer without systemd runs no virtlogd, and the cgroup /machine, which virtual machines are put in,
-	// would stay.
-	"qemu.conf": "user = \"root\"\ngroup = \"root\"\nsecurity_driver = \"none\"\nstdio_handler = \"file\"\nremember_owner = 0\nnamespaces = []\n" +
-		"cgroup_controllers = []\n",
-	"lxc.conf": "security_driver = \"none\"\n",
+	// QEMU runs as the distribution's user, to whom libvirt gives the volumes. A computer without systemd runs no virtlogd, and the cgroup /machine,
+	// which virtual machines are put in, would stay.
+	"qemu.conf": "security_driver = \"none\"\nstdio_handler = \"file\"\nremember_owner = 0\nnamespaces = []\ncgroup_controllers = []\n",
+	"lxc.conf":  "security_driver = \"none\"\n",
 }
 
 // enter prepares the mount and network namespace that the calling process was started in.
@@ -46,7 +50,7 @@ func enter(dir string) error {
 				return err
 			}
 		}
-		if place == networkFiles {
+		if place == libvirtFiles {
 			if err := os.Chmod(source, 0o755); err != nil {
 				return err
 			}

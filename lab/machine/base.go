@@ -24,13 +24,12 @@ const boxPrefix = "k8slab-VAGRANTSLASH-"
 // complete ends the name of an empty volume that says of another that all of it is there: libvirt cannot rename one.
 const complete = ".complete"
 
-// Publish gives libvirt what virtual machines boot from, once for all labs of a storage pool, and returns it as libvirt knows it. A daemon of the
-// lab's own reads this computer's files where they are.
+// Publish gives libvirt what virtual machines boot from, once for all labs of a storage pool, and returns it as libvirt knows it.
 func (l *Lab) Publish(ctx context.Context, b Boot, progress func(done, size int64)) (Boot, error) {
 	if l.container() {
 		return b, nil
 	}
-	if err := l.EnsurePool(ctx); err != nil || l.cfg.Own {
+	if err := l.EnsurePool(ctx); err != nil {
 		return b, err
 	}
 	for kind, path := range map[string]*string{"qcow2": &b.Base, "vmlinuz": &b.Kernel, "initrd": &b.Initrd} {

@@ -37,7 +37,6 @@ type Config struct {
 	Socket        string // of the daemon
 	NetworkSocket string // of the daemon that knows networks; the same one but for modular daemons
 	StorageSocket string // of the daemon that knows storage pools
-	Own           bool   // the daemon is the lab's, root, and confined by nothing
 	Lab           string // name
 	ID            string // UUID of this lab: what its objects are known by
 	Dir           string // where containers' disks are, a directory per node
