@@ -78,10 +78,16 @@ fuzz: ## run each fuzz target for FUZZTIME, on inputs that are made at random
 		done; \
 	done
 
-e2e: build ## run the end-to-end specs labelled LABELS (default ci) on real machines
+# With E2E_RACE=1 the specs try a labctl that finds data races. It writes each to a file, which fails the spec.
+RACE := bin/labctl-race
+
+$(RACE): build
+	CGO_ENABLED=1 go build -race $(GOFLAGS_BUILD) -tags labnode -ldflags '$(LDFLAGS)' -o $@ ./cmd/labctl
+
+e2e: $(if $(E2E_RACE),$(RACE),build) ## run the end-to-end specs labelled LABELS (default ci) on real machines; E2E_RACE=1 finds data races
 	mkdir -p $(RESULTS)
-	rm -f $(RESULTS)/e2e.json $(RESULTS)/e2e.xml
-	go run github.com/onsi/ginkgo/v2/ginkgo --tags e2e --label-filter '$(LABELS)' --timeout $(E2E_TIMEOUT) \
+	rm -f $(RESULTS)/e2e.json $(RESULTS)/e2e.xml $(RESULTS)/race.*
+	$(if $(E2E_RACE),LABCTL=../$(RACE) GORACE=log_path=$(CURDIR)/$(RESULTS)/race) go run github.com/onsi/ginkgo/v2/ginkgo --tags e2e --label-filter '$(LABELS)' --timeout $(E2E_TIMEOUT) \
 		--fail-on-empty --fail-on-pending --no-color --poll-progress-after 3m --poll-progress-interval 1m \
 		--output-dir $(RESULTS) --json-report e2e.json --junit-report e2e.xml ./e2e
 
@@ -97,6 +103,7 @@ part-vms: LABELS = vms
 part-onboard: LABELS = onboard
 part-hosts: LABELS = hosts
 part-onboard: export E2E_URI = lxc:///system
+part-onboard: export E2E_RACE = 1
 part-vms part-hosts: DISK = --disk
 # The first build of the image, a quarter of an hour, is not of the part's time.
 # The report, not the suite's status, says what the night was: it knows the earlier ones.

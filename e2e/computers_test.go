@@ -84,20 +84,23 @@ say "left: $(leftovers)"
 		},
 	},
 	{
-		name: "Debian 13 with its generic kernel, zram, Docker started beside the lab", label: "debian13", suite: "trixie", kernel: "linux-image-amd64", packages: []string{"docker.io"},
+		name: "Debian 13 with its generic kernel, zram, a clock that jumps, Docker started beside the lab", label: "debian13", suite: "trixie", kernel: "linux-image-amd64", packages: []string{"docker.io"},
 		cluster: oneContainer,
 		boots: []string{`
 modprobe zram && echo 64M >/sys/block/zram0/disksize && mkswap -q /dev/zram0 && swapon /dev/zram0 && say "swap $(swapon --noheadings --show=NAME)"
 say "br_netfilter loaded before: $(grep -c ^br_netfilter /proc/modules)"
 lab doctor
-lab up || /root/labctl -c /root/cluster.yaml diagnose
+jump 'proof: started' '1 hour' || /root/labctl -c /root/cluster.yaml diagnose
+lab up
+jump '' '1 hour ago'
+lab up
 systemctl --quiet unmask docker.socket docker.service && systemctl start docker
 say "Docker: $(iptables --list-rules FORWARD | head -n 1)"
 lab status
 lab down
 say "left: $(leftovers)"
 `},
-		wants: []string{"swap /dev/zram0", "br_netfilter loaded before: 0", "doctor: exit status 0", "up: exit status 0", "Docker: -P FORWARD DROP", "status: exit status 0", "down: exit status 0", "left: "},
+		wants: []string{"swap /dev/zram0", "br_netfilter loaded before: 0", "doctor: exit status 0", "a jump of 1 hour: up: exit status 0", "up: exit status 0", "a jump of 1 hour ago: up: exit status 0", "up: exit status 0", "Docker: -P FORWARD DROP", "status: exit status 0", "down: exit status 0", "left: "},
 	},
 	{
 		name:  "Debian 12 with AppArmor, virtual machines of its libvirtd, a user in group libvirt",
@@ -131,6 +134,14 @@ plug() { sync; say "pull the plug"; sleep infinity; }
 identity() {
     /root/labctl -c /root/cluster.yaml kubectl -- get node cp1 -o 'jsonpath={.metadata.uid} {.metadata.creationTimestamp}'
     /root/labctl -c /root/cluster.yaml etcd members -o json | grep -E '"(id|name)"'
+}
+# jump has the clock jump while up is where it says the words.
+jump() {
+    /root/labctl -c /root/cluster.yaml up >/root/up.log 2>&1 & up=$!
+    until grep -q "$1" /root/up.log; do kill -0 $up 2>/dev/null || break; sleep 0.2; done
+    date --set "$2" >/dev/null
+    wait $up; status=$?
+    cat /root/up.log; say "a jump of $2: up: exit status $status"; return $status
 }
 awaitAutostart() {
     unit=$(systemctl list-unit-files --no-legend 'k8slab-small-*.service' | cut -d ' ' -f 1)

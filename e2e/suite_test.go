@@ -5,10 +5,12 @@
 package e2e
 
 import (
+	"errors"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -61,6 +63,19 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	l := newLab("e2e-image", 49, 1, 0)
 	l.must(ctx, "image", "build")
 }, NodeTimeout(22*time.Minute))
+
+// A labctl that finds data races (E2E_RACE=1) writes of them to files.
+var _ = AfterEach(func() {
+	files, err := filepath.Glob(filepath.Join(suite.results, "race.*"))
+	Expect(err).NotTo(HaveOccurred())
+	var races strings.Builder
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		Expect(errors.Join(err, os.Remove(f))).To(Succeed())
+		races.Write(text)
+	}
+	Expect(races.String()).To(BeEmpty())
+})
 
 var _ = AfterSuite(func() {
 	if suite.made && len(labsLeft()) == 0 {
