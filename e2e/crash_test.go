@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"context"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"os/exec"
@@ -18,16 +19,18 @@ import (
 	"github.com/gofrs/flock"
 )
 
-// stages are the plan's, each with the phases that its work is shown under.
-var stages = []struct {
+type stage struct {
 	name   string
-	phases []string
-}{
+	phases []string // that its work is shown under
+}
+
+// stages are the plan's.
+var stages = []stage{
 	{"image", []string{"libvirt"}},
 	{"network", []string{"network"}},
 	{"machines", []string{"machine"}},
 	{"init", []string{"kubeadm init", "kubeadm of an earlier run"}},
-	{"addons", []string{"add-ons"}},
+	{"network-plugin", []string{"network plugin"}},
 	{"join", []string{"join"}},
 	{"proof", []string{"proof"}},
 }
@@ -35,8 +38,9 @@ var stages = []struct {
 var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, func() {
 	It("goes on from after every stage of the plan", Label("ci"), func(ctx SpecContext) {
 		l := useLab("e2e-stages", 42, 1, 1)
-		for i, stage := range stages[:len(stages)-1] {
-			l.must(ctx, "up", "--until", stage.name)
+		for i, s := range stages[:len(stages)-1] {
+			l.must(ctx, "up", "--until", s.name)
+			l.expectDone(ctx, s.name)
 			next := stages[i+1]
 			Expect(l.upKilledIn(ctx, next.phases)).To(BeTrue(), "up was killed as %s began", next.name)
 		}
@@ -64,6 +68,26 @@ var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, f
 		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 30*time.Second),
 	)
 })
+
+// expectDone wants the plan to say that everything up to the stage is done, and nothing after it.
+func (l *lab) expectDone(ctx context.Context, until string) {
+	GinkgoHelper()
+	var plan struct {
+		Steps []struct {
+			Stage string
+			Done  bool
+		}
+	}
+	Expect(json.Unmarshal([]byte(l.must(ctx, "plan", "-o", "json")), &plan)).To(Succeed())
+	at := func(name string) int { return slices.IndexFunc(stages, func(s stage) bool { return s.name == name }) }
+	for _, s := range plan.Steps {
+		done := at(s.Stage) <= at(until)
+		if s.Stage == "image" { // it is needed until there are machines
+			done = at(until) >= at("machines")
+		}
+		Expect(s.Done).To(Equal(done), "%s after up --until %s", s.Stage, until)
+	}
+}
 
 // `make down` runs down.sh, which finds the labs of suites by their state directories.
 var _ = Describe("a suite that is killed", Label("ci", "Disruptive"), Serial, func() {

@@ -79,22 +79,24 @@ func (c *forming) apply(ctx context.Context, a addon.Addon, values addon.Values,
 // awaitAddons waits until every workload of the add-ons is ready, and shows what it waits for.
 func (c *forming) awaitAddons(ctx context.Context, addons []addon.Addon, budget time.Duration, step *event.Step) error {
 	step.Progress("waiting for their pods")
-	err := wait.For(ctx, "the add-ons to be ready", budget, c.lab.pace(), telling(step, func(ctx context.Context) error {
-		var errs []error
-		for _, a := range addons {
-			for _, w := range a.Workloads {
-				errs = append(errs, c.view.workloadReady(ctx, w))
-			}
-			if a.Name == "flux" {
-				errs = append(errs, c.view.fluxReady(ctx))
-			}
-		}
-		return errors.Join(errs...)
-	}))
+	err := wait.For(ctx, "the add-ons to be ready", budget, c.lab.pace(), telling(step, func(ctx context.Context) error { return c.view.addonsReady(ctx, addons) }))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl kubectl get pods -A -o wide; labctl kubectl describe pod -n NAMESPACE POD", err)
 	}
 	return err
+}
+
+func (v *view) addonsReady(ctx context.Context, addons []addon.Addon) error {
+	var errs []error
+	for _, a := range addons {
+		for _, w := range a.Workloads {
+			errs = append(errs, v.workloadReady(ctx, w))
+		}
+		if a.Name == "flux" {
+			errs = append(errs, v.fluxReady(ctx))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 func (v *view) workloadReady(ctx context.Context, w addon.Workload) error {

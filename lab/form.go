@@ -168,8 +168,8 @@ func (c *forming) kubeadmInit(ctx context.Context, n config.Node) error {
 	return step.End(c.look(ctx, n))
 }
 
-// addons deploys the pod network and the probe, unless the cluster has them as they should be.
-func (c *forming) addons(ctx context.Context) error {
+// networkPlugin deploys the pod network and the probe, unless the cluster has them as they should be.
+func (c *forming) networkPlugin(ctx context.Context) error {
 	manifest, err := c.lab.manifests()
 	if err != nil {
 		return err
@@ -178,8 +178,8 @@ func (c *forming) addons(ctx context.Context) error {
 	if err != nil || current {
 		return err
 	}
-	step := c.lab.events.Start("", "add-ons", time.Minute)
-	return step.End(wait.For(ctx, "the API server to take the add-ons", time.Minute, c.lab.pace(), func(ctx context.Context) error {
+	step := c.lab.events.Start("", "network plugin", time.Minute)
+	return step.End(wait.For(ctx, "the API server to take the pod network", time.Minute, c.lab.pace(), func(ctx context.Context) error {
 		return c.view.kube.Apply(ctx, manifest)
 	}))
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/golden"
+	"k8slab/lab/machine"
 )
 
 func TestPlan(t *testing.T) {
@@ -28,17 +29,17 @@ func TestPlan(t *testing.T) {
 			// In the order of the stages, so that --until cuts off an end of it.
 			last := 0
 			for _, s := range steps {
-				i := slices.Index(Stages, s.Stage)
+				i := slices.Index(Stages(), s.Stage)
 				if i < 0 && s.Stage == "onboard" {
 					continue
 				}
 				if i < last {
-					t.Errorf("%s comes after %s", s.Stage, Stages[last])
+					t.Errorf("%s comes after %s", s.Stage, Stages()[last])
 				}
 				last = i
 			}
-			if last != len(Stages)-1 {
-				t.Errorf("the last stage is %s", Stages[last])
+			if last != len(stages)-1 {
+				t.Errorf("the last stage is %s", Stages()[last])
 			}
 		})
 	}
@@ -62,7 +63,7 @@ func TestClusterYAMLOfTheCheckout(t *testing.T) {
 }
 
 func TestParseStage(t *testing.T) {
-	for _, s := range Stages {
+	for _, s := range Stages() {
 		if got, err := ParseStage(string(s)); err != nil || got != s {
 			t.Errorf("%s: got %s, %v", s, got, err)
 		}
@@ -71,8 +72,37 @@ func TestParseStage(t *testing.T) {
 		t.Errorf("none: got %s, %v", got, err)
 	}
 	for _, s := range []string{"onboard", "Image", " image", "joined"} {
-		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, addons, join, proof") {
+		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, network-plugin, join, addons, proof") {
 			t.Errorf("%q: got %q, %v, want an error that lists the steps", s, got, err)
+		}
+	}
+}
+
+// The plan says what of it a lab has.
+func TestPlanOfALabThatExists(t *testing.T) {
+	steps := NewPlan(cluster(t, three))
+	running := map[string]machine.State{"cp1": machine.Running, "cp2": machine.Running, "cp3": machine.Off, "w1": machine.Running, "w2": machine.Running}
+	tests := []struct {
+		name string
+		lab  present
+		done string // stages and nodes
+	}{
+		{"none", present{}, ""},
+		{"a network", present{network: true}, "network"},
+		{"machines, one of them off", present{network: true, machines: running}, "image network machines/cp1 machines/cp2 machines/w1 machines/w2"},
+		{"a machine is gone", present{machines: map[string]machine.State{"cp1": machine.Running, "cp2": machine.Absent}}, "machines/cp1"},
+		{"a cluster of two, its first node out", present{joined: map[string]bool{"cp2": true, "w1": true, "cp1": false}, plugin: true}, "init/cp1 network-plugin join/cp2 join/w1"},
+		{"all is well", present{healthy: true}, "proof"},
+	}
+	for _, tt := range tests {
+		var done []string
+		for _, s := range steps {
+			if s.done(tt.lab) {
+				done = append(done, strings.TrimSuffix(string(s.Stage)+"/"+s.Node, "/"))
+			}
+		}
+		if got := strings.Join(done, " "); got != tt.done {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.done)
 		}
 	}
 }

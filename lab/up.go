@@ -39,38 +39,86 @@ func (l *Lab) Up(ctx context.Context, until Stage) error {
 	if err := l.connectHost(ctx); err != nil {
 		return err
 	}
-	missing, err := l.absentMachines(ctx)
+	up := &upRun{lab: l}
+	defer up.close()
+	for _, s := range stages {
+		if err := s.run(up, ctx); err != nil || s.name == until {
+			return err
+		}
+	}
+	return nil
+}
+
+// upRun is what the stages of one `up` hand on.
+type upRun struct {
+	lab     *Lab
+	missing []config.Node // without a machine when it began
+	boot    machine.Boot  // what their machines are made of
+	first   []config.Node // whose machines are there before the cluster is formed
+	cluster *forming
+}
+
+func (u *upRun) close() {
+	if u.cluster != nil {
+		u.cluster.close()
+	}
+}
+
+// image gets what new machines need. A machine keeps the image that it was made from.
+func (u *upRun) image(ctx context.Context) (err error) {
+	l := u.lab
+	if u.missing, err = l.absentMachines(ctx); err != nil || len(u.missing) == 0 {
+		return err
+	}
+	if err := l.warnSize(u.missing); err != nil {
+		return err
+	}
+	if u.boot, err = l.image(ctx); err != nil {
+		return err
+	}
+	return l.addonImages(ctx)
+}
+
+func (u *upRun) network(ctx context.Context) error {
+	if err := u.lab.settle(u.lab.cluster.Members()...); err != nil {
+		return err
+	}
+	return u.lab.network(ctx)
+}
+
+func (u *upRun) machines(ctx context.Context) error {
+	later := u.lab.cluster.Staggered(u.missing)
+	u.first = slices.DeleteFunc(u.lab.cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
+	return u.lab.boot(ctx, u.first, u.boot)
+}
+
+// initialise forms a cluster only when every machine has answered: to make one while a control plane is silent could make a second.
+func (u *upRun) initialise(ctx context.Context) error {
+	facts, err := u.lab.facts(ctx, u.first)
 	if err != nil {
 		return err
 	}
-	// A machine keeps the image that it was made from; only new machines need one.
-	var boot machine.Boot
-	if len(missing) > 0 {
-		if err = l.warnSize(missing); err != nil {
-			return err
-		}
-		if boot, err = l.image(ctx); err != nil {
-			return err
-		}
-		if err = l.addonImages(ctx); err != nil {
-			return err
-		}
-	}
-	if until == StageImage {
-		return nil
-	}
-	if err := l.settle(l.cluster.Members()...); err != nil {
+	u.cluster = &forming{lab: u.lab, facts: facts, boot: func(ctx context.Context, n config.Node) error { return u.lab.boot(ctx, []config.Node{n}, u.boot) }}
+	return u.cluster.initialise(ctx)
+}
+
+func (u *upRun) networkPlugin(ctx context.Context) error { return u.cluster.networkPlugin(ctx) }
+
+func (u *upRun) join(ctx context.Context) error { return u.cluster.join(ctx) }
+
+func (u *upRun) addons(ctx context.Context) error {
+	addons, err := u.lab.addons()
+	if err != nil {
 		return err
 	}
-	if err := l.network(ctx); err != nil || until == StageNetwork {
+	return u.cluster.install(ctx, addons)
+}
+
+func (u *upRun) proof(ctx context.Context) error {
+	if err := u.lab.prove(ctx, u.cluster.view); err != nil {
 		return err
 	}
-	later := l.cluster.Staggered(missing)
-	now := slices.DeleteFunc(l.cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
-	if err := l.boot(ctx, now, boot); err != nil || until == StageMachines {
-		return err
-	}
-	return l.form(ctx, until, now, func(ctx context.Context, n config.Node) error { return l.boot(ctx, []config.Node{n}, boot) })
+	return u.cluster.retire(ctx)
 }
 
 // connectHost installs what this computer lacks, and gets a libvirt daemon.
@@ -297,34 +345,4 @@ func (l *Lab) awaitSSH(ctx context.Context, n config.Node) error {
 		}
 		return err
 	})
-}
-
-// form makes a healthy cluster of the machines that run, and of those that boot makes.
-func (l *Lab) form(ctx context.Context, until Stage, running []config.Node, boot func(context.Context, config.Node) error) error {
-	facts, err := l.facts(ctx, running)
-	if err != nil { // to make a cluster while one is silent could make a second
-		return err
-	}
-	c := &forming{lab: l, facts: facts, boot: boot}
-	defer c.close()
-	if err := c.initialise(ctx); err != nil || until == StageInit {
-		return err
-	}
-	if err := c.addons(ctx); err != nil || until == StageAddons {
-		return err
-	}
-	if err := c.join(ctx); err != nil || until == StageJoin {
-		return err
-	}
-	addons, err := l.addons()
-	if err != nil {
-		return err
-	}
-	if err := c.install(ctx, addons); err != nil {
-		return err
-	}
-	if err := l.prove(ctx, c.view); err != nil {
-		return err
-	}
-	return c.retire(ctx)
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -136,8 +135,12 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := lab.NewPlan(c); fmt.Sprint(plan.Steps) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", plan.Steps, want)
+	want, err := json.Marshal(lab.NewPlan(c))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := json.Marshal(plan.Steps); string(got) != string(want) || err != nil {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
 	}
 }
 
@@ -251,7 +254,7 @@ func TestCompletion(t *testing.T) {
 		{"nodes", []string{"-c", small, "ssh", ""}, "cp1\nw1\n"},
 		{"nodes for logs", []string{"-c", small, "logs", ""}, "cp1\nw1\n"},
 		{"control planes", []string{"-c", small, "etcd", "snapshot", "restore", "--node", ""}, "cp1\n"},
-		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\naddons\njoin\nproof\n"},
+		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\nnetwork-plugin\njoin\naddons\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
 		{"units", []string{"logs", "cp1", "--unit", ""}, strings.Join(knownUnits, "\n") + "\n"},
 		{"files to copy", []string{"-c", small, "cp", "./"}, ""},

@@ -15,7 +15,7 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var until, from string
-	var keep bool
+	var keep, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the lab from any state to a proven healthy cluster",
@@ -24,8 +24,13 @@ It verifies what exists and does not make it again: after an interruption, run i
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			stage, err := lab.ParseStage(until)
-			if err != nil {
+			switch {
+			case err != nil:
 				return usageError{err}
+			case dryRun && from != "":
+				return usageError{errors.New("--dry-run looks at the lab as it is: it takes no --from")}
+			case dryRun:
+				return a.plan(cmd.Context(), stage)
 			}
 			l, finish, log, err := a.watched("up")
 			if err != nil {
@@ -53,13 +58,14 @@ It verifies what exists and does not make it again: after an interruption, run i
 		},
 	}
 	var stages []string
-	for _, s := range lab.Stages {
+	for _, s := range lab.Stages() {
 		stages = append(stages, string(s))
 	}
 	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan: "+strings.Join(stages, ", "))
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done in the lab that exists, and change nothing")
 	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd
 }
@@ -149,52 +155,6 @@ func (a *app) down(cmd *cobra.Command, adopted bool) error {
 		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)
 	}
 	return nil
-}
-
-func (a *app) planCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "plan",
-		Short: "Print what up would do",
-		Args:  cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			described, err := a.cluster()
-			if err != nil {
-				return err
-			}
-			c, changed, err := lab.AsMade(described)
-			if err != nil {
-				return err
-			}
-			steps := lab.NewPlan(c)
-			plan := struct {
-				Changed []lab.Difference `json:"changed,omitempty"`
-				Steps   []lab.Step       `json:"steps"`
-			}{changed, steps}
-			err = a.print(plan, func(w io.Writer) {
-				if len(changed) > 0 {
-					printDifferences(w, changed)
-					_, _ = fmt.Fprintln(w, "up refuses until that is resolved. The lab as it was made:")
-				}
-				t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-				for _, s := range steps {
-					after := ""
-					if s.After != "" {
-						after = " (after " + s.After + ")"
-					}
-					_, _ = fmt.Fprintf(t, "%s\t%s\t%s%s\n", s.Stage, s.Node, s.Action, after)
-				}
-				_ = t.Flush()
-			})
-			if err != nil {
-				return err
-			}
-			l, err := lab.New(described, lab.Options{})
-			if err != nil {
-				return err
-			}
-			return l.CheckSize()
-		},
-	}
 }
 
 func (a *app) statusCommand() *cobra.Command {

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+)
+
+func (a *app) planCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "plan",
+		Short: "Print what up would do and what of it is done",
+		Long: `Print the steps of up in their order, and which of them the lab that exists needs no more. Nothing is changed.
+up --until STEP ends after a step of the first column.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), lab.StageProof) },
+	}
+}
+
+// plan prints the plan up to a stage.
+func (a *app) plan(ctx context.Context, until lab.Stage) error {
+	described, err := a.cluster()
+	if err != nil {
+		return err
+	}
+	l, err := lab.New(described, lab.Options{})
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	_, changed, err := lab.AsMade(described)
+	if err != nil {
+		return err
+	}
+	steps, unseen := l.Plan(ctx)
+	last := slices.Index(lab.Stages(), until)
+	steps = slices.DeleteFunc(steps, func(s lab.Step) bool { return slices.Index(lab.Stages(), s.Stage) > last })
+	plan := struct {
+		Changed []lab.Difference `json:"changed,omitempty"`
+		Steps   []lab.Step       `json:"steps"`
+	}{changed, steps}
+	err = a.print(plan, func(w io.Writer) {
+		if len(changed) > 0 {
+			printDifferences(w, changed)
+			_, _ = fmt.Fprintln(w, "up refuses until that is resolved. The lab as it was made:")
+		}
+		printPlan(w, steps)
+	})
+	if unseen != nil {
+		_, _ = fmt.Fprintln(a.stderr, "warning: what of it is done is not known:", unseen)
+	}
+	return errors.Join(err, l.CheckSize())
+}
+
+// printPlan marks what is done in a lab of which something is.
+func printPlan(w io.Writer, steps []lab.Step) {
+	begun := slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Done })
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, s := range steps {
+		what := s.Action
+		if s.After != "" {
+			what += " (after " + s.After + ")"
+		}
+		switch {
+		case s.Done:
+			what = "done: " + s.Action
+		case begun:
+			what = "to do: " + what
+		}
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", s.Stage, s.Node, what)
+	}
+	_ = t.Flush()
+}
