@@ -16,7 +16,7 @@ import (
 func (a *app) planCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan",
-		Short: "Print what up would do and what of it is done",
+		Short: "Print what up would do, and which steps are done",
 		Long: `Print the steps of up in their order, and which of them the lab that exists needs no more. Nothing is changed.
 up --until STEP ends after a step of the first column.`,
 		Args: cobra.NoArgs,
