@@ -104,12 +104,15 @@ type logSink struct {
 }
 
 func (s logSink) Close() error {
-	if c, ok := s.Sink.(io.Closer); ok {
-		if err := c.Close(); err != nil {
-			_, _ = fmt.Fprintln(s.stderr, "warning: the log is not complete:", err)
-		}
+	c, closes := s.Sink.(io.Closer)
+	if !closes {
+		return nil
 	}
-	return nil
+	err := c.Close()
+	if err != nil {
+		_, err = fmt.Fprintln(s.stderr, "warning: the log is not complete:", err)
+	}
+	return err
 }
 
 // sinks are the views of the events: live lines on a terminal, plain lines elsewhere, the stream itself for -o json.
