@@ -78,7 +78,7 @@ var nextLabel = regexp.MustCompile(`^(?:\.[a-z]{2,15}(?:[^a-z0-9]|$)|:[0-9]{2,5}
 var (
 	// ofContainer ends the text before an ID of a container, a sandbox or a task.
 	ofContainer = regexp.MustCompile(`(?:containerd://|cri-o://|docker://|cri-containerd-|crio-|docker-|k8s\.io[/-]|/s/|/containers?/|` +
-		`(?i:container|sandbox|pod|image|shim|task|exec|process|scope)[a-z_ ]{0,12}(?i:ids?)?["\\'=:,\s\[]{1,6}|sandboxes-|metrics for |cpuset=|(?i:sha-?\d{1,3})[ =:"(]{1,4}|\b(?i:ids?)["\\]{0,3}[=: ]["\\ ]{0,3}|\bfor ["\\]{1,3})$`)
+		`(?i:container|sandbox|pod|image|shim|task|exec|process|scope)[a-z_ ]{0,12}(?i:ids?)?(?:["\\'=:, \t\[]{1,6}|:\s{1,3})|sandboxes-|metrics for |cpuset=|(?i:sha-?\d{1,3})[ =:"(]{1,4}|\b(?i:ids?)["\\]{0,3}[=: ]["\\ ]{0,3}|\bfor ["\\]{1,3})$`)
 	// wrappedKey is a certificate key in parts, from its name on.
 	wrappedKey = regexp.MustCompile(`^[-_ ]?(?i:key)["'\\]*(?:[=:]|\s|\\n)[\s"'\\:=>|n-]*((?:[0-9A-Fa-f]{4,}(?:[\s"'\\+]|\\n)*)+)`)
 )
