@@ -73,7 +73,7 @@ func (c computer) makeDisk(ctx context.Context, dir string) string {
 }
 
 // noPart finds what is in a cache and no part of a node image.
-var noPart = regexp.MustCompile(`^(?:disk|e2e|labnode|node)-`)
+var noPart = regexp.MustCompile(`^(?:box|disk|e2e|labnode|node)-`)
 
 // fillCache puts the node image into a cache. What it was made of is in it: of the parts only kubeadm's list of images is asked for again.
 func (c computer) fillCache(ctx context.Context, cache, node string) {

@@ -81,6 +81,9 @@ func (l *lab) expectDone(ctx context.Context, until string) {
 	Expect(json.Unmarshal([]byte(l.must(ctx, "plan", "-o", "json")), &plan)).To(Succeed())
 	at := func(name string) int { return slices.IndexFunc(stages, func(s stage) bool { return s.name == name }) }
 	for _, s := range plan.Steps {
+		if s.Stage == "proof" && until == "join" { // it may hold by now
+			continue
+		}
 		done := at(s.Stage) <= at(until)
 		if s.Stage == "image" { // it is needed until there are machines
 			done = at(until) >= at("machines")

@@ -16,17 +16,19 @@ for home; do
 	exec {lock}<"$home/lock"
 	if flock --nonblock "$lock"; then
 		here=0
-		for config in "$home"/e2e/*.yaml; do
-			lab=$home/k8slab/$(basename "$config" .yaml)
+		for config in "$home"/e2e/*.yaml "$home"/?/e2e/*.yaml; do # some specs have a file system of their own
+			state=${config%/e2e/*}
+			lab=$state/k8slab/$(basename "$config" .yaml)
 			[[ -d $lab ]] || continue
 			echo "taking down $(basename "$lab"), left by a killed suite"
-			XDG_STATE_HOME=$home timeout --kill-after 10 180 bin/labctl -c "$config" down --adopted || here=1
+			XDG_STATE_HOME=$state timeout --kill-after 10 180 bin/labctl -c "$config" down --adopted || here=1
 		done
 		if ((here)); then
 			echo "a lab is left; its state is in $home" >&2
 			left=1
 		else
-			rm -rf -- "$home"
+			awk -v under="$home/" 'index($2, under) == 1 { print $2 }' /proc/mounts | tac | xargs --no-run-if-empty umount
+			rm -rf --one-file-system -- "$home"
 		fi
 	fi
 	exec {lock}>&-

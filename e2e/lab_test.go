@@ -140,7 +140,12 @@ func (l *lab) startAs(ctx context.Context, lab []string, stdin io.Reader, onLine
 	r.cmd.Cancel = func() error { r.kill(); return nil }
 	r.cmd.WaitDelay = 5 * time.Second
 	if onLine != nil {
-		on := func(line string) { onLine(r, line) }
+		var one sync.Mutex // two streams, one listener
+		on := func(line string) {
+			one.Lock()
+			defer one.Unlock()
+			onLine(r, line)
+		}
 		r.stdout.on, r.stderr.on = on, on
 	}
 	r.cmd.Stdin, r.cmd.Stdout, r.cmd.Stderr = stdin, &r.stdout, &r.stderr

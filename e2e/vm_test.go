@@ -127,6 +127,7 @@ var _ = Describe("a lab of virtual machines gets over", Label("vms", "Slow", "Di
 			}
 			if r.code >= 0 {
 				Expect(r.code).To(BeZero(), "%s", r)
+				Expect(n).To(BeNumerically(">", 1), "it was never killed")
 				break
 			}
 		}

@@ -40,6 +40,7 @@ var _ = Describe("labctl that is killed at a write of its state", Label("nightly
 			}
 			if r, last := l.killedAtWrite(ctx, n, command...); r.code >= 0 {
 				Expect(r.code).To(BeZero(), "after %d writes, the last of %s: %s", n-1, last, r)
+				Expect(n).To(BeNumerically(">", 1), "it was never killed")
 				AddReportEntry("writes", n-1)
 				break
 			}
@@ -63,6 +64,7 @@ var _ = Describe("labctl that is killed at a write of its state", Label("nightly
 			l.down(ctx)
 			expectNoNewTraces(ctx, before)
 			if r.code >= 0 {
+				Expect(n).To(BeNumerically(">", 1), "it was never killed")
 				break
 			}
 			Expect(n).To(BeNumerically("<", most))
@@ -76,12 +78,12 @@ func (l *lab) killedAtWrite(ctx context.Context, n int, args ...string) (r resul
 	GinkgoHelper()
 	w := watchWrites(filepath.Join(l.home, "k8slab"))
 	running := l.start(ctx, nil, args...)
-	counted := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
-		defer close(counted)
 		for seen := 0; ; {
 			path, err := w.next()
 			if err != nil {
+				ended <- err
 				return
 			}
 			if last, seen = path, seen+1; seen == n {
@@ -91,7 +93,7 @@ func (l *lab) killedAtWrite(ctx context.Context, n int, args ...string) (r resul
 	}()
 	r = running.wait()
 	w.close()
-	<-counted
+	Expect(<-ended).To(MatchError(os.ErrClosed))
 	return r, last
 }
 
@@ -137,8 +139,11 @@ func (w *writes) add(root string) error {
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
+		if err := errors.Join(err, inner); err != nil {
+			return err
+		}
 		w.dirs[int32(watch)] = path
-		return errors.Join(err, inner)
+		return nil
 	})
 }
 

@@ -104,10 +104,9 @@ func describeMachines(c *config.Cluster) (steps []Step) {
 
 func describeMachine(c *config.Cluster, n config.Node, after string) []Step {
 	r := c.Resource(n.Role)
-	runs := func(s present) bool { return s.runs(n) }
-	steps := []Step{{Node: n.Name, Action: fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), After: after, done: runs}}
+	steps := []Step{{Node: n.Name, Action: fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), After: after, done: func(s present) bool { return s.runs(n) }}}
 	if c.Image.Base != "" {
-		steps = append(steps, Step{Node: n.Name, Action: "provision " + c.Image.Base + " over SSH with the contents of the node image", After: "its machine", done: runs})
+		steps = append(steps, Step{Node: n.Name, Action: "provision " + c.Image.Base + " over SSH with the contents of the node image", After: "its machine", done: func(s present) bool { return s.has(n) }})
 	}
 	return steps
 }
@@ -120,11 +119,8 @@ func describeInit(c *config.Cluster) []Step {
 	}}
 }
 
-// joined is that kubeadm has finished on one of the nodes.
 func joined(nodes ...config.Node) func(present) bool {
-	return func(s present) bool {
-		return slices.ContainsFunc(nodes, func(n config.Node) bool { return s.joined[n.Name] })
-	}
+	return func(s present) bool { return s.joined(nodes...) }
 }
 
 func describeNetworkPlugin(c *config.Cluster) []Step {

@@ -8,6 +8,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/golden"
+	"k8slab/lab/join"
 	"k8slab/lab/machine"
 )
 
@@ -91,7 +92,7 @@ func TestPlanOfALabThatExists(t *testing.T) {
 		{"a network", present{network: true}, "network"},
 		{"machines, one of them off", present{network: true, machines: running}, "image network machines/cp1 machines/cp2 machines/w1 machines/w2"},
 		{"a machine is gone", present{machines: map[string]machine.State{"cp1": machine.Running, "cp2": machine.Absent}}, "machines/cp1"},
-		{"a cluster of two, its first node out", present{joined: map[string]bool{"cp2": true, "w1": true, "cp1": false}, plugin: true}, "init/cp1 network-plugin join/cp2 join/w1"},
+		{"a cluster of two, its first node out", present{facts: map[string]join.Facts{"cp2": {Joined: true}, "w1": {Joined: true}, "cp1": {}}, plugin: true}, "init/cp1 network-plugin join/cp2 join/w1"},
 		{"all is well", present{healthy: true}, "proof"},
 	}
 	for _, tt := range tests {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"k8slab/config"
+	"k8slab/lab/join"
 	"k8slab/lab/machine"
 )
 
@@ -13,13 +14,24 @@ import (
 type present struct {
 	network  bool
 	machines map[string]machine.State
-	joined   map[string]bool // nodes on which kubeadm has finished
+	facts    map[string]join.Facts // of nodes that answered
 	plugin   bool
 	addons   bool
 	healthy  bool
 }
 
 func (s present) runs(n config.Node) bool { return s.machines[n.Name] == machine.Running }
+
+// has tells whether the node has the programs that a node needs.
+func (s present) has(n config.Node) bool {
+	_, answers := s.facts[n.Name]
+	return answers
+}
+
+// joined tells whether kubeadm has finished on one of the nodes.
+func (s present) joined(nodes ...config.Node) bool {
+	return slices.ContainsFunc(nodes, func(n config.Node) bool { return s.facts[n.Name].Joined })
+}
 
 // made tells whether every machine is there: then up needs no image.
 func (s present) made(c *config.Cluster) bool {
@@ -61,12 +73,7 @@ func (l *Lab) look(ctx context.Context) (s present, err error) {
 			running = append(running, n)
 		}
 	}
-	facts, err := l.facts(ctx, running)
-	s.joined = map[string]bool{}
-	for name, f := range facts {
-		s.joined[name] = f.Joined
-	}
-	if err != nil || !slices.ContainsFunc(l.cluster.ControlPlanes(), func(n config.Node) bool { return s.joined[n.Name] }) {
+	if s.facts, err = l.facts(ctx, running); err != nil || !s.joined(l.cluster.ControlPlanes()...) {
 		return s, err
 	}
 	v, err := l.anyView(ctx)

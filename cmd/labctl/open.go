@@ -88,7 +88,8 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 	case err == nil:
 		sinks = append(sinks, logSink{file, a.stderr})
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
-		log = fmt.Sprintf("none (%v)", err)
+		_, _ = fmt.Fprintln(a.stderr, "warning:", err)
+		log = "none"
 	default:
 		return nil, nil, "", err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/event"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -45,13 +46,17 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 	plan := struct {
 		Changed []lab.Difference `json:"changed,omitempty"`
 		Steps   []lab.Step       `json:"steps"`
-	}{changed, steps}
+		Unseen  string           `json:"unseen,omitempty"` // why not all that is done is known
+	}{Changed: changed, Steps: steps}
+	if unseen != nil {
+		plan.Unseen = event.Redact(unseen.Error())
+	}
 	err = a.print(plan, func(w io.Writer) {
 		if len(changed) > 0 {
 			printDifferences(w, changed)
 			_, _ = fmt.Fprintln(w, "up refuses until that is resolved. The lab as it was made:")
 		}
-		printPlan(w, steps)
+		printPlan(w, steps, unseen == nil)
 	})
 	if unseen != nil {
 		_, _ = fmt.Fprintln(a.stderr, "warning: what of it is done is not known:", unseen)
@@ -59,9 +64,9 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 	return errors.Join(err, l.CheckSize())
 }
 
-// printPlan marks what is done in a lab of which something is.
-func printPlan(w io.Writer, steps []lab.Step) {
-	begun := slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Done })
+// printPlan marks what is done in a lab of which something is, and what is not if that is known.
+func printPlan(w io.Writer, steps []lab.Step, known bool) {
+	begun := known && slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Done })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range steps {
 		what := s.Action

@@ -37,7 +37,11 @@ func unwritable(path string, err error) error {
 	if cause, ok := errors.AsType[*os.PathError](err); ok {
 		err = cause.Err
 	}
-	return fmt.Errorf("cannot write the log of this run into %s: %w; run as root, or set XDG_STATE_HOME to a directory of your own", filepath.Dir(path), err)
+	err = fmt.Errorf("cannot write the log of this run into %s: %w", filepath.Dir(path), err)
+	if errors.Is(err, os.ErrPermission) {
+		err = fmt.Errorf("%w; run as root, or set XDG_STATE_HOME to a directory of your own", err)
+	}
+	return err
 }
 
 func makePrivate(f *os.File) error {

@@ -8,8 +8,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"k8slab/lab/event"
@@ -29,9 +31,39 @@ const (
 )
 
 func newFetcher() fetcher {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.DisableCompression = true // ranges and lengths count the bytes of the file
-	return fetcher{client: &http.Client{Transport: transport, CheckRedirect: checkRedirect}, idle: 30 * time.Second, pause: time.Second}
+	encrypted := http.DefaultTransport.(*http.Transport).Clone()
+	encrypted.DisableCompression = true // ranges and lengths count the bytes of the file
+	open := encrypted.Clone()
+	open.Proxy = nil
+	open.DialContext = (&net.Dialer{Timeout: 30 * time.Second, Control: nearOnly}).DialContext
+	return fetcher{client: &http.Client{Transport: byScheme{open, encrypted}, CheckRedirect: checkRedirect}, idle: 30 * time.Second, pause: time.Second}
+}
+
+// byScheme asks open for http:// and encrypted for https://.
+type byScheme struct{ open, encrypted *http.Transport }
+
+func (b byScheme) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.URL.Scheme == "http" {
+		return b.open.RoundTrip(r)
+	}
+	return b.encrypted.RoundTrip(r)
+}
+
+func (b byScheme) CloseIdleConnections() {
+	b.open.CloseIdleConnections()
+	b.encrypted.CloseIdleConnections()
+}
+
+// nearOnly refuses to connect without encryption to where others are on the way: they could change the programs, and their checksums with them.
+func nearOnly(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if a := at.Addr().Unmap(); !a.IsLoopback() && !a.IsPrivate() && !a.IsLinkLocalUnicast() {
+		return final{fmt.Errorf("%s is outside of private networks, and what comes from there without encryption can be changed on the way: use https://", at)}
+	}
+	return nil
 }
 
 // checkRedirect follows to HTTP only, and never from an encrypted connection to an open one.
@@ -42,23 +74,6 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 		return final{errors.New("it was redirected ten times")}
 	case to.URL.Scheme != "https" && (to.URL.Scheme != "http" || from.Scheme == "https"):
 		return final{fmt.Errorf("it redirects from %s://%s to %s://%s, which is refused", from.Scheme, from.Host, to.URL.Scheme, to.URL.Host)}
-	}
-	return openProblem(to.Context(), to.URL)
-}
-
-// openProblem says that an address is neither encrypted nor near: whoever is on the way could change the programs, and their checksums with them.
-func openProblem(ctx context.Context, u *url.URL) error {
-	if u.Scheme != "http" {
-		return nil
-	}
-	addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
-	if err != nil {
-		return err
-	}
-	for _, a := range addresses {
-		if a = a.Unmap(); !a.IsLoopback() && !a.IsPrivate() && !a.IsLinkLocalUnicast() {
-			return final{fmt.Errorf("http://%s is at %s, outside of private networks, and what comes from there can be changed on the way: use https://", u.Host, a)}
-		}
 	}
 	return nil
 }
@@ -176,9 +191,6 @@ func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
 func (f fetcher) get(ctx context.Context, address string, header http.Header) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
 	if err != nil {
-		return nil, err
-	}
-	if err := openProblem(ctx, req.URL); err != nil {
 		return nil, err
 	}
 	for key, values := range header {

@@ -131,7 +131,11 @@ func (b *builder) kubernetes(ctx context.Context, spec Spec) error {
 		if err := from.build(ctx, dir, step); err != nil {
 			return err
 		}
-		names, err := imageNames(ctx, filepath.Join(dir, "kubeadm"), spec.KubernetesVersion)
+		kubeadm := filepath.Join(dir, "kubeadm")
+		if err := os.Chmod(kubeadm, 0o755); err != nil { // whatever the umask: it is run as nobody
+			return err
+		}
+		names, err := imageNames(ctx, kubeadm, spec.KubernetesVersion)
 		if err != nil {
 			return err
 		}

@@ -92,15 +92,15 @@ func TestRedirects(t *testing.T) {
 		{"https to http", encrypted.URL, open.URL, "it redirects from " + encrypted.URL + " to " + open.URL + ", which is refused"},
 		{"https to https to http", encrypted.URL, encrypted.URL, "it was redirected ten times"},
 		{"http to ftp", plain.URL, "ftp://mirror.example", "to ftp://mirror.example, which is refused"},
-		{"http to a public address", plain.URL, "http://203.0.113.1", "http://203.0.113.1 is at 203.0.113.1, outside of private networks"},
-		{"http of a public address", "http://[2001:db8::1]:8080", "", "http://[2001:db8::1]:8080 is at 2001:db8::1, outside of private networks"},
+		{"http to a public address", plain.URL, "http://203.0.113.1", "203.0.113.1:80 is outside of private networks"},
+		{"http of a public address", "http://[2001:db8::1]:8080", "", "[2001:db8::1]:8080 is outside of private networks"},
 		{"http to nowhere", plain.URL, "http://127.0.0.1:1", "connection refused"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			to = tt.to
 			f := impatient()
-			f.client.Transport.(*http.Transport).TLSClientConfig = encrypted.Client().Transport.(*http.Transport).TLSClientConfig
+			f.client.Transport.(byScheme).encrypted.TLSClientConfig = encrypted.Client().Transport.(*http.Transport).TLSClientConfig
 			path := filepath.Join(t.TempDir(), "kubelet.part")
 			err := f.file(t.Context(), tt.from+"/kubelet", digestOf(content), path, step(t))
 			if tt.want == "" {

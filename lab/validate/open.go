@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/google/uuid"
@@ -49,6 +50,9 @@ func Open(kubeconfig, in, image string, mutated func(what string)) (*Cluster, er
 // Identity is the UUID by which a cluster is known again: that of its namespace kube-system, together with what vouches for the server. So a
 // server that says another cluster's UID is not taken for it.
 func (c *Cluster) Identity(ctx context.Context) (string, error) {
+	if len(c.authority) == 0 {
+		return "", errors.New("the cluster's identity needs what vouches for its server")
+	}
 	system, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
 		return "", fmt.Errorf("read the cluster's identity (the UID of namespace kube-system): %w", err)
