@@ -138,6 +138,10 @@ func TestMirrorKeepsWhatArrived(t *testing.T) {
 	if err != nil || exists(m.part("kube-proxy")) || len(kept) < 4 {
 		t.Fatalf("kept %q, %v", kept, err)
 	}
+	// One of those that came beside the last is perhaps cut off by its failure.
+	kept = slices.DeleteFunc(kept, func(part string) bool {
+		return read(t, part) != read(t, filepath.Join(from, strings.TrimSuffix(filepath.Base(part), ".part")))
+	})
 	before := asked()
 	again, askedAgain := mirrorOf(t, from, nil)
 	again.parts = m.parts
@@ -146,7 +150,7 @@ func TestMirrorKeepsWhatArrived(t *testing.T) {
 	}
 	for _, path := range kept {
 		program := strings.TrimSuffix(filepath.Base(path), ".part")
-		if read := askedAgain(); slices.Contains(before, program) && slices.Contains(read, program) {
+		if slices.Contains(before, program) && slices.Contains(askedAgain(), program) {
 			t.Errorf("%s was downloaded twice", program)
 		}
 	}
