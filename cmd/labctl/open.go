@@ -98,18 +98,14 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 	return l, events.Close, log, err
 }
 
-// logSink is the log of a run. That it could not be written does not make what was done a failure.
+// logSink is the log of a run, one of event.File. That it could not be written does not make what was done a failure.
 type logSink struct {
 	event.Sink
 	stderr io.Writer
 }
 
 func (s logSink) Close() error {
-	c, closes := s.Sink.(io.Closer)
-	if !closes {
-		return nil
-	}
-	err := c.Close()
+	err := s.Sink.(io.Closer).Close()
 	if err != nil {
 		_, err = fmt.Fprintln(s.stderr, "warning: the log is not complete:", err)
 	}

@@ -36,10 +36,7 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 		return err
 	}
 	defer l.Close()
-	_, changed, err := lab.AsMade(described)
-	if err != nil {
-		return err
-	}
+	changed := l.Differences()
 	steps, unseen := l.Plan(ctx)
 	last := slices.Index(lab.Stages(), until)
 	steps = slices.DeleteFunc(steps, func(s lab.Step) bool { return slices.Index(lab.Stages(), s.Stage) > last })
