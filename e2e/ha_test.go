@@ -58,7 +58,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		}
 		Expect(order).To(Equal([]string{
 			"image", "network", "machines cp1", "machines cp2", "machines cp3", "machines w1", "machines w2",
-			"init cp1", "addons", "join cp2", "join cp3", "join w1", "join w2", "proof",
+			"init cp1", "network-plugin", "join cp2", "join cp3", "join w1", "join w2", "proof",
 		}))
 	}, SpecTimeout(time.Minute))
 
