@@ -99,7 +99,7 @@ conntrack: {maxPerCore: 0}
 
 func (b *bare) manifests() string {
 	GinkgoHelper()
-	text, err := os.ReadFile("../lab/manifests.yaml")
+	text, err := os.ReadFile("../lab/health/manifests.yaml")
 	Expect(err).NotTo(HaveOccurred())
 	var out bytes.Buffer
 	Expect(template.Must(template.New("").Parse(string(text))).Execute(&out, map[string]string{

@@ -1,5 +1,6 @@
-// Package lab is the harness: it plans, brings up, checks and takes down the cluster that cluster.yaml describes. Every step first looks
-// at the real state, so running it again is how an interrupted run is resumed.
+// Package lab is the harness: it plans, brings up, checks and takes down the cluster that cluster.yaml describes. Every verb first looks at
+// the real state, so running it again is how an interrupted run is resumed. A verb opens the lab, hands it to the package that does the work,
+// and closes it.
 package lab
 
 import (
@@ -10,16 +11,21 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/addon"
+	"k8slab/lab/cluster"
 	"k8slab/lab/event"
+	"k8slab/lab/health"
 	"k8slab/lab/host"
-	"k8slab/lab/image"
-	"k8slab/lab/machine"
 	"k8slab/lab/node"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
 )
 
 // Options of a lab.
@@ -28,197 +34,171 @@ type Options struct {
 	Labnode func() (string, error) // gives the path of the labnode binary, needed to build an image
 }
 
-// Lab is one lab: what cluster.yaml says, and what of it exists.
+// Lab is one lab: what cluster.yaml says, and how it is opened.
 type Lab struct {
-	described *config.Cluster // by cluster.yaml
-	cluster   *config.Cluster // as it is: see AsMade
-	opts      Options
+	described *config.Cluster
+	found     state.Lab // as New found it
 	events    *event.Stream
-	state     state
-	id        string
-	uri       string // what the lab was made with, or will be: never auto
-
-	differences []Difference // of described and what the lab was made with
-
-	host     *host.Host
-	machines *machine.Lab
-	nodes    map[string]*node.Node
-	opening  sync.Mutex
-
-	bundling sync.Mutex
-	bundled  image.Bundle
+	options   session.Options
+	open      opener
 
 	mu      sync.Mutex
 	changes []string
+	kept    *session.Session // for connections that outlive a call
 }
 
+// opener opens a lab; with makes, it first gets what the machines need of this computer.
+type opener func(ctx context.Context, l state.Lab, makes bool) (*session.Session, error)
+
 // New returns the lab that the cluster describes, as it was made if it was. It touches nothing.
-func New(cluster *config.Cluster, opts Options) (*Lab, error) {
-	s, err := openState(cluster.Name)
+func New(described *config.Cluster, opts Options) (*Lab, error) {
+	found, err := state.Read(described)
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{described: cluster, opts: opts, events: opts.Events, state: s, nodes: map[string]*node.Node{}}
-	if err := l.recount(); err != nil {
-		return nil, err
-	}
-	if l.uri = l.cluster.Libvirt.URI; l.uri == "auto" {
-		if made, err := os.ReadFile(s.path("uri")); err == nil { // of a lab that a labctl before madeFile made
-			l.uri = string(made)
-		} else {
-			l.uri, _ = host.Choose()
-		}
-	}
+	l := &Lab{described: described, found: found, events: opts.Events}
 	if l.events == nil {
 		l.events = event.NewStream()
 	}
+	l.options = session.Options{Labnode: opts.Labnode, Mutated: l.mutated}
+	l.open = l.openLibvirt
 	return l, nil
 }
 
-// ErrNotUp is returned for a lab that has no machines yet.
-var ErrNotUp = errors.New("the lab is not up: run `labctl up`")
-
-// open connects to the lab that exists, changing nothing. It returns ErrNotUp when there is none.
-func (l *Lab) open() error {
-	h, err := l.Host()
+func (l *Lab) openLibvirt(ctx context.Context, closed state.Lab, makes bool) (*session.Session, error) {
+	if makes {
+		return provision.Open(ctx, closed, l.events, l.options)
+	}
+	h, err := hostOf(closed)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return l.attach(h)
+	return session.Open(closed, h, l.events, l.options)
 }
 
-// Host is the libvirt host of the lab that exists; ErrNotUp when there is none.
-func (l *Lab) Host() (*host.Host, error) {
-	if !l.state.exists() {
-		return nil, ErrNotUp
+func hostOf(closed state.Lab) (*host.Host, error) {
+	if !closed.Exists() {
+		return nil, state.ErrNotUp
 	}
-	h, err := l.connect()
+	h, err := session.Connect(closed)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, ErrNotUp
+		return nil, state.ErrNotUp
 	}
 	return h, err
 }
 
-// connect finds the daemon that has the lab's machines, or is to have them. An error that wraps fs.ErrNotExist is that there is none.
-func (l *Lab) connect() (*host.Host, error) {
-	if l.ownDaemon() {
-		return host.Connect(l.state.path("libvirt"))
-	}
-	h, err := host.Computers(l.uri)
-	if err != nil && l.state.settled() {
-		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
-			l.cluster.Name, l.uri)
-	}
-	return h, err
+// access is what a verb needs of the lab.
+type access struct {
+	verb  string                // takes the lab's lock in its name; none for a look
+	makes bool                  // what this computer lacks is installed and libvirt started; without, the lab must exist
+	check func(state.Lab) error // refuses the verb before anything is opened
+	// prepare changes the lab's directory, which is read again before the lab is opened.
+	prepare func(state.Lab) error
 }
 
-// ownDaemon tells whether the lab has, or would get, a libvirt daemon of its own. One of containers gets it, so that no firewall, route or other
-// lab of this computer is in their way. A lab keeps its daemon, whatever else appears on this computer.
-func (l *Lab) ownDaemon() bool {
-	if _, err := os.Stat(l.state.path("libvirt")); err == nil {
-		return true
+// with opens the lab for a verb, and closes it. What the lab's directory says is read under its lock.
+func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) error) error {
+	if !a.makes && !l.found.Exists() {
+		return state.ErrNotUp
 	}
-	if l.state.settled() {
-		return false
-	}
-	_, err := host.Computers(l.uri)
-	return err != nil || l.uri == host.Containers
-}
-
-// machinesDir has the containers' disks.
-const machinesDir = "machines"
-
-// poolDir is the directory of the storage pool, as the daemon sees it.
-func (l *Lab) poolDir() string {
-	return filepath.Join("/var/lib/libvirt/images", l.cluster.Libvirt.Pool)
-}
-
-// rootKey is root's key on all machines, a file of the state.
-const rootKey = "ssh/id_ed25519"
-
-// attach makes the clients for the host's daemon and the lab's nodes. Nothing connects yet.
-func (l *Lab) attach(h *host.Host) (err error) {
-	if l.id, err = l.state.id(); err != nil {
-		return err
-	}
-	l.host = h
-	l.machines = machine.Open(machine.Config{
-		URI: l.uri, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Lab: l.cluster.Name, ID: l.id,
-		Dir: l.state.path(machinesDir), Pool: l.cluster.Libvirt.Pool, PoolDir: l.poolDir(), Partition: l.partition(l.id), KVM: host.KVM(), Mutated: l.mutated,
-	})
-	for _, n := range l.cluster.Members() {
-		if l.nodes[n.Name], err = l.connection(h, n); err != nil {
+	if a.verb != "" {
+		release, err := state.Lock(l.Name(), a.verb)
+		if err != nil {
 			return err
 		}
+		defer release()
 	}
-	return nil
+	closed, err := state.Read(l.described)
+	if err == nil && a.check != nil {
+		err = a.check(closed)
+	}
+	if err == nil && a.prepare != nil {
+		if err = a.prepare(closed); err == nil {
+			closed, err = state.Read(l.described)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	s, err := l.open(ctx, closed, a.makes)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return do(s)
 }
 
-// connection is a new one to the node. It connects when first used.
-func (l *Lab) connection(h *host.Host, n config.Node) (*node.Node, error) {
-	key, _, err := l.state.keyPair(rootKey)
-	if err != nil {
-		return nil, err
-	}
-	_, hostKey, err := l.state.keyPair(hostKeyName(n.Name))
-	if err != nil {
-		return nil, err
-	}
-	return node.New(node.Config{
-		Name: n.Name, Address: net.JoinHostPort(n.IP.String(), "22"), User: "root",
-		Key: key, HostKey: hostKey, Dial: h.Dial, Mutated: l.mutated,
+// look looks at the cluster with an administrator's rights. It takes no lock, and its connections are its own: several may look at once.
+func (l *Lab) look(ctx context.Context, do func(context.Context, *session.Session, *session.Admin) error) error {
+	return l.with(ctx, access{}, func(s *session.Session) error {
+		ctx, cancel := s.Within(ctx, health.StatusBudget)
+		defer cancel()
+		return asAdmin(ctx, s, func(v *session.Admin) error { return do(ctx, s, v) })
 	})
 }
 
-// emulated tells whether the machines' processors are computed, about ten times slower than real ones.
-func (l *Lab) emulated() bool {
-	return host.Emulated() || l.uri == host.VirtualMachines && !host.KVM()
-}
-
-// Patience is how many times longer than on this computer's own processors everything may take in the lab. Of an emulated 1 + 1, a machine's
-// own part of a diagnosis took 5.5 s when nothing else was asked of it; a container's takes less than 1.
-func (l *Lab) Patience() int {
-	if l.emulated() {
-		return 5
+// asAdmin does something with the cluster, by the first control plane that answers.
+func asAdmin(ctx context.Context, s *session.Session, do func(*session.Admin) error) error {
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		return err
 	}
-	return 1
+	defer v.Close()
+	return do(v)
 }
 
-// within bounds a look at the lab.
-func (l *Lab) within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	limit *= time.Duration(l.Patience())
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
+// onCluster changes the cluster that is there.
+func (l *Lab) onCluster(ctx context.Context, verb string, do func(*cluster.Run) error) error {
+	return l.with(ctx, access{verb: verb}, func(s *session.Session) error {
+		c, err := cluster.Open(ctx, s, addon.Importer(s))
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return errors.Join(do(c), c.Retire(ctx))
+	})
 }
 
-// pace is how often a condition of the whole cluster is looked at: asking must not be what loads it.
-func (l *Lab) pace() time.Duration {
-	if l.emulated() {
-		return 2 * time.Second
+// onNode changes one node of the cluster that is there.
+func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*cluster.Run, context.Context, config.Node) error) error {
+	closed, err := state.Read(l.described) // before anything is asked: admitted nodes are members by now
+	if err != nil {
+		return err
 	}
-	return 200 * time.Millisecond
-}
-
-// partition is the cgroup partition of containers: what is left in it, down removes.
-func (l *Lab) partition(id string) string {
-	if scope := l.scope(id); scope != "" {
-		return scope + "/nodes"
+	if _, err := closed.Member(name); err != nil {
+		return err
 	}
-	return "/" + cgroupName(l.cluster.Name, id)
+	return l.onCluster(ctx, verb+" "+name, func(c *cluster.Run) error {
+		n, err := c.Member(name)
+		if err != nil {
+			return err
+		}
+		return do(c, ctx, n)
+	})
 }
 
-// scope is where the lab's own daemon is in the cgroup tree, "" where that does not matter.
-func (l *Lab) scope(id string) string { return host.Scope(cgroupName(l.cluster.Name, id)) }
+// keep is a session that stays open until the lab is closed.
+func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept != nil {
+		return l.kept, nil
+	}
+	closed, err := state.Read(l.described)
+	if err != nil {
+		return nil, err
+	}
+	s, err := l.open(ctx, closed, false)
+	l.kept = s
+	return s, err
+}
 
-// cgroupName has the lab's identity too: labs of one name can be in several state directories.
-func cgroupName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
-
-// Close closes every connection.
+// Close closes the connections that were given away.
 func (l *Lab) Close() {
-	for _, n := range l.nodes {
-		_ = n.Close()
-	}
-	if l.machines != nil {
-		l.machines.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.kept != nil {
+		l.kept.Close()
 	}
 }
 
@@ -233,14 +213,31 @@ func (l *Lab) mutated(what string) {
 func (l *Lab) Changes() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return append([]string(nil), l.changes...)
+	return slices.Clone(l.changes)
 }
 
 // Name is the lab's name.
-func (l *Lab) Name() string { return l.cluster.Name }
+func (l *Lab) Name() string { return l.described.Name }
 
 // Events is where what happens to the lab is shown.
 func (l *Lab) Events() *event.Stream { return l.events }
+
+// Differences are what cluster.yaml says and the lab was made without.
+func (l *Lab) Differences() []state.Difference { return slices.Clone(l.found.Differences) }
+
+// Made is ErrNotUp for a lab of which nothing was made yet, or nothing is left.
+func (l *Lab) Made() error {
+	if !l.found.Exists() {
+		return state.ErrNotUp
+	}
+	return nil
+}
+
+// TimeScale is how many times longer than on this computer's own processors everything may take in the lab.
+func (l *Lab) TimeScale() int { return session.TimeScale(l.found.URI) }
+
+// Host is the libvirt host of the lab that exists; ErrNotUp when there is none.
+func (l *Lab) Host() (*host.Host, error) { return hostOf(l.found) }
 
 // Node gives a connection to the node, for a user's own commands: a new one each time, as the machine may be another one since. The caller
 // closes it. It may be called by several at once.
@@ -249,34 +246,52 @@ func (l *Lab) Node(name string) (*node.Node, error) {
 	if err != nil {
 		return nil, err
 	}
-	n, err := l.member(name)
+	closed, err := state.Read(l.described)
 	if err != nil {
 		return nil, err
 	}
-	return l.connection(h, n)
+	n, err := closed.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	return session.Connection(closed, h, n, l.mutated)
+}
+
+// Dial connects to an address in the lab's network, such as a kubelet's. The connection holds until the lab is closed.
+func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	s, err := l.keep(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.DialCluster(ctx, network, address)
+}
+
+// LockFaults takes the faults of the lab for this process, which calls other labctls: two such at once would undo each other's.
+func (l *Lab) LockFaults(purpose string) (release func(), err error) {
+	return state.LockFaults(l.Name(), purpose)
 }
 
 // Kubeconfig is the path of the administrator's kubeconfig for use on this computer.
 func (l *Lab) Kubeconfig() (string, error) {
-	path := l.state.path("kubeconfig")
+	path := l.found.Path("kubeconfig")
 	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no kubeconfig yet: %w", ErrNotUp)
+		return "", fmt.Errorf("no kubeconfig yet: %w", state.ErrNotUp)
 	}
 	return path, nil
 }
 
 // Kubectl is the kubectl of the lab's image.
 func (l *Lab) Kubectl() (string, error) {
-	root, err := os.ReadFile(l.state.path("image"))
+	root, err := os.ReadFile(l.found.Path("image"))
 	if err != nil {
-		return "", ErrNotUp
+		return "", state.ErrNotUp
 	}
 	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
 }
 
 // RunLog makes the file that a run's events go to, and removes the oldest of the lab's logs.
 func RunLog(lab, verb string) (string, error) {
-	root, err := StateDir()
+	root, err := state.Root()
 	if err != nil {
 		return "", err
 	}
@@ -289,41 +304,4 @@ func RunLog(lab, verb string) (string, error) {
 		old = old[1:]
 	}
 	return filepath.Join(dir, fmt.Sprintf("%s-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405"), verb, os.Getpid())), nil
-}
-
-// together runs f for each node at once, waits for all and returns all errors.
-func together(nodes []config.Node, f func(config.Node) error) error {
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { errs[i] = f(n) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}
-
-// dialCluster connects to an address in the cluster through a control plane: its own if the address is a node's, else the first that
-// can reach it (the virtual IP).
-func (l *Lab) dialCluster(ctx context.Context, network, address string) (net.Conn, error) {
-	ip, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, err
-	}
-	for _, n := range l.cluster.Members() {
-		if n.IP.String() == ip {
-			return l.nodes[n.Name].Dial(ctx, network, address)
-		}
-	}
-	var errs []error
-	for _, n := range l.cluster.ControlPlanes() {
-		conn, err := l.nodes[n.Name].Dial(ctx, network, address)
-		if err == nil {
-			return conn, nil
-		}
-		errs = append(errs, err)
-		if ctx.Err() != nil {
-			break
-		}
-	}
-	return nil, errors.Join(errs...)
 }

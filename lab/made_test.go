@@ -10,7 +10,11 @@ import (
 	"testing"
 
 	"k8slab/config"
+	"k8slab/lab/bringup"
 	"k8slab/lab/host"
+	"k8slab/lab/labtest"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
 )
 
 // madeFrom describes a lab of containers.
@@ -28,11 +32,16 @@ func madeLab(t *testing.T) *Lab {
 	if err := os.WriteFile(path, []byte(madeFrom), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	l := newLab(t, path)
-	if _, err := l.state.id(); err != nil {
+	labtest.Own(t)
+	c, _, err := config.Load(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.settle(l.cluster.Members()...); err != nil {
+	l := newOf(t, c)
+	if _, err := l.found.ID(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.found.Settle(l.found.Cluster.Members()...); err != nil {
 		t.Fatal(err)
 	}
 	return l
@@ -44,17 +53,15 @@ func edited(t *testing.T, l *Lab, edit func(*config.Cluster)) *Lab {
 	c := *l.described
 	c.Nodes = slices.Clone(c.Nodes)
 	edit(&c)
-	again, err := New(&c, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return again
+	return newOf(t, &c)
 }
 
 func TestDifferences(t *testing.T) {
-	drop := func(c *config.Cluster, name string) { c.Nodes = slices.DeleteFunc(c.Nodes, hasName(name)) }
+	drop := func(c *config.Cluster, name string) {
+		c.Nodes = slices.DeleteFunc(c.Nodes, func(n config.Node) bool { return n.Name == name })
+	}
 	set := func(c *config.Cluster, name string, change func(*config.Node)) {
-		change(&c.Nodes[slices.IndexFunc(c.Nodes, hasName(name))])
+		change(&c.Nodes[slices.IndexFunc(c.Nodes, func(n config.Node) bool { return n.Name == name })])
 	}
 	tests := []struct {
 		name string
@@ -113,213 +120,40 @@ func TestDifferences(t *testing.T) {
 				return
 			}
 			// What is there keeps the upper hand, and up refuses before it touches anything.
-			if now.uri != host.Containers || memberNames(now.cluster) != "cp1, w1" || now.cluster.Resources != l.cluster.Resources {
-				t.Errorf("the lab became %s with %s, %+v", now.uri, memberNames(now.cluster), now.cluster.Resources)
+			if now.found.URI != host.Containers || memberNames(now.found.Cluster) != "cp1, w1" || now.found.Cluster.Resources != l.found.Cluster.Resources {
+				t.Errorf("the lab became %s with %s, %+v", now.found.URI, memberNames(now.found.Cluster), now.found.Cluster.Resources)
 			}
-			if n := nodeOf(t, now, "w1"); n != nodeOf(t, l, "w1") {
+			if n := labtest.Node(t, now.found, "w1"); n != labtest.Node(t, l.found, "w1") {
 				t.Errorf("w1 became %+v", n)
 			}
-			var changed *ChangedError
-			if err := now.Up(t.Context(), StageProof); !errors.As(err, &changed) || len(now.Changes()) > 0 {
+			var changed *state.ChangedError
+			if err := now.Up(t.Context(), bringup.StageProof); !errors.As(err, &changed) || len(now.Changes()) > 0 {
 				t.Errorf("up: %v, changed %q", err, now.Changes())
 			}
 		})
 	}
 }
 
-// The node of another name that has a machine's address in the file is not taken for that machine.
-func TestAddressOfAMachine(t *testing.T) {
-	l := madeLab(t)
-	now := edited(t, l, func(c *config.Cluster) { c.Nodes[1].Name = "w9" })
-	if memberNames(now.cluster) != "cp1, w1" || len(now.Differences()) != 1 {
-		t.Errorf("got %s, %v", memberNames(now.cluster), now.Differences())
-	}
-}
-
-// The only control plane cannot be reset: a new lab is the way.
-func TestDifferenceOfTheOnlyControlPlane(t *testing.T) {
-	l := madeLab(t)
-	now := edited(t, l, func(c *config.Cluster) { c.Nodes[0].IP = netip.MustParseAddr("10.30.0.12") })
-	if d := now.Differences(); len(d) != 1 || d[0].Takes != takesNewLab {
-		t.Errorf("got %v", d)
-	}
-}
-
-// A node that waits may be described anew until it is admitted, and then its machine is made as the file says at that moment. What could not be
-// read again is not written: it would lock the lab.
-func TestSettleWhatWaits(t *testing.T) {
-	l := madeLab(t)
-	address := netip.MustParseAddr("10.30.0.32")
-	now := edited(t, l, func(c *config.Cluster) { c.Nodes[2].IP = address })
-	if err := now.settle(); err != nil {
-		t.Fatal(err)
-	}
-	if err := now.Admit("w2"); err != nil {
-		t.Fatal(err)
-	}
-	if n := nodeOf(t, now, "w2"); n.IP != address || n.Onboard || len(now.Differences()) > 0 {
-		t.Errorf("got %+v, %v", n, now.Differences())
-	}
-	l = madeLab(t)
-	taken := edited(t, l, func(c *config.Cluster) {
-		c.Nodes = slices.Delete(c.Nodes, 1, 2)
-		c.Nodes[1].IP = netip.MustParseAddr("10.30.0.21") // w1's, which has a machine
-	})
-	if err := taken.settle(); err == nil {
-		t.Error("settled two nodes on one address")
-	}
-	if _, err := l.state.made(); err != nil {
-		t.Errorf("the lab is locked: %v", err)
-	}
-}
-
-// A lab that an older labctl made has its URI in a file of its own.
-func TestURIOfAnOlderLab(t *testing.T) {
-	l := newLab(t, small)
-	if err := l.state.write("uri", []byte(host.VirtualMachines)); err != nil {
-		t.Fatal(err)
-	}
-	if now := edited(t, l, func(*config.Cluster) {}); now.uri != host.VirtualMachines {
-		t.Errorf("got %s", now.uri)
-	}
-}
-
-// A lab of which nothing was made is what the file says.
-func TestNothingIsSettledBefore(t *testing.T) {
-	l := newLab(t, onboard)
-	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory, c.Libvirt.URI = 3072, host.VirtualMachines })
-	if len(now.Differences()) > 0 || now.uri != host.VirtualMachines || now.cluster.Resources.Worker.Memory != 3072 {
-		t.Errorf("got %v, %s, %+v", now.Differences(), now.uri, now.cluster.Resources)
-	}
-}
-
-// Settled once: a computer that can do more by now must not make strangers of the lab's machines.
-func TestURIIsSettled(t *testing.T) {
-	l := madeLab(t)
-	l.uri = host.VirtualMachines
-	if err := l.settle(l.cluster.Members()...); err != nil {
-		t.Fatal(err)
-	}
-	now := edited(t, l, func(c *config.Cluster) { c.Libvirt.URI = "auto" })
-	if now.uri != host.VirtualMachines || len(now.Differences()) > 0 {
-		t.Errorf("got %s, %v", now.uri, now.Differences())
-	}
-}
-
-func TestSettleAndForget(t *testing.T) {
-	l := madeLab(t)
-	if err := l.Admit("w2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.settle(nodeOf(t, l, "w2")); err != nil {
-		t.Fatal(err)
-	}
-	without := func(c *config.Cluster) { c.Nodes = slices.DeleteFunc(c.Nodes, hasName("w2")) }
-	if now := edited(t, l, without); memberNames(now.cluster) != "cp1, w1, w2" || len(now.Differences()) != 1 {
-		t.Errorf("an onboarded node that the file no longer has: %s, %v", memberNames(now.cluster), now.Differences())
-	}
-	// With the file gone, the state describes the lab.
-	path, err := MadeWith(l.cluster.Name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c, _, err := config.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if now, differences, err := AsMade(c); err != nil || memberNames(now) != "cp1, w2, w1" || len(differences) > 0 {
-		t.Errorf("by its own description: %s, %v, %v", memberNames(now), differences, err)
-	}
-	if err := l.forget("w2"); err != nil {
-		t.Fatal(err)
-	}
-	if now := edited(t, l, without); memberNames(now.cluster) != "cp1, w1" || len(now.Differences()) > 0 {
-		t.Errorf("after it was removed: %s, %v", memberNames(now.cluster), now.Differences())
-	}
-}
-
-// The size of workers is free again when the last of them was removed.
-func TestSizeWithoutMachines(t *testing.T) {
-	l := madeLab(t)
-	if err := l.forget("w1"); err != nil {
-		t.Fatal(err)
-	}
-	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
-	if len(now.Differences()) > 0 || now.cluster.Resources.Worker.Memory != 3072 {
-		t.Errorf("got %v, %+v", now.Differences(), now.cluster.Resources)
-	}
-}
-
 // Without its daemon a lab that the computer's libvirtd has is not taken for one that is not there, nor made a second time.
 func TestDaemonIsSettled(t *testing.T) {
 	l := madeLab(t)
-	if _, err := l.connect(); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "systemctl start") {
+	if _, err := session.Connect(l.found); err == nil || errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "systemctl start") {
 		t.Errorf("got %v", err)
 	}
-	if err := l.Down(t.Context(), false); err == nil || !l.state.exists() {
+	if err := l.Down(t.Context(), false); err == nil || !l.found.Exists() {
 		t.Errorf("down: %v; the state is needed to remove the machines", err)
 	}
-	if err := os.MkdirAll(l.state.path("libvirt"), 0o700); err != nil {
+	if err := os.MkdirAll(l.found.Path("libvirt"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.connect(); !errors.Is(err, os.ErrNotExist) {
+	if _, err := session.Connect(l.found); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("with a daemon of its own that ended: %v", err)
 	}
 	// Killed in the middle, down goes on: of its daemon the directory is left until nothing else is.
 	if err := l.Down(t.Context(), false); err != nil {
 		t.Errorf("down: %v", err)
 	}
-	if _, err := os.Stat(l.state.dir); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("%s is left", l.state.dir)
-	}
-}
-
-// Containers get a network namespace of their own, whatever daemon answers on this computer.
-func TestContainersHaveADaemonOfTheirOwn(t *testing.T) {
-	l := &Lab{uri: host.Containers, state: state{dir: t.TempDir()}}
-	if !l.ownDaemon() {
-		t.Error("a new lab of containers would take the computer's")
-	}
-	if err := l.state.write(madeFile, nil); err != nil {
-		t.Fatal(err)
-	}
-	if l.ownDaemon() {
-		t.Error("one that the computer's daemon has would move")
-	}
-}
-
-// Addresses that were chosen stay the lab's, whatever would be chosen now, and a new node gets one beside them.
-func TestChosenAddressesStay(t *testing.T) {
-	l := madeLab(t)
-	moved := *l.cluster
-	moved.Network.CIDR, moved.Network.VirtualIP = netip.MustParsePrefix("10.37.0.0/24"), netip.MustParseAddr("10.37.0.10")
-	moved.Nodes = []config.Node{
-		{Name: "cp1", Role: config.ControlPlane, IP: netip.MustParseAddr("10.37.0.11")},
-		{Name: "w1", Role: config.Worker, IP: netip.MustParseAddr("10.37.0.21")},
-	}
-	if err := l.writeMade(&moved); err != nil {
-		t.Fatal(err)
-	}
-	file := "name: " + l.Name() + `
-libvirt: {uri: "lxc:///system"}
-nodes:
-  - {name: w0, role: worker}
-  - {name: cp1, role: control-plane}
-  - {name: w1, role: worker}
-`
-	c, _, err := config.Parse("f", []byte(file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	now, differences, err := AsMade(c)
-	if err != nil || len(differences) > 0 {
-		t.Errorf("%v, %v", differences, err)
-	}
-	var got []string
-	for _, n := range now.Nodes {
-		got = append(got, n.Name+"="+n.IP.String())
-	}
-	if want := []string{"w0=10.37.0.22", "cp1=10.37.0.11", "w1=10.37.0.21"}; !slices.Equal(got, want) || now.Network.VirtualIP != moved.Network.VirtualIP {
-		t.Errorf("got %q, want %q; virtual IP %s", got, want, now.Network.VirtualIP)
+	if _, err := os.Stat(l.found.Path()); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("%s is left", l.found.Path())
 	}
 }

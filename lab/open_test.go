@@ -10,12 +10,14 @@ import (
 	"testing"
 
 	"github.com/gofrs/flock"
+
+	"k8slab/lab/labtest"
 )
 
 // Several may use a lab at once, as a fault's circle does while it watches etcd.
 func TestALabIsOpenedByMany(t *testing.T) {
-	l := newLab(t, three)
-	dir := l.state.path("libvirt")
+	l := newLab(t, labtest.Three)
+	dir := l.found.Path("libvirt")
 	if err := os.MkdirAll(filepath.Join(dir, "run"), 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +39,7 @@ func TestALabIsOpenedByMany(t *testing.T) {
 	if err := os.WriteFile("serve.pid", fmt.Appendf(nil, "%d 1 1 %s", os.Getpid(), boot), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.state.id(); err != nil {
+	if _, err := l.found.ID(); err != nil {
 		t.Fatal(err)
 	}
 	var wg sync.WaitGroup

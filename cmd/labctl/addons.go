@@ -67,7 +67,7 @@ func addonNames(_ *cobra.Command, args []string, _ string) (names []string, _ co
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func printAddons(w io.Writer, all []lab.AddonStatus) {
+func printAddons(w io.Writer, all []addon.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ADD-ON\tCLUSTER.YAML\tINSTALLED\tPODS READY\tPURPOSE")
 	for _, s := range all {

@@ -1,15 +1,14 @@
 package main
 
 import (
+	"k8slab/lab/addon"
 	"strings"
 	"testing"
-
-	"k8slab/lab"
 )
 
 func TestPrintAddons(t *testing.T) {
 	var out strings.Builder
-	printAddons(&out, []lab.AddonStatus{
+	printAddons(&out, []addon.Status{
 		{Name: "flux", Purpose: "a", Wanted: true, Installed: true, Ready: 1, Want: 2},
 		{Name: "sops", Purpose: "b", Installed: true}, // has no pods
 		{Name: "git", Purpose: "c"},

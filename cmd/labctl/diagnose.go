@@ -14,10 +14,11 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/diagnose"
+	"k8slab/lab/health"
 )
 
 func (a *app) diagnoseCommand() *cobra.Command {
-	var o lab.DiagnoseOptions
+	var o health.DiagnoseOptions
 	var from, output string
 	var force bool
 	var timeout time.Duration
@@ -89,7 +90,7 @@ Exit status: 0 nothing fails, 1 something does, 2 wrong usage, 130 interrupted.`
 var reportOutputs = []string{"text", "json", "html"}
 
 // checkDiagnose returns everything that is wrong with the call at once.
-func checkDiagnose(o lab.DiagnoseOptions, from string, timeout time.Duration) error {
+func checkDiagnose(o health.DiagnoseOptions, from string, timeout time.Duration) error {
 	var errs []error
 	if from != "" && (len(o.Nodes) > 0 || o.Bundle != "" || o.Since != 0) {
 		errs = append(errs, errors.New("--from analyses existing text: it takes no NODE, --bundle or --since"))
@@ -113,10 +114,10 @@ func (a *app) patient(d time.Duration) time.Duration {
 	if err != nil {
 		return d
 	}
-	return d * time.Duration(l.Patience())
+	return d * time.Duration(l.TimeScale())
 }
 
-func (a *app) diagnosed(ctx context.Context, o lab.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {
+func (a *app) diagnosed(ctx context.Context, o health.DiagnoseOptions, from string, timeout time.Duration) (diagnose.Report, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("no result within %s (--timeout)", timeout))
 	defer cancel()
 	if from != "" {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/lab"
 	"k8slab/lab/etcd"
+	"k8slab/lab/etcdadmin"
 	"k8slab/lab/event"
 )
 
@@ -50,7 +50,7 @@ Without a quorum it shows the members that one of them remembers. Exit status 1 
 	}
 }
 
-func printMembers(w io.Writer, s lab.EtcdStatus) {
+func printMembers(w io.Writer, s etcdadmin.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tSTARTED\tHEALTHY\tRAFT INDEX\tSIZE\tALARMS\tPEER URL")
 	for _, m := range s.Members {
@@ -126,7 +126,7 @@ Exit status 1 if a learner had to go but could not be removed.`,
 	return cmd
 }
 
-func printVerdicts(w io.Writer, verdicts []lab.MemberVerdict, dryRun bool) {
+func printVerdicts(w io.Writer, verdicts []etcdadmin.Verdict, dryRun bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tACTION\tWHY")
 	for _, v := range verdicts {
@@ -179,7 +179,7 @@ quorum. The file appears whole or not at all, and only its owner can read it: it
 }
 
 func (a *app) snapshotRestoreCommand() *cobra.Command {
-	var r lab.Restore
+	var r etcdadmin.Restore
 	var own bool
 	cmd := &cobra.Command{
 		Use:   "restore [FILE] --node NAME",
@@ -211,7 +211,7 @@ It refuses while etcd has a quorum, or while a machine that does not answer may 
 }
 
 // checkRestore returns everything that is wrong with the call at once.
-func checkRestore(r lab.Restore, own bool) error {
+func checkRestore(r etcdadmin.Restore, own bool) error {
 	var errs []error
 	if r.Node == "" {
 		errs = append(errs, errors.New("--node is required: the control plane that gets the new cluster"))
@@ -222,7 +222,7 @@ func checkRestore(r lab.Restore, own bool) error {
 	return errors.Join(errs...)
 }
 
-func (a *app) restore(cmd *cobra.Command, r lab.Restore) error {
+func (a *app) restore(cmd *cobra.Command, r etcdadmin.Restore) error {
 	l, finish, log, err := a.watched("etcd-restore")
 	if err != nil {
 		return err

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"k8slab/config"
-	"k8slab/lab"
 	"k8slab/lab/golden"
+	"k8slab/lab/health"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
 )
@@ -62,15 +62,15 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 }
 
 func TestPrintStatus(t *testing.T) {
-	node := func(name string, state machine.State, ready bool, etcd string, started bool) lab.NodeStatus {
-		return lab.NodeStatus{Name: name, Role: config.ControlPlane, IP: "10.30.0.11", Machine: state, Ready: ready, Etcd: etcd, Started: started}
+	node := func(name string, state machine.State, ready bool, etcd string, started bool) health.NodeStatus {
+		return health.NodeStatus{Name: name, Role: config.ControlPlane, IP: "10.30.0.11", Machine: state, Ready: ready, Etcd: etcd, Started: started}
 	}
 	tests := []struct {
 		name   string
-		status lab.Status
+		status health.Status
 	}{
-		{"healthy", lab.Status{Healthy: true, Nodes: []lab.NodeStatus{node("cp1", machine.Running, true, "voter", true)}}},
-		{"broken", lab.Status{Problems: []string{"API server ready: no answer", "etcd"}, Nodes: []lab.NodeStatus{
+		{"healthy", health.Status{Healthy: true, Nodes: []health.NodeStatus{node("cp1", machine.Running, true, "voter", true)}}},
+		{"broken", health.Status{Problems: []string{"API server ready: no answer", "etcd"}, Nodes: []health.NodeStatus{
 			node("cp1", machine.Running, false, "learner", false), node("cp2", machine.Absent, false, "none", false)}}},
 	}
 	for _, tt := range tests {

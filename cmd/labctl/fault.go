@@ -17,6 +17,7 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/state"
 	"k8slab/scenarios"
 )
 
@@ -39,7 +40,7 @@ func (a *app) record() (scenarios.Record, error) {
 	if err != nil {
 		return scenarios.Record{}, err
 	}
-	root, err := lab.StateDir()
+	root, err := state.Root()
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
@@ -95,7 +96,7 @@ fault has taken effect.`,
 					return err
 				}
 				step := l.Events().Start(site.Node, f.Name, 0)
-				if err := step.End(f.Make(cmd.Context(), site, l.Patience(), func(text string) { step.Progress("%s", text) })); err != nil {
+				if err := step.End(f.Make(cmd.Context(), site, l.TimeScale(), func(text string) { step.Progress("%s", text) })); err != nil {
 					return resumableError{fmt.Errorf("%w\nnext: labctl fault restore", err), "undo the incomplete fault with labctl fault restore"}
 				}
 				_, _ = fmt.Fprintln(a.stderr, advice(f, site.Node))

@@ -13,10 +13,12 @@ import (
 	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/health"
 	"k8slab/lab/machine"
 	"k8slab/lab/metrics"
 	"k8slab/lab/onboard"
 	"k8slab/lab/onboard/report"
+	"k8slab/lab/state"
 )
 
 // fresh is how long an answer is given: who scrapes must not be what loads the lab.
@@ -31,12 +33,12 @@ type verdict struct {
 	Seconds float64   `json:"seconds"` // that it took
 
 	ended time.Time
-	nodes []lab.NodeStatus
+	nodes []health.NodeStatus
 }
 
 // lookout makes one look at a time and keeps its answer for a while. An answer is given until it is fresh old, whatever comes after it.
 type lookout struct {
-	look func() (lab.Status, error) // it ends by itself
+	look func() (health.Status, error) // it ends by itself
 	one  singleflight.Group
 	last verdict // only a look under way may touch it
 }
@@ -160,7 +162,7 @@ func lastOnboarding(c *config.Cluster, n config.Node) (*onboard.State, error) {
 		return nil, err
 	}
 	target, err := labTarget(l, c, n)
-	if errors.Is(err, lab.ErrNotUp) { // nothing was onboarded
+	if errors.Is(err, state.ErrNotUp) { // nothing was onboarded
 		return nil, nil
 	}
 	if err != nil {

@@ -10,10 +10,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/image"
+	"k8slab/lab/provision"
+	"k8slab/lab/state"
 )
 
 func (a *app) hostCommand() *cobra.Command {
@@ -132,7 +133,7 @@ func (a *app) imageListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			uploaded, err := lab.UploadedImages(cmd.Context())
+			uploaded, err := provision.UploadedImages(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -149,13 +150,13 @@ func (a *app) imagePruneCommand() *cobra.Command {
 		Short: "Remove images and parts that were not used for a while; keep those of existing labs",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			used, err := lab.ImagesInUse()
+			used, err := state.ImagesInUse()
 			if err != nil {
 				return err
 			}
 			before := time.Now().Add(-age)
 			entries, err := image.Prune(before, func(path string) bool { return slices.Contains(used, path) })
-			uploaded, poolErr := lab.PruneUploadedImages(cmd.Context(), before)
+			uploaded, poolErr := provision.PruneUploadedImages(cmd.Context(), before)
 			entries = append(entries, uploaded...)
 			return errors.Join(err, poolErr, a.print(entries, func(w io.Writer) { printEntries(w, entries) }))
 		},

@@ -14,6 +14,7 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/image"
+	"k8slab/lab/provision"
 )
 
 func (a *app) imageLoadCommand() *cobra.Command {
@@ -46,7 +47,7 @@ Exit status: 0 loaded on all nodes, 1 not on all.`,
 			if args[0] == "-" && term.IsTerminal(int(a.stdin.Fd())) {
 				return usageError{errors.New("- reads the archive from standard input, which is a terminal; next: docker save IMAGE | labctl image load -")}
 			}
-			var loaded []lab.ImagesLoaded
+			var loaded []provision.ImagesLoaded
 			err := a.withEvents("image-load", func(l *lab.Lab) error {
 				if _, err := l.Host(); err != nil { // before what may take long
 					return err
@@ -126,7 +127,7 @@ func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
 	}
 }
 
-func printLoaded(w io.Writer, loaded []lab.ImagesLoaded) {
+func printLoaded(w io.Writer, loaded []provision.ImagesLoaded) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NODE\tLOADED")
 	for _, l := range loaded {

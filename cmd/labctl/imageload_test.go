@@ -5,13 +5,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"k8slab/lab/health"
+	"k8slab/lab/provision"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"k8slab/lab"
 )
 
 func TestImageLoadWithoutALab(t *testing.T) {
@@ -96,12 +96,12 @@ func TestArchiveThatIsNoFile(t *testing.T) {
 
 func TestPrintLoadedAndWarnings(t *testing.T) {
 	var b bytes.Buffer
-	printLoaded(&b, []lab.ImagesLoaded{{Node: "cp1", Images: []string{"a:1", "b:1"}}, {Node: "w1", Left: "its machine is off"}})
+	printLoaded(&b, []provision.ImagesLoaded{{Node: "cp1", Images: []string{"a:1", "b:1"}}, {Node: "w1", Left: "its machine is off"}})
 	if got, want := b.String(), "NODE  LOADED\ncp1   a:1, b:1\nw1    nothing: its machine is off\n"; got != want {
 		t.Errorf("got %q", got)
 	}
 	b.Reset()
-	printStatus(&b, lab.Status{Healthy: true, Warnings: []string{"pod default/web on w1 cannot get the image nginx"}})
+	printStatus(&b, health.Status{Healthy: true, Warnings: []string{"pod default/web on w1 cannot get the image nginx"}})
 	if got := b.String(); !strings.HasSuffix(got, "\nhealthy\nwarning: pod default/web on w1 cannot get the image nginx\n") {
 		t.Errorf("got %q", got)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/state"
 )
 
 // labCommand is about all labs of this user.
@@ -68,7 +69,7 @@ func orDash(s string) string {
 
 // labNames completes the name of a lab.
 func labNames(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	names, err := lab.Names()
+	names, err := state.Names()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}

@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"k8slab/config"
-	"k8slab/lab"
+	"k8slab/lab/bringup"
 	"k8slab/lab/golden"
+	"k8slab/lab/health"
 	"k8slab/lab/host"
 )
 
@@ -127,7 +128,7 @@ func TestPlan(t *testing.T) {
 		golden.Check(t, name, stdout)
 	}
 	status, stdout, _ := labctl(t, "plan", "-c", three, "-o", "json")
-	var plan struct{ Steps []lab.Step }
+	var plan struct{ Steps []bringup.Step }
 	if err := json.Unmarshal([]byte(stdout), &plan); err != nil || status != 0 {
 		t.Fatalf("status %d, %v", status, err)
 	}
@@ -135,7 +136,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := json.Marshal(lab.NewPlan(c))
+	want, err := json.Marshal(bringup.NewPlan(c))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestPlan(t *testing.T) {
 func TestStatusNotUp(t *testing.T) {
 	alone(t)
 	status, stdout, stderr := labctl(t, "status", "-c", small, "-o", "json")
-	var got lab.Status
+	var got health.Status
 	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/state"
 )
 
 func (a *app) joinCommand() *cobra.Command {
@@ -46,7 +47,7 @@ func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 	a.warnOfDifferences(l)
 	err = do(l)
 	err = errors.Join(err, finish())
-	if err == nil || errors.Is(err, lab.ErrNotUp) { // nothing was begun
+	if err == nil || errors.Is(err, state.ErrNotUp) { // nothing was begun
 		return err
 	}
 	return fmt.Errorf("%w\nLog: %s", err, log)

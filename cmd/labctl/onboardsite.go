@@ -18,6 +18,7 @@ import (
 	"k8slab/lab/onboard"
 	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/onboard/phase"
+	"k8slab/lab/state"
 	"k8slab/lab/validate"
 )
 
@@ -91,7 +92,7 @@ func (a *app) site(cmd *cobra.Command, node string, o onboardOptions) (s *site, 
 	runners, undoers := phase.Prepare(s.Config)
 	patience := 1
 	if s.lab != nil {
-		patience = s.lab.Patience()
+		patience = s.lab.TimeScale()
 	}
 	s.engine = &onboard.Engine{Store: s.Store, Runners: runners, Undoers: undoers, Timeouts: limits(settings.Timeouts, patience), Events: s.Events}
 	return s, nil
@@ -162,7 +163,7 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	if err := s.Target.Check(); err != nil { // before it names a directory
 		return settings, err
 	}
-	root, err := lab.StateDir()
+	root, err := state.Root()
 	s.Dir = filepath.Join(root, ".clusters", s.Target.ClusterID, "onboard") // no lab has such a name
 	if err == nil {
 		err = s.openEvents(a, s.Target.ClusterID, o.dryRun || o.status)

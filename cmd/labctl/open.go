@@ -15,6 +15,7 @@ import (
 	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/node"
+	"k8slab/lab/state"
 )
 
 // description is the path of the file that describes the lab: -c's, or what the lab named with --lab was made with.
@@ -22,7 +23,7 @@ func (a *app) description() (string, error) {
 	if a.labName == "" {
 		return a.file, nil
 	}
-	return lab.MadeWith(a.labName)
+	return state.MadeWith(a.labName)
 }
 
 func (a *app) load() (*config.Cluster, []config.Warning, error) {
@@ -147,7 +148,7 @@ func (a *app) print(v any, text func(io.Writer)) error {
 func (a *app) asMade() (*config.Cluster, error) {
 	c, _, err := a.load()
 	if err == nil {
-		c, _, err = lab.AsMade(c)
+		c, _, err = state.AsMade(c)
 	}
 	return c, err
 }

@@ -11,7 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/bringup"
 	"k8slab/lab/event"
+	"k8slab/lab/state"
 )
 
 func (a *app) planCommand() *cobra.Command {
@@ -21,12 +23,12 @@ func (a *app) planCommand() *cobra.Command {
 		Long: `Print the steps of up in their order, and which of them the lab that exists needs no more. Nothing is changed.
 up --until STEP ends after a step of the first column.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), lab.StageProof) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), bringup.StageProof) },
 	}
 }
 
 // plan prints the plan up to a stage.
-func (a *app) plan(ctx context.Context, until lab.Stage) error {
+func (a *app) plan(ctx context.Context, until bringup.Stage) error {
 	described, err := a.cluster()
 	if err != nil {
 		return err
@@ -38,12 +40,12 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 	defer l.Close()
 	changed := l.Differences()
 	steps, unseen := l.Plan(ctx)
-	last := slices.Index(lab.Stages(), until)
-	steps = slices.DeleteFunc(steps, func(s lab.Step) bool { return slices.Index(lab.Stages(), s.Stage) > last })
+	last := slices.Index(bringup.Stages(), until)
+	steps = slices.DeleteFunc(steps, func(s bringup.Step) bool { return slices.Index(bringup.Stages(), s.Stage) > last })
 	plan := struct {
-		Changed []lab.Difference `json:"changed,omitempty"`
-		Steps   []lab.Step       `json:"steps"`
-		Unseen  string           `json:"unseen,omitempty"` // why not all that is done is known
+		Changed []state.Difference `json:"changed,omitempty"`
+		Steps   []bringup.Step     `json:"steps"`
+		Unseen  string             `json:"unseen,omitempty"` // why not all that is done is known
 	}{Changed: changed, Steps: steps}
 	if unseen != nil {
 		plan.Unseen = event.Redact(unseen.Error())
@@ -62,8 +64,8 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 }
 
 // printPlan marks what is done in a lab of which something is, and what is not if that is known.
-func printPlan(w io.Writer, steps []lab.Step, known bool) {
-	begun := known && slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Done })
+func printPlan(w io.Writer, steps []bringup.Step, known bool) {
+	begun := known && slices.ContainsFunc(steps, func(s bringup.Step) bool { return s.Done })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, s := range steps {
 		what := s.Action

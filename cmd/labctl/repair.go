@@ -11,6 +11,7 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/repair"
 )
 
 func (a *app) repairCommand() *cobra.Command {
@@ -29,11 +30,11 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
-				return a.repairs(true, func(l *lab.Lab) ([]lab.Repaired, error) {
+				return a.repairs(true, func(l *lab.Lab) ([]repair.Repaired, error) {
 					return nil, l.RepairWatch(cmd.Context(), every, a.tellRepairs)
 				})
 			}
-			return a.repairs(false, func(l *lab.Lab) ([]lab.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
+			return a.repairs(false, func(l *lab.Lab) ([]repair.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be repaired")
@@ -45,10 +46,10 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 
 // repairs shows the events of repairs on stderr and then, on stdout, what they came to. While watching, the results come between events, so
 // that these are lines.
-func (a *app) repairs(watch bool, do func(*lab.Lab) ([]lab.Repaired, error)) error {
+func (a *app) repairs(watch bool, do func(*lab.Lab) ([]repair.Repaired, error)) error {
 	progress := *a
 	progress.output, progress.verbose = "text", a.verbose || watch
-	var found []lab.Repaired
+	var found []repair.Repaired
 	began := false
 	err := progress.withEvents("repair", func(l *lab.Lab) (err error) {
 		began = true
@@ -64,7 +65,7 @@ func (a *app) repairs(watch bool, do func(*lab.Lab) ([]lab.Repaired, error)) err
 }
 
 // tellRepairs shows what one of several looks came to; one that found nothing is not worth a word.
-func (a *app) tellRepairs(found []lab.Repaired, err error) {
+func (a *app) tellRepairs(found []repair.Repaired, err error) {
 	if len(found) > 0 {
 		err = errors.Join(a.printRepairs(found, err), err)
 	}
@@ -74,9 +75,9 @@ func (a *app) tellRepairs(found []lab.Repaired, err error) {
 }
 
 // printRepairs writes the result. Without repairs the text says so, unless an error says more.
-func (a *app) printRepairs(found []lab.Repaired, err error) error {
+func (a *app) printRepairs(found []repair.Repaired, err error) error {
 	if found == nil {
-		found = []lab.Repaired{} // a list in JSON, too
+		found = []repair.Repaired{} // a list in JSON, too
 	}
 	return a.print(found, func(w io.Writer) {
 		width, _ := terminalOf(w)
@@ -90,7 +91,7 @@ func (a *app) printRepairs(found []lab.Repaired, err error) error {
 }
 
 // leftError names what was not repaired.
-func leftError(found []lab.Repaired) error {
+func leftError(found []repair.Repaired) error {
 	var left []string
 	for _, f := range found {
 		switch {
@@ -108,7 +109,7 @@ func leftError(found []lab.Repaired) error {
 }
 
 // repairsText is every repair, whole, in lines of at most width columns; 0 is unknown.
-func repairsText(found []lab.Repaired, width int) string {
+func repairsText(found []repair.Repaired, width int) string {
 	const indent, gutter, usual, least = 2, 12, 80, 30
 	if width <= 0 {
 		width = usual

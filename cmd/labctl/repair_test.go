@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/repair"
 )
 
-func sampleRepairs() []lab.Repaired {
-	return []lab.Repaired{
+func sampleRepairs() []repair.Repaired {
+	return []repair.Repaired{
 		{Node: "w1", Symptom: "cni-stale-config", Evidence: "00-old.conflist comes before the network add-on's and wins: pods of several nodes would get the same addresses",
 			Would: "mv /etc/cni/net.d/00-old.conflist /etc/cni/net.d/00-old.conflist.k8slab-saved"},
 		{Node: "w1", Symptom: "cni-stale-config", Evidence: "pod k8slab/probe-v9wtj has the address 10.99.0.2, which is not in its node's network",
@@ -47,12 +47,12 @@ func TestRepairsAreWhole(t *testing.T) {
 }
 
 func TestRepairsAsJSON(t *testing.T) {
-	for want, found := range map[int][]lab.Repaired{0: nil, 4: sampleRepairs()} {
+	for want, found := range map[int][]repair.Repaired{0: nil, 4: sampleRepairs()} {
 		var out bytes.Buffer
 		if err := (&app{stdout: &out, output: "json"}).printRepairs(found, nil); err != nil {
 			t.Fatal(err)
 		}
-		var list []lab.Repaired
+		var list []repair.Repaired
 		if err := json.Unmarshal(out.Bytes(), &list); err != nil || len(list) != want || strings.TrimSpace(out.String()) == "null" {
 			t.Errorf("%v: %s", err, out.String())
 		}

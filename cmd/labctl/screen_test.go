@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8slab/lab"
+	"k8slab/lab/health"
 	"k8slab/lab/onboard"
 	"k8slab/lab/validate"
 )
@@ -23,7 +23,7 @@ func TestStrangersWordsAreText(t *testing.T) {
 		"an error": func(w io.Writer) {
 			_, _ = io.WriteString(w, shown(fmt.Errorf("ask the cluster: %w", errors.New(poison))))
 		},
-		"status": func(w io.Writer) { printStatus(w, lab.Status{Problems: []string{poison}}) },
+		"status": func(w io.Writer) { printStatus(w, health.Status{Problems: []string{poison}}) },
 		"validate": func(w io.Writer) {
 			printFindings(w, []validate.Finding{{Status: validate.Failed, Detail: poison, Next: poison}})
 		},

@@ -14,6 +14,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab"
+	"k8slab/lab/health"
 )
 
 func (a *app) healthServeCommand() *cobra.Command {
@@ -57,10 +58,10 @@ func checkListen(address string) error {
 // newHealthServer looks at the lab that the cluster describes.
 func newHealthServer(ctx context.Context, c *config.Cluster) *healthServer {
 	s := &healthServer{onboardings: func() []onboarding { return onboardings(c) }}
-	s.lookout.look = func() (lab.Status, error) {
+	s.lookout.look = func() (health.Status, error) {
 		l, err := lab.New(c, lab.Options{}) // for each look, as machines come and go
 		if err != nil {
-			return lab.Status{}, err
+			return health.Status{}, err
 		}
 		defer l.Close()
 		return l.Status(ctx) // not the asker's context: others get this answer, too

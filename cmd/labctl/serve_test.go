@@ -18,19 +18,19 @@ import (
 	"github.com/prometheus/common/model"
 
 	"k8slab/config"
-	"k8slab/lab"
 	"k8slab/lab/golden"
+	"k8slab/lab/health"
 	"k8slab/lab/machine"
 	"k8slab/lab/onboard"
 )
 
-var healthy = lab.Status{Name: "small", Healthy: true, Nodes: []lab.NodeStatus{
+var healthy = health.Status{Name: "small", Healthy: true, Nodes: []health.NodeStatus{
 	{Name: "cp1", Role: config.ControlPlane, Machine: machine.Running, Ready: true, Etcd: "voter", Started: true},
 	{Name: "cp2", Role: config.ControlPlane, Machine: machine.Running, Etcd: "learner"},
 	{Name: "w1", Role: config.Worker, Machine: machine.Absent, Etcd: "none", Note: "to be onboarded later"},
 }}
 
-func sick() lab.Status {
+func sick() health.Status {
 	s := healthy
 	s.Healthy, s.Problems = false, []string{"every node Ready: cp2: not Ready", "token: abcdef.0123456789abcdef"}
 	return s
@@ -42,7 +42,7 @@ func get(s *healthServer, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func serving(look func() (lab.Status, error)) *healthServer {
+func serving(look func() (health.Status, error)) *healthServer {
 	s := &healthServer{onboardings: func() []onboarding { return nil }}
 	s.lookout.look = look
 	return s
@@ -50,7 +50,7 @@ func serving(look func() (lab.Status, error)) *healthServer {
 
 func TestHealthz(t *testing.T) {
 	for name, tt := range map[string]struct {
-		status lab.Status
+		status health.Status
 		err    error
 		code   int
 		says   []string
@@ -61,7 +61,7 @@ func TestHealthz(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := get(serving(func() (lab.Status, error) { time.Sleep(time.Second); return tt.status, tt.err }), "/healthz")
+				w := get(serving(func() (health.Status, error) { time.Sleep(time.Second); return tt.status, tt.err }), "/healthz")
 				if w.Code != tt.code || w.Header().Get("Content-Type") != "application/json" || !json.Valid(w.Body.Bytes()) {
 					t.Errorf("%d %v", w.Code, w.Header())
 				}
@@ -85,14 +85,14 @@ func TestOneLookAtATime(t *testing.T) {
 			defer mu.Unlock()
 			at, looks, most = at+d, looks+max(d, 0), max(most, at+d)
 		}
-		s := serving(func() (lab.Status, error) {
+		s := serving(func() (health.Status, error) {
 			count(1)
 			defer count(-1)
 			time.Sleep(3 * time.Second)
 			if looks == 1 {
 				return healthy, nil
 			}
-			return lab.Status{}, errors.New("gone")
+			return health.Status{}, errors.New("gone")
 		})
 		var all sync.WaitGroup
 		for range 50 {
@@ -118,7 +118,7 @@ func TestOneLookAtATime(t *testing.T) {
 func TestALookThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		end := make(chan struct{})
-		s := serving(func() (lab.Status, error) { <-end; return healthy, nil })
+		s := serving(func() (health.Status, error) { <-end; return healthy, nil })
 		if w := get(s, "/healthz"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "no answer within 1m30s") {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
@@ -131,7 +131,7 @@ func TestALookThatHangs(t *testing.T) {
 
 func TestServedMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := serving(func() (lab.Status, error) { return healthy, nil })
+		s := serving(func() (health.Status, error) { return healthy, nil })
 		st := &onboard.State{Timestamp: time.Unix(9, 0), PhaseStatus: map[onboard.PhaseID]onboard.Status{onboard.PreValidation: onboard.Failed}}
 		s.onboardings = func() []onboarding {
 			return []onboarding{{node: "w1", state: st}, {node: "w2", err: errors.New("refused")}}
@@ -147,7 +147,7 @@ func TestServedMetrics(t *testing.T) {
 }
 
 func TestOnlyWhatIsServed(t *testing.T) {
-	s := serving(func() (lab.Status, error) { return healthy, nil })
+	s := serving(func() (health.Status, error) { return healthy, nil })
 	w := httptest.NewRecorder()
 	s.handler().ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/healthz", strings.NewReader("x")))
 	if w.Code != http.StatusMethodNotAllowed || get(s, "/").Code != http.StatusNotFound {
@@ -172,7 +172,7 @@ func TestServe(t *testing.T) {
 	said, says := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- serveHealth(ctx, "127.0.0.1:0", says, serving(func() (lab.Status, error) { return healthy, nil }))
+		ended <- serveHealth(ctx, "127.0.0.1:0", says, serving(func() (health.Status, error) { return healthy, nil }))
 	}()
 	line, err := bufio.NewReader(said).ReadString('\n')
 	words := strings.Fields(line)

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/provision"
 )
 
 // snapshotCommand is about whole labs; snapshots of etcd alone are under `labctl etcd snapshot`.
@@ -52,7 +53,7 @@ cannot do this for containers.`,
 	return cmd
 }
 
-func (a *app) snapshots(ctx context.Context) ([]lab.WholeSnapshot, error) {
+func (a *app) snapshots(ctx context.Context) ([]provision.Snapshot, error) {
 	l, err := a.lab()
 	if err != nil {
 		return nil, err
@@ -70,7 +71,7 @@ func (a *app) snapshotNames(cmd *cobra.Command, _ []string, _ string) (names []s
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-func printLabSnapshots(w io.Writer, all []lab.WholeSnapshot) {
+func printLabSnapshots(w io.Writer, all []provision.Snapshot) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NAME\tSAVED\tNODES")
 	for _, s := range all {

@@ -98,7 +98,7 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 func playRound(ctx context.Context, h hands, r scenarios.Round, o scenarios.Options) scenarios.Result {
 	step := h.lab.Events().Start("", r.String(), 0)
 	o.Progress = func(text string) { step.Progress("%s", text) }
-	o.Patience = h.lab.Patience()
+	o.Patience = h.lab.TimeScale()
 	result := r.Circle(ctx, h, o)
 	_ = step.End(result.Err()) // it is in the result
 	return result

@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/bringup"
+	"k8slab/lab/health"
+	"k8slab/lab/state"
 )
 
 func (a *app) upCommand() *cobra.Command {
@@ -23,7 +26,7 @@ func (a *app) upCommand() *cobra.Command {
 It verifies what exists and does not make it again: after an interruption, run it again. A failed lab stays as it is, so that you can inspect it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			stage, err := lab.ParseStage(until)
+			stage, err := bringup.ParseStage(until)
 			switch {
 			case err != nil:
 				return usageError{err}
@@ -37,7 +40,7 @@ It verifies what exists and does not make it again: after an interruption, run i
 				return err
 			}
 			defer l.Close()
-			if os.Geteuid() != 0 && stage != lab.StageImage {
+			if os.Geteuid() != 0 && stage != bringup.StageImage {
 				err = a.buildAsRoot(cmd, l)
 			}
 			restored := true
@@ -58,7 +61,7 @@ It verifies what exists and does not make it again: after an interruption, run i
 		},
 	}
 	var stages []string
-	for _, s := range lab.Stages() {
+	for _, s := range bringup.Stages() {
 		stages = append(stages, string(s))
 	}
 	cmd.Flags().StringVar(&until, "until", "", "stop after this `step` of the plan: "+strings.Join(stages, ", "))
@@ -75,14 +78,14 @@ func (a *app) buildAsRoot(cmd *cobra.Command, l *lab.Lab) error {
 	if err := l.CheckHost(cmd.Context()); err != nil {
 		return err
 	}
-	_, err := a.asRoot(cmd, "up", "--until", string(lab.StageImage))
+	_, err := a.asRoot(cmd, "up", "--until", string(bringup.StageImage))
 	return err
 }
 
 // afterFailure leaves or removes the lab that up could not bring up, and says which. A lab that up did not touch always stays.
 func (a *app) afterFailure(cmd *cobra.Command, l *lab.Lab, err error, log string, keep bool) error {
-	var locked *lab.LockedError
-	var changed *lab.ChangedError
+	var locked *state.LockedError
+	var changed *state.ChangedError
 	switch {
 	case errors.As(err, &locked), errors.As(err, &changed):
 		return err
@@ -98,7 +101,7 @@ func (a *app) afterFailure(cmd *cobra.Command, l *lab.Lab, err error, log string
 }
 
 // reportChanges says what up did to a lab that was there: nothing, or how much.
-func (a *app) reportChanges(l *lab.Lab, until lab.Stage) {
+func (a *app) reportChanges(l *lab.Lab, until bringup.Stage) {
 	changes := l.Changes()
 	if len(changes) == 0 {
 		_, _ = fmt.Fprintln(a.stderr, "verified: healthy, nothing changed")
@@ -109,7 +112,7 @@ func (a *app) reportChanges(l *lab.Lab, until lab.Stage) {
 			_, _ = fmt.Fprintln(a.stderr, "changed:", c)
 		}
 	}
-	if until == lab.StageProof {
+	if until == bringup.StageProof {
 		_, _ = fmt.Fprint(a.stderr, whatNext(a.self(l)))
 	}
 }
@@ -183,7 +186,7 @@ func (a *app) statusCommand() *cobra.Command {
 	}
 }
 
-func printStatus(w io.Writer, s lab.Status) {
+func printStatus(w io.Writer, s health.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NODE\tROLE\tIP\tMACHINE\tREADY\tETCD\t")
 	for _, n := range s.Nodes {
@@ -220,7 +223,7 @@ func printStatus(w io.Writer, s lab.Status) {
 }
 
 // printDifferences says what cluster.yaml does not change in the lab that is there.
-func printDifferences(w io.Writer, changed []lab.Difference) {
+func printDifferences(w io.Writer, changed []state.Difference) {
 	if len(changed) == 0 {
 		return
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"k8slab/config"
-	"k8slab/lab"
+	"k8slab/lab/state"
 )
 
 // madeOf writes the state of a lab that was made of the file, with an edit. It returns the state's directory.
@@ -23,7 +23,7 @@ func madeOf(t *testing.T, file string, edit func(*config.Cluster)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	root, err := lab.StateDir()
+	root, err := state.Root()
 	if err != nil {
 		t.Fatal(err)
 	}

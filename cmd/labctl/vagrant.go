@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/provision"
 )
 
 // vagrantCommand is what the Vagrantfile calls.
@@ -61,7 +62,7 @@ order: labctl forms the cluster on the machines that exist and makes the missing
 	return cmd
 }
 
-func printVagrant(w io.Writer, v lab.Vagrant) {
+func printVagrant(w io.Writer, v provision.Vagrant) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NODE\tDOMAIN\tDRIVER\tCPUS\tMIB\tGIB\tMAC")
 	for _, m := range v.Machines {

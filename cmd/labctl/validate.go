@@ -133,7 +133,7 @@ func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.
 	if err != nil {
 		return nil, err
 	}
-	c.Patience, c.Dial = l.Patience(), l.Dial
+	c.Patience, c.Dial = l.TimeScale(), l.Dial
 	c.Etcd = func(ctx context.Context) ([]string, error) {
 		s, err := l.EtcdMembers(ctx)
 		return s.Problems, err

@@ -19,7 +19,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8slab/lab"
+	"k8slab/lab/state"
 	"k8slab/scenarios"
 )
 
@@ -57,7 +57,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 
 func (o options) run(stdout, stderr io.Writer) (regression bool, err error) {
 	if o.history == "" {
-		dir, err := lab.StateDir()
+		dir, err := state.Root()
 		if err != nil {
 			return false, err
 		}

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8slab/lab/addon"
 	"k8slab/lab/event"
 )
 
@@ -42,17 +41,6 @@ func TestAddonImages(t *testing.T) {
 				t.Errorf("nothing gives it %s", program)
 			}
 		})
-	}
-}
-
-// Every image that an add-on names can be built.
-func TestEveryAddonHasItsImages(t *testing.T) {
-	for _, a := range addon.All() {
-		for _, ref := range a.Images {
-			if _, ok := addonImages()[ref]; !ok {
-				t.Errorf("%s: no way is known to build %s", a.Name, ref)
-			}
-		}
 	}
 }
 

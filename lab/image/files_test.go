@@ -95,7 +95,7 @@ func TestScriptsAreThoseNamed(t *testing.T) {
 			named[string(m[1])] = path
 		}
 	}
-	for _, pattern := range []string{"../*.go", "../machine/*.go", filepath.Join(root, "usr/lib/systemd/system/*"), filepath.Join(root, ownScripts, "*")} {
+	for _, pattern := range []string{"../cluster/*.go", "../machine/*.go", filepath.Join(root, "usr/lib/systemd/system/*"), filepath.Join(root, ownScripts, "*")} {
 		paths, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)

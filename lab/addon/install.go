@@ -1,0 +1,211 @@
+package addon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/image"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+	"k8slab/lab/wait"
+)
+
+// addonsBudget bounds the time until the add-ons' pods are ready. metrics-server is when it has read metrics twice, 15 s apart.
+const addonsBudget = 5 * time.Minute
+
+// Wanted are those that cluster.yaml lists and those that they need.
+func Wanted(s *session.Session) ([]Addon, error) { return Resolve(s.Cluster.Addons) }
+
+// installer brings add-ons into the cluster of an opened lab.
+type installer struct {
+	*session.Session
+	admin *session.Admin
+}
+
+// Install brings the add-ons from whatever state they are in to ready ones.
+func Install(ctx context.Context, s *session.Session, v *session.Admin, addons []Addon) error {
+	if len(addons) == 0 {
+		return nil
+	}
+	if err := ImportImages(ctx, s, s.Cluster.Members(), addons); err != nil {
+		return err
+	}
+	budget := addonsBudget * time.Duration(s.TimeScale())
+	step := s.Events.Start("", "add-ons", budget)
+	values := addonValues(s, addons)
+	i := installer{s, v}
+	for _, a := range addons {
+		if err := i.apply(ctx, a, values, step); err != nil {
+			return step.End(err)
+		}
+		if err := i.complete(ctx, a, values, step); err != nil {
+			return step.End(err)
+		}
+	}
+	return step.End(i.awaitReady(ctx, addons, budget, step))
+}
+
+// apply applies the add-on's objects, unless the cluster has them as they should be.
+func (c installer) apply(ctx context.Context, a Addon, values Values, step *event.Step) error {
+	manifest, err := objects(ctx, c.Session, a, values)
+	if err != nil || len(manifest) == 0 {
+		return err
+	}
+	current, err := c.admin.Kube.UpToDate(ctx, manifest)
+	if err != nil || current {
+		return err
+	}
+	step.Progress("%s: applying its objects", a.Name)
+	return wait.For(ctx, "the API server to take "+a.Name, time.Minute, c.Pace(), func(ctx context.Context) error {
+		return c.admin.Kube.Apply(ctx, manifest)
+	})
+}
+
+// awaitReady waits until every workload of the add-ons is ready, and shows what it waits for.
+func (c installer) awaitReady(ctx context.Context, addons []Addon, budget time.Duration, step *event.Step) error {
+	step.Progress("waiting for their pods")
+	err := wait.For(ctx, "the add-ons to be ready", budget, c.Pace(), session.Telling(step, func(ctx context.Context) error { return Ready(ctx, c.admin, addons) }))
+	if err != nil {
+		err = fmt.Errorf("%w\nnext: labctl kubectl get pods -A -o wide; labctl kubectl describe pod -n NAMESPACE POD", err)
+	}
+	return err
+}
+
+// Ready says which workloads of the add-ons are not ready, and why.
+func Ready(ctx context.Context, v *session.Admin, addons []Addon) error {
+	var errs []error
+	for _, a := range addons {
+		for _, w := range a.Workloads {
+			errs = append(errs, workloadReady(ctx, v, w))
+		}
+		if a.Name == "flux" {
+			errs = append(errs, fluxReady(ctx, v))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func workloadReady(ctx context.Context, v *session.Admin, w Workload) error {
+	ready, want, err := workload(ctx, v, w)
+	if err == nil && (want == 0 || ready < want) {
+		err = fmt.Errorf("%s: %d of %d pods ready", w, ready, want)
+	}
+	return err
+}
+
+func workload(ctx context.Context, v *session.Admin, w Workload) (ready, want int, err error) {
+	if w.Kind == DaemonSet {
+		return v.Kube.DaemonSet(ctx, w.Namespace, w.Name)
+	}
+	return v.Kube.Deployment(ctx, w.Namespace, w.Name)
+}
+
+// Importer gives nodes the images of the add-ons that cluster.yaml lists.
+func Importer(s *session.Session) func(context.Context, []config.Node) error {
+	return func(ctx context.Context, nodes []config.Node) error {
+		addons, err := Wanted(s)
+		if err != nil {
+			return err
+		}
+		return ImportImages(ctx, s, nodes, addons)
+	}
+}
+
+// ImportImages gives each of the nodes the add-ons' images that it lacks, all nodes at once. What the cache lacks is built first. An image
+// that a node has stays, as the node's other images do: it is its name that counts.
+func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) error {
+	refs := ImagesOf(addons)
+	if len(refs) == 0 {
+		return nil
+	}
+	missing := make([][]string, len(nodes)) // by the node's place
+	at := func(n config.Node) int { return slices.Index(nodes, n) }
+	err := session.ForEachNode(nodes, func(n config.Node) error {
+		has, err := provision.ImagesOn(ctx, s, n.Name)
+		missing[at(n)] = missingImages(refs, has)
+		return err
+	})
+	needed := slices.DeleteFunc(refs, func(ref string) bool {
+		return !slices.ContainsFunc(missing, func(m []string) bool { return slices.Contains(m, ref) })
+	})
+	if err != nil || len(needed) == 0 {
+		return err
+	}
+	program, err := s.LabnodeBinary()
+	if err != nil {
+		return err
+	}
+	archives, err := image.AddonImages(ctx, needed, program, s.Events)
+	if err != nil {
+		return err
+	}
+	return session.ForEachNode(nodes, func(n config.Node) error {
+		if len(missing[at(n)]) == 0 {
+			return nil
+		}
+		step := s.Events.Start(n.Name, "add-on images", provision.ImportBudget*time.Duration(s.TimeScale()))
+		return step.End(importArchives(ctx, s, n.Name, missing[at(n)], archives, step))
+	})
+}
+
+// importArchives imports the archives on the node, one after another.
+func importArchives(ctx context.Context, s *session.Session, name string, refs []string, archives map[string]string, step *event.Step) error {
+	ctx, cancel := s.Within(ctx, provision.ImportBudget)
+	defer cancel()
+	for _, ref := range refs {
+		step.Progress("%s", ref)
+		f, err := os.Open(archives[ref])
+		if err != nil {
+			return err
+		}
+		err = provision.ImportArchive(ctx, s, name, f)
+		_ = f.Close()
+		if err != nil {
+			return fmt.Errorf("import %s: %w\nnext: labctl logs %s --unit containerd", ref, err, name)
+		}
+	}
+	return nil
+}
+
+// ImagesOf are the images of the add-ons, each once.
+func ImagesOf(addons []Addon) []string {
+	var refs []string
+	for _, a := range addons {
+		for _, ref := range a.Images {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs
+}
+
+// missingImages are those of refs that are not among containerd's, whose names are in full.
+func missingImages(refs, has []string) []string {
+	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
+		return slices.Contains(has, "docker.io/"+ref) || slices.Contains(has, ref)
+	})
+}
+
+// BuildImages builds the images of cluster.yaml's add-ons, and the sops command, before there is a cluster that a compiler would starve.
+func BuildImages(ctx context.Context, s *session.Session) error {
+	addons, err := Wanted(s)
+	if err != nil || len(addons) == 0 {
+		return err
+	}
+	program, err := s.LabnodeBinary()
+	if err != nil {
+		return err
+	}
+	if _, err = image.AddonImages(ctx, ImagesOf(addons), program, s.Events); err != nil || !HasSops(s, addons) {
+		return err
+	}
+	_, err = image.Sops(ctx, s.Events)
+	return err
+}

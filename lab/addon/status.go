@@ -1,0 +1,64 @@
+package addon
+
+import (
+	"context"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// Status is what one add-on is in the lab.
+type Status struct {
+	Name      string `json:"name"`
+	Purpose   string `json:"purpose"`
+	Wanted    bool   `json:"wanted"`    // cluster.yaml lists it, or one that needs it
+	Installed bool   `json:"installed"` // all of its workloads are in the cluster
+	Ready     int    `json:"ready"`     // pods
+	Want      int    `json:"want"`      // pods
+}
+
+// List lists all add-ons, as a lab wants them that is not up: none is installed.
+func List(l state.Lab) ([]Status, error) {
+	wanted, err := Resolve(l.Cluster.Addons)
+	if err != nil {
+		return nil, err
+	}
+	var all []Status
+	for _, a := range All() {
+		isWanted := slices.ContainsFunc(wanted, func(w Addon) bool { return w.Name == a.Name })
+		all = append(all, Status{Name: a.Name, Purpose: a.Purpose, Wanted: isWanted})
+	}
+	return all, nil
+}
+
+// Look adds to the list what the cluster has of the add-ons. It changes nothing.
+func Look(ctx context.Context, s *session.Session, v *session.Admin, all []Status) error {
+	for i, a := range All() {
+		if err := statusOf(ctx, v, a, &all[i]); err != nil {
+			return err
+		}
+		if a.Name == "sops" { // which has no pods
+			all[i].Installed = HasSops(s, nil)
+		}
+	}
+	return nil
+}
+
+// statusOf adds what the cluster has of the add-on.
+func statusOf(ctx context.Context, v *session.Admin, a Addon, s *Status) error {
+	s.Installed = true
+	for _, w := range a.Workloads {
+		ready, want, err := workload(ctx, v, w)
+		if apierrors.IsNotFound(err) {
+			s.Installed = false
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.Ready, s.Want = s.Ready+ready, s.Want+want
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+// Package bringup is the plan of `labctl up`: its stages, in order, each with what it would do and what it does.
+package bringup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/config"
+)
+
+// Stage is a part of the plan, in order. `up --until` ends after one.
+type Stage string
+
+// The stages of a plan.
+const (
+	StageImage         Stage = "image"          // the node image is in the cache
+	StageNetwork       Stage = "network"        // a libvirt daemon serves and the lab's network runs
+	StageMachines      Stage = "machines"       // every machine is booted and answers over SSH; nothing is joined
+	StageInit          Stage = "init"           // the first control plane runs a cluster
+	StageNetworkPlugin Stage = "network-plugin" // the pod network and the probe are deployed
+	StageJoin          Stage = "join"           // every node has joined
+	StageAddons        Stage = "addons"         // cluster.yaml's add-ons are ready
+	StageProof         Stage = "proof"          // the whole cluster is proven healthy
+)
+
+// stage is how a part of the plan is told beforehand, and how it is done.
+type stage struct {
+	name     Stage
+	describe func(*config.Cluster) []Step
+	run      func(*upRun, context.Context) error
+}
+
+// stages are the plan: `labctl plan` prints it, up runs it.
+var stages = []stage{
+	{StageImage, describeImage, (*upRun).image},
+	{StageNetwork, describeNetwork, (*upRun).network},
+	{StageMachines, describeMachines, (*upRun).machines},
+	{StageInit, describeInit, (*upRun).initialise},
+	{StageNetworkPlugin, describeNetworkPlugin, (*upRun).networkPlugin},
+	{StageJoin, describeJoins, (*upRun).join},
+	{StageAddons, describeAddons, (*upRun).addons},
+	{StageProof, describeProof, (*upRun).proof},
+}
+
+// Stages are the names of all stages in order.
+func Stages() (names []Stage) {
+	for _, s := range stages {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Step is one thing that up does.
+type Step struct {
+	Stage  Stage  `json:"stage"`
+	Node   string `json:"node,omitempty"`
+	Action string `json:"action"`
+	After  string `json:"after,omitempty"` // what it waits for
+	Done   bool   `json:"done,omitempty"`  // in the lab that exists
+
+	done func(present) bool
+}
+
+// NewPlan lists what up does for the cluster, in order. It is pure: nothing is looked at. Steps that are done already are verified instead.
+func NewPlan(c *config.Cluster) (steps []Step) {
+	for _, s := range stages {
+		for _, step := range s.describe(c) {
+			step.Stage = s.name
+			steps = append(steps, step)
+		}
+	}
+	for _, n := range c.Nodes {
+		if n.Onboard {
+			steps = append(steps, Step{Stage: "onboard", Node: n.Name, Action: "not made by up: labctl onboard adds it later"})
+		}
+	}
+	return steps
+}
+
+func describeImage(c *config.Cluster) []Step {
+	return []Step{{
+		Action: "build the node image for Kubernetes " + c.Kubernetes.Version + ", unless it is in the cache",
+		done:   func(s present) bool { return s.made(c) },
+	}}
+}
+
+func describeNetwork(c *config.Cluster) []Step {
+	return []Step{{
+		Action: fmt.Sprintf("network %s on %s, virtual IP %s", c.Network.CIDR, c.Libvirt.URI, c.Network.VirtualIP), After: "image",
+		done: func(s present) bool { return s.network },
+	}}
+}
+
+func describeMachines(c *config.Cluster) (steps []Step) {
+	staggered := c.Staggered(c.Members())
+	for _, n := range c.Members() {
+		if !slices.Contains(staggered, n) {
+			steps = append(steps, describeMachine(c, n, "network")...)
+		}
+	}
+	return steps
+}
+
+func describeMachine(c *config.Cluster, n config.Node, after string) []Step {
+	r := c.Resource(n.Role)
+	steps := []Step{{Node: n.Name, Action: fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), After: after, done: func(s present) bool { return s.runs(n) }}}
+	if c.Image.Base != "" {
+		steps = append(steps, Step{Node: n.Name, Action: "provision " + c.Image.Base + " over SSH with the contents of the node image", After: "its machine", done: func(s present) bool { return s.has(n) }})
+	}
+	return steps
+}
+
+func describeInit(c *config.Cluster) []Step {
+	return []Step{{
+		Node: c.ControlPlanes()[0].Name, Action: "kubeadm init",
+		After: "every control plane's machine answers, so that up never makes a second cluster beside an existing one",
+		done:  joined(c.ControlPlanes()...),
+	}}
+}
+
+func joined(nodes ...config.Node) func(present) bool {
+	return func(s present) bool { return s.joined(nodes...) }
+}
+
+func describeNetworkPlugin(c *config.Cluster) []Step {
+	return []Step{{Action: "deploy flannel and the probe", After: "API server of " + c.ControlPlanes()[0].Name, done: func(s present) bool { return s.plugin }}}
+}
+
+// describeJoins has the control planes one after another: etcd takes one learner at a time (--max-learners), and a join that finds an
+// unhealthy member fails. Workers need no more than an API server.
+func describeJoins(c *config.Cluster) (steps []Step) {
+	cps := c.ControlPlanes()
+	staggered := c.Staggered(c.Members())
+	for i, n := range cps[1:] {
+		healthy := cps[i].Name + " and every etcd member healthy"
+		if slices.Contains(staggered, n) {
+			steps = append(steps, describeMachine(c, n, healthy)...)
+		}
+		steps = append(steps, Step{Node: n.Name, Action: "kubeadm join as control plane", After: healthy, done: joined(n)})
+	}
+	for _, n := range c.Workers() {
+		steps = append(steps, Step{Node: n.Name, Action: "kubeadm join as worker", After: "API server of " + cps[0].Name, done: joined(n)})
+	}
+	return steps
+}
+
+func describeAddons(c *config.Cluster) []Step {
+	if len(c.Addons) == 0 {
+		return nil
+	}
+	return []Step{{Action: "add-ons " + strings.Join(c.Addons, ", ") + ", and those they need", After: "all joins", done: func(s present) bool { return s.addons }}}
+}
+
+func describeProof(c *config.Cluster) []Step {
+	after := "all joins"
+	if len(c.Addons) > 0 {
+		after = "add-ons ready"
+	}
+	return []Step{{Action: "nodes Ready, etcd voters healthy, CoreDNS up, pods reach pods and a Service by name across all nodes", After: after, done: func(s present) bool { return s.healthy }}}
+}
+
+// ParseStage reads the name of a stage; "" is the last.
+func ParseStage(s string) (Stage, error) {
+	if s == "" {
+		return StageProof, nil
+	}
+	var names []string
+	for _, name := range Stages() {
+		if string(name) == s {
+			return name, nil
+		}
+		names = append(names, string(name))
+	}
+	return "", config.Unknown("step", s, "steps are", names)
+}

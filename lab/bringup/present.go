@@ -1,0 +1,95 @@
+package bringup
+
+import (
+	"context"
+	"slices"
+
+	"k8slab/config"
+	"k8slab/lab/addon"
+	"k8slab/lab/health"
+	"k8slab/lab/join"
+	"k8slab/lab/machine"
+	"k8slab/lab/session"
+)
+
+// present is what of the plan's work a look at the lab finds done.
+type present struct {
+	network  bool
+	machines map[string]machine.State
+	facts    map[string]join.Facts // of nodes that answered
+	plugin   bool
+	addons   bool
+	healthy  bool
+}
+
+func (s present) runs(n config.Node) bool { return s.machines[n.Name] == machine.Running }
+
+// has tells whether the node has the programs that a node needs.
+func (s present) has(n config.Node) bool {
+	_, answers := s.facts[n.Name]
+	return answers
+}
+
+// joined tells whether kubeadm has finished on one of the nodes.
+func (s present) joined(nodes ...config.Node) bool {
+	return slices.ContainsFunc(nodes, func(n config.Node) bool { return s.facts[n.Name].Joined })
+}
+
+// made tells whether every machine is there: then up needs no image.
+func (s present) made(c *config.Cluster) bool {
+	return !slices.ContainsFunc(c.Members(), func(n config.Node) bool {
+		state := s.machines[n.Name]
+		return state == "" || state == machine.Absent
+	})
+}
+
+// Plan is what up would do, and what of it is done in the opened lab. It changes nothing. With an error, the steps are there all the same.
+func Plan(ctx context.Context, s *session.Session) ([]Step, error) {
+	steps := NewPlan(s.Cluster)
+	p, err := look(ctx, s)
+	for i, step := range steps {
+		steps[i].Done = step.done != nil && step.done(p)
+	}
+	return steps, err
+}
+
+func look(ctx context.Context, s *session.Session) (p present, err error) {
+	p.network = true // where it is not the lab's to make
+	if s.Libvirt != nil {
+		if p.network, err = s.Libvirt.NetworkActive(ctx); err != nil {
+			return p, err
+		}
+	}
+	var running []config.Node
+	p.machines = map[string]machine.State{}
+	for _, n := range s.Cluster.Members() {
+		state, err := s.Machines.State(ctx, n.Name)
+		if err != nil {
+			return p, err
+		}
+		if p.machines[n.Name] = state; state == machine.Running {
+			running = append(running, n)
+		}
+	}
+	if p.facts, err = s.Facts(ctx, running); err != nil || !p.joined(s.Cluster.ControlPlanes()...) {
+		return p, err
+	}
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		return p, err
+	}
+	defer v.Close()
+	manifest, err := health.Manifests(s)
+	if err != nil {
+		return p, err
+	}
+	if p.plugin, err = v.Kube.UpToDate(ctx, manifest); err != nil {
+		return p, err
+	}
+	addons, err := addon.Wanted(s)
+	if err != nil {
+		return p, err
+	}
+	p.addons, p.healthy = addon.Ready(ctx, v, addons) == nil, len(health.Healthy(ctx, s, v)) == 0
+	return p, nil
+}

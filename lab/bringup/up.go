@@ -1,0 +1,99 @@
+package bringup
+
+import (
+	"context"
+	"slices"
+
+	"k8slab/config"
+	"k8slab/lab/addon"
+	"k8slab/lab/cluster"
+	"k8slab/lab/health"
+	"k8slab/lab/machine"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+)
+
+// Up brings the lab from whatever state it is in to a proven healthy cluster, or to the end of the given stage.
+func Up(ctx context.Context, s *session.Session, until Stage) error {
+	up := &upRun{Session: s, maker: provision.For(s)}
+	defer up.close()
+	for _, stage := range stages {
+		if err := stage.run(up, ctx); err != nil || stage.name == until {
+			return err
+		}
+	}
+	return nil
+}
+
+// upRun is what the stages of one `up` hand on.
+type upRun struct {
+	*session.Session
+	maker   *provision.Maker
+	missing []config.Node // without a machine when it began
+	boot    machine.Boot  // what their machines are made of
+	first   []config.Node // whose machines are there before the cluster is formed
+	run     *cluster.Run
+}
+
+func (u *upRun) close() {
+	if u.run != nil {
+		u.run.Close()
+	}
+}
+
+// image gets what new machines need. A machine keeps the image that it was made from.
+func (u *upRun) image(ctx context.Context) (err error) {
+	if u.missing, err = provision.Absent(ctx, u.Session); err != nil || len(u.missing) == 0 {
+		return err
+	}
+	if err := provision.WarnSize(u.Lab, u.Events, u.missing); err != nil {
+		return err
+	}
+	if u.boot, err = u.maker.Image(ctx); err != nil {
+		return err
+	}
+	return addon.BuildImages(ctx, u.Session)
+}
+
+func (u *upRun) network(ctx context.Context) error {
+	if err := u.Settle(u.Cluster.Members()...); err != nil {
+		return err
+	}
+	return provision.Network(ctx, u.Session)
+}
+
+func (u *upRun) machines(ctx context.Context) error {
+	later := u.Cluster.Staggered(u.missing)
+	u.first = slices.DeleteFunc(u.Cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
+	return u.maker.Boot(ctx, u.first, u.boot)
+}
+
+// initialise forms a cluster only when every machine has answered: to make one while a control plane is silent could make a second.
+func (u *upRun) initialise(ctx context.Context) error {
+	facts, err := u.Facts(ctx, u.first)
+	if err != nil {
+		return err
+	}
+	u.run = cluster.New(u.Session, facts, addon.Importer(u.Session))
+	u.run.Boot = func(ctx context.Context, n config.Node) error { return u.maker.Boot(ctx, []config.Node{n}, u.boot) }
+	return u.run.Initialise(ctx)
+}
+
+func (u *upRun) networkPlugin(ctx context.Context) error { return u.run.NetworkPlugin(ctx) }
+
+func (u *upRun) join(ctx context.Context) error { return u.run.JoinAll(ctx) }
+
+func (u *upRun) addons(ctx context.Context) error {
+	addons, err := addon.Wanted(u.Session)
+	if err != nil {
+		return err
+	}
+	return addon.Install(ctx, u.Session, u.run.Admin, addons)
+}
+
+func (u *upRun) proof(ctx context.Context) error {
+	if err := health.Prove(ctx, u.Session, u.run.Admin); err != nil {
+		return err
+	}
+	return u.run.Retire(ctx)
+}

@@ -1,0 +1,68 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/etcdadmin"
+	"k8slab/lab/session"
+	"k8slab/lab/wait"
+)
+
+// resetBudget bounds the stop and the reset of one node.
+const resetBudget = 5 * time.Minute
+
+// dropStale resets, after a restore, the control planes that are still of the cluster that it replaced. All of them, before any joins: a
+// join could find an etcd of theirs and be added there.
+func (c *Run) dropStale(ctx context.Context) error {
+	s := c.Session
+	joined := c.JoinedControlPlanes()
+	if !s.IsRestored(joined[0]) { // also when its machine was lost since: then there is no newer cluster
+		return s.ForgetRestore()
+	}
+	var members []etcd.Member
+	what := "etcd of " + joined[0].Name + ", which was restored"
+	err := wait.For(ctx, what, c.Stabilize(), s.Pace(), func(ctx context.Context) (err error) {
+		members, err = c.Admin.Etcd.Members(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	err = session.ForEachNode(outdated(joined[1:], members), func(n config.Node) error {
+		step := s.Events.Start(n.Name, "reset", resetBudget)
+		step.Progress("its etcd was replaced by the one restored on %s", joined[0].Name)
+		if err := resetOutdated(ctx, s, n.Name); err != nil {
+			return step.End(err)
+		}
+		return step.End(c.look(ctx, n))
+	})
+	if err != nil {
+		return err
+	}
+	return s.ForgetRestore()
+}
+
+// outdated are the control planes that have joined, but not the cluster of these members.
+func outdated(joined []config.Node, members []etcd.Member) []config.Node {
+	return slices.DeleteFunc(slices.Clone(joined), func(n config.Node) bool {
+		return slices.ContainsFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) })
+	})
+}
+
+// resetOutdated resets a control plane of a replaced cluster. What it runs is stopped before, so that kubeadm reads the new cluster's
+// configuration and not the old one's; it does not remove the data of an etcd whose member it cannot find.
+func resetOutdated(ctx context.Context, s *session.Session, name string) error {
+	n := s.Nodes[name]
+	if err := etcdadmin.Park(ctx, n, s.Pace()); err != nil && !errors.Is(err, etcdadmin.ErrNoKubelet) { // a reset ends what runs without one
+		return err
+	}
+	if err := reset(ctx, s, name); err != nil {
+		return err
+	}
+	return session.Do(ctx, n, "rm", "-rf", etcdadmin.ParkDir, session.EtcdData+"/member")
+}

@@ -1,0 +1,148 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/etcdadmin"
+	"k8slab/lab/join"
+	"k8slab/lab/node"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// clear removes what is in the way of the join: what an earlier life of the node left on the machine, in etcd and in the API, in this order,
+// because kubeadm's reset needs the Node. It announces each cause. The Outcome has a cause that it must not remove.
+func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
+	if joined := j.JoinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
+		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+	}
+	f := j.Fact(j.node)
+	if f.Running() { // its own member, which it waits for, must not be taken from it
+		return join.Outcome{}, errors.New("kubeadm is at work on the machine; next: labctl join " + j.node.Name + ", which follows it to its end")
+	}
+	if f.Dirty || f.Joined {
+		if j.number == 1 && !f.Joined { // a later attempt meets what the first one left
+			j.cause(symptom.LeftoverState, "files or processes of an earlier kubeadm are on the machine")
+		}
+		if err := j.undo(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+	}
+	if j.node.Role == config.ControlPlane {
+		if o, err := j.clearMembers(ctx); err != nil || o.Symptom != "" {
+			return o, err
+		}
+	}
+	return j.clearNode(ctx)
+}
+
+// undo takes the node's etcd member out of the cluster, as far as the quorum allows it, and undoes on the machine what kubeadm did there.
+func (j *nodeJoin) undo(ctx context.Context) error {
+	if j.node.Role == config.ControlPlane {
+		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
+			return err
+		}
+	}
+	j.step.Progress("resetting what an earlier join left")
+	if err := reset(ctx, j.Session, j.node.Name); err != nil {
+		return err
+	}
+	return j.look(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
+}
+
+// clearSilent is clear for a machine that does not answer and is to go: its etcd member leaves, the machine ends, and its Node is deleted. A join
+// that is at work there ends with the machine.
+func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
+	if j.node.Role == config.ControlPlane {
+		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
+			return join.Outcome{}, err
+		}
+	}
+	if err := provision.Delete(ctx, j.Session, j.node.Name); err != nil {
+		return join.Outcome{}, err
+	}
+	j.setFact(j.node, join.Facts{MachineID: state.MachineID(j.ID, j.node.Name)})
+	return j.clearNode(ctx)
+}
+
+// reset undoes whatever kubeadm did on the node, whose etcd member is in no cluster any more.
+func reset(ctx context.Context, s *session.Session, name string) error {
+	return s.Nodes[name].Run(ctx, node.Command{Argv: []string{session.LabnodePath, "reset", "--member-removed"}})
+}
+
+// clearMembers removes the etcd members that are in the way, and waits for those of a join that is at work.
+func (j *nodeJoin) clearMembers(ctx context.Context) (o join.Outcome, err error) {
+	seen := ""
+	err = wait.For(ctx, "another join to end", j.Stabilize(), j.Pace(), func(ctx context.Context) error {
+		removed, left, err := etcdadmin.Clean(ctx, j.Session, j.Admin, j.node.Name)
+		for _, v := range removed {
+			j.cause(memberSymptom(v), "removed etcd member %s: %s", v.Member, v.Reason)
+		}
+		if err != nil {
+			return err
+		}
+		for _, v := range left {
+			switch v.Action {
+			case etcd.Stop:
+				o = join.Outcome{Symptom: memberSymptom(v), Phase: phaseCluster, ExitCode: -1, Evidence: fmt.Sprintf("etcd member %s: %s", v.Member, v.Reason),
+					Hint: "labctl etcd members; bring the lost members back, or labctl etcd snapshot restore"}
+			case etcd.Wait:
+				if v.Reason != seen {
+					seen = v.Reason
+					j.cause(memberSymptom(v), "%s", v.Reason)
+				}
+				return fmt.Errorf("etcd member %s: %s", v.Member, v.Reason)
+			}
+		}
+		return nil
+	})
+	return o, err
+}
+
+// memberSymptom names what a member in the way is: of a learner there can be one only; a voter that lost its data is stale.
+func memberSymptom(v etcd.Verdict) symptom.ID {
+	if v.Member.Learner {
+		return symptom.EtcdTooManyLearners
+	}
+	return symptom.EtcdStaleMember
+}
+
+// clearNode deletes the Node of the joining machine's name, if the machine has the right to it.
+func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
+	var verdict nameVerdict
+	look := func(ctx context.Context) error {
+		nodes, err := j.Admin.Kube.Nodes(ctx)
+		recorded := session.FindNode(nodes, j.node.Name)
+		if err != nil || recorded == nil {
+			verdict = nameVerdict{}
+			return err
+		}
+		if verdict, err = j.claim(ctx, *recorded); err != nil {
+			return err
+		}
+		if verdict.Retry > 0 && recorded.MachineID == j.Fact(j.node).MachineID {
+			return errors.New(verdict.Reason) // its earlier self: it cannot renew the Lease any more
+		}
+		return nil
+	}
+	if err := wait.For(ctx, "the Lease of "+j.node.Name+" to run out", aliveFor+5*time.Second, time.Second, look); err != nil {
+		return o, err
+	}
+	switch {
+	case verdict.Reason == "":
+		return o, nil
+	case !verdict.Delete:
+		return join.Outcome{Symptom: symptom.NodeNameExists, Phase: phaseCluster, ExitCode: -1, Evidence: verdict.Reason,
+			Hint: "another name for this machine in cluster.yaml, or turn the other machine off and delete its Node"}, nil
+	}
+	j.cause(symptom.NodeNameExists, "deleting the Node: %s", verdict.Reason)
+	return o, j.Admin.Kube.DeleteNode(ctx, j.node.Name)
+}

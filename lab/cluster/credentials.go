@@ -1,0 +1,123 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/session"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// signBudget bounds the wait for kube-controller-manager to sign a token: it starts its controllers one by one, in an emulated machine for
+// over a minute.
+const signBudget = 4 * time.Minute
+
+// signedToken makes a bootstrap token and waits until discovery can use it: kubeadm would look again only after 5 s.
+func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string) (string, error) {
+	token, err := v.Kube.CreateBootstrapToken(ctx, tokenTTL, description)
+	if err != nil {
+		return "", err
+	}
+	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, s.Pace()/4, func(ctx context.Context) error {
+		ok, err := v.Kube.ClusterInfoHasJWS(ctx, token)
+		if err == nil && !ok {
+			err = errors.New("cluster-info has no signature for it yet")
+		}
+		return err
+	})
+	return token, err
+}
+
+// uploadCertificates has a control plane put the cluster's certificates into the cluster, encrypted, and returns the key to them.
+func uploadCertificates(ctx context.Context, s *session.Session, from config.Node) (string, error) {
+	key, err := newCertificateKey()
+	if err != nil {
+		return "", err
+	}
+	text, err := marshal([]any{object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "certificateKey": key,
+		"localAPIEndpoint": object{"advertiseAddress": from.IP.String()}, "nodeRegistration": registration(s, from),
+	}})
+	if err != nil {
+		return "", err
+	}
+	n := s.Nodes[from.Name]
+	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
+		return "", err
+	}
+	err = n.Run(ctx, node.Command{Argv: []string{"kubeadm", "init", "phase", "upload-certs", "--upload-certs", "--skip-certificate-key-print", "--config", kubeadmConfig}})
+	return key, errors.Join(err, n.Run(context.WithoutCancel(ctx), node.Command{Argv: []string{"rm", "-f", kubeadmConfig}}))
+}
+
+// firstWithKubeadm has the first of the control planes on which kubeadm is installed do something.
+func firstWithKubeadm(controlPlanes []config.Node, do func(config.Node) (string, error)) (string, error) {
+	without := &noKubeadmError{}
+	for _, n := range controlPlanes {
+		out, err := do(n)
+		var exit *node.ExitError
+		if !errors.As(err, &exit) || exit.Status != 127 {
+			return out, err
+		}
+		without.nodes = append(without.nodes, n.Name)
+	}
+	return "", without
+}
+
+// noKubeadmError is a cluster none of whose control planes has kubeadm any more.
+type noKubeadmError struct{ nodes []string }
+
+func (e *noKubeadmError) Error() string {
+	return fmt.Sprintf("%s: kubeadm is not found on %s, one of which has to upload the certificates; next: install it there",
+		symptom.KubeBinariesMissing, strings.Join(e.nodes, ", "))
+}
+
+// JoinCommand is how a machine that the lab did not make joins the cluster. It is a secret while it is valid.
+type JoinCommand struct {
+	Command      string    `json:"command"`
+	ControlPlane bool      `json:"controlPlane"`
+	Expires      time.Time `json:"expires"` // the token; uploaded certificates live for two hours
+}
+
+// joinCommandMark describes the tokens of join commands. It does not begin with tokenMark, so that `up` leaves them to their expiry.
+const joinCommandMark = "made by labctl join-command"
+
+// MakeJoinCommand makes a bootstrap token, uploads the certificates that a control plane needs, and returns the command to join with. The
+// cluster's CA is pinned.
+func MakeJoinCommand(ctx context.Context, s *session.Session, v *session.Admin, controlPlane bool) (JoinCommand, error) {
+	hash, err := kube.CACertHash(v.Config)
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	key := ""
+	if controlPlane {
+		facts, _ := s.Facts(ctx, s.Cluster.ControlPlanes()) // one that does not answer uploads nothing
+		joined := New(s, facts, nil).JoinedControlPlanes()
+		if key, err = firstWithKubeadm(joined, func(n config.Node) (string, error) { return uploadCertificates(ctx, s, n) }); err != nil {
+			return JoinCommand{}, err
+		}
+	}
+	expires := time.Now().Add(tokenTTL).Truncate(time.Second)
+	token, err := signedToken(ctx, s, v, joinCommandMark)
+	if err != nil {
+		return JoinCommand{}, err
+	}
+	return JoinCommand{Command: joinCommand(s, token, hash, key), ControlPlane: controlPlane, Expires: expires}, nil
+}
+
+func joinCommand(s *session.Session, token, caHash, certificateKey string) string {
+	text := fmt.Sprintf("kubeadm join %s --token %s --discovery-token-ca-cert-hash %s", s.Endpoint(), token, caHash)
+	if certificateKey != "" {
+		text += " --control-plane --certificate-key " + certificateKey
+	}
+	if ignored := ignoredChecks(s); len(ignored) > 0 {
+		text += " --ignore-preflight-errors=" + strings.Join(ignored, ",")
+	}
+	return text
+}

@@ -1,0 +1,105 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+	"k8slab/lab/node"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+	"k8slab/lab/wait"
+)
+
+// runJoin has the node make one attempt to join with the kubeadm configuration and hands on what it says. The attempt runs in a unit of its
+// own: a connection that is lost is made again and nothing is missed, and a labctl that is killed leaves the attempt to its end. The node
+// tells of all attempts of the series; heard is how many of its events were heard before, and then how many after.
+func runJoin(ctx context.Context, s *session.Session, n config.Node, configuration string, number int, heard *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
+	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(number), "--attempts", "1"}
+	for _, other := range s.Cluster.Members() {
+		if other.Name == n.Name {
+			continue
+		}
+		argv = append(argv, "--known", other.Name+"="+state.MachineID(s.ID, other.Name))
+	}
+	h := &joinReader{step: step, before: *heard}
+	defer func() { *heard = h.lines }()
+	return hearJoin(ctx, s, n.Name, budget, h, func() node.Command {
+		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
+	})
+}
+
+// followJoin follows the join that runs on the node.
+func followJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) (join.Outcome, error) {
+	return hearJoin(ctx, s, name, budget, &joinReader{step: step}, func() node.Command {
+		return node.Command{Argv: []string{session.LabnodePath, "follow", "-o", "json"}, ReadOnly: true}
+	})
+}
+
+// hearJoin runs the command that shows a join, and after a lost connection one that shows the rest.
+func hearJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, h *joinReader, begin func() node.Command) (join.Outcome, error) {
+	err := wait.For(ctx, "the join on "+name, budget, 200*time.Millisecond, func(ctx context.Context) error {
+		cmd := begin()
+		if h.lines > 0 {
+			cmd = node.Command{Argv: []string{session.LabnodePath, "follow", "-o", "json", "--from", strconv.Itoa(h.lines + 1)}, ReadOnly: true}
+		}
+		cmd.Stdout = &node.Lines{Each: h.line}
+		err := s.Nodes[name].Run(ctx, cmd)
+		var exit *node.ExitError
+		switch {
+		case h.outcome != nil:
+			return nil
+		case errors.As(err, &exit):
+			return wait.Hopeless(err)
+		case err == nil:
+			return wait.Hopeless(fmt.Errorf("%s: labnode ended without the outcome of the join", name))
+		}
+		return err
+	})
+	if h.outcome == nil {
+		return join.Outcome{}, err
+	}
+	return *h.outcome, nil
+}
+
+// joinReader shows the events of a join, which come as JSON lines, and keeps its outcome.
+type joinReader struct {
+	step    *event.Step
+	before  int // lines of earlier attempts, which were shown
+	lines   int // whole ones
+	outcome *join.Outcome
+}
+
+func (h *joinReader) line(text []byte) error {
+	e, outcome, err := join.ParseLine(text)
+	if err != nil {
+		return err
+	}
+	if outcome != nil {
+		h.outcome = outcome
+		return nil
+	}
+	if h.lines++; h.lines > h.before {
+		h.show(e)
+	}
+	return nil
+}
+
+// show leaves out what kubelet and containerd say: a healthy start is full of their errors. It is in the node's own record.
+func (h *joinReader) show(e event.Event) {
+	switch {
+	case strings.HasPrefix(e.Detail, "kubelet: "), strings.HasPrefix(e.Detail, "containerd: "):
+	case e.State == event.Started:
+		h.step.Progress("%s", e.Phase)
+	case strings.HasPrefix(e.Detail, join.CauseMark):
+		h.step.Progress("%s", e.Detail)
+	case e.Detail != "":
+		h.step.Progress("%s: %s", e.Phase, e.Detail)
+	}
+}

@@ -1,0 +1,157 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/health"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/session"
+	"k8slab/lab/wait"
+)
+
+// reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes
+// it again.
+func (c *Run) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, error) {
+	lost := slices.DeleteFunc(c.Cluster.Members(), func(n config.Node) bool { return !c.hasJoined(n) || session.FindNode(nodes, n.Name) != nil })
+	if len(lost) == 0 {
+		return nodes, nil
+	}
+	err := session.ForEachNode(lost, func(n config.Node) error {
+		step := c.Events.Start(n.Name, "register again", time.Minute)
+		err := c.Nodes[n.Name].Run(ctx, node.Command{Argv: []string{"systemctl", "restart", "kubelet"}})
+		if err != nil {
+			return step.End(err)
+		}
+		subnet := ""
+		err = wait.For(ctx, n.Name+" to register", time.Minute, c.Pace(), func(ctx context.Context) error {
+			registered, err := c.Admin.Kube.Node(ctx, n.Name)
+			switch {
+			case err != nil:
+				return err
+			case registered == nil:
+				return errors.New("no such Node yet")
+			case registered.PodCIDR == "":
+				return errors.New("the Node has no podCIDR yet")
+			}
+			subnet = registered.PodCIDR
+			return nil
+		})
+		if err == nil {
+			err = c.RenewNetwork(ctx, n, subnet, step)
+		}
+		return step.End(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return c.Admin.Kube.Nodes(ctx)
+}
+
+// RenewNetwork gives the node's pods addresses of the subnet that its new Node got: flannel, the bridge and the pods that run still have those
+// of the deleted one, and answer nobody. The pods themselves stay; only their sandboxes are made anew.
+func (c *Run) RenewNetwork(ctx context.Context, n config.Node, subnet string, step *event.Step) error {
+	on := c.Nodes[n.Name]
+	told := func(ctx context.Context) bool {
+		text, err := on.Read(ctx, "cat", health.SubnetFile)
+		return err == nil && FlannelSubnet(text) == subnet
+	}
+	if told(ctx) {
+		return nil
+	}
+	step.Progress("its pods move to the new Node's subnet %s", subnet)
+	if err := on.Run(ctx, node.Command{Argv: []string{"rm", "--force", health.SubnetFile}}); err != nil {
+		return err
+	}
+	pods, err := c.Admin.Kube.Pods(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	for _, p := range pods {
+		if p.Node == n.Name && p.Namespace == health.FlannelNamespace && !p.Deleting {
+			if err := c.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name); err != nil {
+				return err
+			}
+		}
+	}
+	err = wait.For(ctx, "flannel on "+n.Name+" to take its subnet", time.Minute, c.Pace(), func(ctx context.Context) error {
+		if !told(ctx) {
+			return fmt.Errorf("%s does not have %s", health.SubnetFile, subnet)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// Its address is the old subnet's; the plugin makes it again. It may be missing already.
+	if err := on.Run(ctx, node.Command{Argv: []string{"sh", "-c", "! test -e /sys/class/net/cni0 || ip link delete cni0"}}); err != nil {
+		return err
+	}
+	return c.restartSandboxes(ctx, n, subnet, pods)
+}
+
+// restartSandboxes ends the sandboxes of the node's pods whose addresses are of another subnet of the pod network; kubelet makes them anew.
+func (c *Run) restartSandboxes(ctx context.Context, n config.Node, subnet string, pods []kube.Pod) error {
+	own, err := netip.ParsePrefix(subnet)
+	if err != nil {
+		return fmt.Errorf("%s: podCIDR of its Node: %w", n.Name, err)
+	}
+	on := c.Nodes[n.Name]
+	for _, p := range pods {
+		address, err := netip.ParseAddr(p.IP)
+		if err != nil || p.Node != n.Name || !c.Cluster.Network.PodSubnet.Contains(address) || own.Contains(address) {
+			continue
+		}
+		if err := EndSandboxes(ctx, on, p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sandboxTime is how long the sandboxes of a pod may take to end, and each call of crictl, whose own 2 s are too few on a busy computer.
+const sandboxTime = 30 * time.Second
+
+// EndSandboxes ends the pod's sandboxes; kubelet makes a new one, with a new address, and starts its containers there. Kubelet may end one at the
+// same time: of two that do so, one finds the sandbox's network gone.
+func EndSandboxes(ctx context.Context, on session.Shell, p kube.Pod) error {
+	ready := func(ctx context.Context) ([]string, error) {
+		ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--state", "ready", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
+		return strings.Fields(ids), err
+	}
+	old, err := ready(ctx)
+	if err != nil {
+		return err
+	}
+	return wait.For(ctx, fmt.Sprintf("the sandbox of pod %s/%s to end", p.Namespace, p.Name), sandboxTime, 300*time.Millisecond, func(ctx context.Context) error {
+		now, err := ready(ctx)
+		if err != nil {
+			return err
+		}
+		left := slices.DeleteFunc(now, func(id string) bool { return !slices.Contains(old, id) })
+		if len(left) == 0 {
+			return nil
+		}
+		return on.Run(ctx, node.Command{Argv: append([]string{"crictl", "--timeout", sandboxTime.String(), "stopp"}, left...)})
+	})
+}
+
+// FlannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.
+func FlannelSubnet(text string) string {
+	for line := range strings.Lines(text) {
+		if value, found := strings.CutPrefix(strings.TrimSpace(line), "FLANNEL_SUBNET="); found {
+			if p, err := netip.ParsePrefix(value); err == nil {
+				return p.Masked().String()
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,151 @@
+package etcdadmin
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/join"
+	"k8slab/lab/machine"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+)
+
+// Verdict is what was decided about an etcd member.
+type Verdict struct {
+	ID      string      `json:"id"`
+	Name    string      `json:"name,omitempty"`
+	Node    string      `json:"node,omitempty"`
+	PeerURL string      `json:"peerURL"`
+	Learner bool        `json:"learner"`
+	Action  etcd.Action `json:"action"`
+	Removed bool        `json:"removed"` // it was done
+	Reason  string      `json:"reason"`
+}
+
+// Verdicts are those on members that were removed, and on those that were left.
+func Verdicts(removed, left []etcd.Verdict) []Verdict {
+	var all []Verdict
+	for i, v := range slices.Concat(removed, left) {
+		all = append(all, Verdict{
+			ID: fmt.Sprintf("%x", v.Member.ID), Name: v.Member.Name, Node: v.Machine, PeerURL: strings.Join(v.Member.PeerURLs, ","),
+			Learner: v.Member.Learner, Action: v.Action, Removed: i < len(removed), Reason: v.Reason,
+		})
+	}
+	return all
+}
+
+// Foresee says what Clean would do. While another labctl has the lab, every machine may be about to start a join.
+func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]etcd.Verdict, error) {
+	busy, err := state.Locked(s.Cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	statuses, err := v.Etcd.Status(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines, err := Machines(ctx, s)
+	if busy {
+		for i := range machines {
+			machines[i].Joining = etcd.Yes
+		}
+	}
+	return etcd.Judge(statuses, machines, ""), err
+}
+
+// Clean removes the etcd members that are in the way of the joiner, "" for nobody's, by the rules of etcd.Judge. The caller has the
+// lab's lock, so that no other process begins a join meanwhile. A snapshot is saved before a voter is removed. What is left may mean to
+// wait or to stop.
+func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner string) (removed, left []etcd.Verdict, err error) {
+	return v.Etcd.Clean(ctx, etcd.Cleaning{
+		Joiner: joiner, Machines: func(ctx context.Context) ([]etcd.Machine, error) { return Machines(ctx, s) },
+		Before: func(ctx context.Context, verdict etcd.Verdict) error {
+			if verdict.Member.Learner {
+				return nil
+			}
+			return KeepSnapshot(ctx, s, v.Etcd, "before-removing-"+verdict.Machine)
+		},
+	})
+}
+
+// Dismiss removes the node's etcd member, a voter only after a snapshot.
+func Dismiss(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
+	members, err := v.Etcd.Members(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if !session.OwnsPeer(n, m) {
+			continue
+		}
+		if !m.Learner {
+			if err := KeepSnapshot(ctx, s, v.Etcd, "before-removing-"+n.Name); err != nil {
+				return err
+			}
+		}
+		if err := v.Etcd.Remove(ctx, m.ID); err != nil {
+			return fmt.Errorf("its etcd member cannot leave: %w", err)
+		}
+	}
+	return nil
+}
+
+// Machines says of every control plane of cluster.yaml what etcd's members are judged by.
+func Machines(ctx context.Context, s *session.Session) ([]etcd.Machine, error) {
+	var nodes []config.Node
+	for _, n := range s.Cluster.Nodes {
+		if n.Role == config.ControlPlane {
+			nodes = append(nodes, n)
+		}
+	}
+	machines := make([]etcd.Machine, len(nodes))
+	err := session.ForEachNode(nodes, func(n config.Node) error {
+		state, err := s.MachineState(ctx, n.Name)
+		if err != nil {
+			return err
+		}
+		m := etcd.Machine{Name: n.Name, PeerURL: session.PeerURL(n)}
+		if node := s.Nodes[n.Name]; node != nil && state == machine.Running {
+			m.Joining, m.Data = askEtcdMachine(ctx, node)
+		} else {
+			m.Joining = joiningWithout(state)
+		}
+		machines[slices.IndexFunc(nodes, func(o config.Node) bool { return o.Name == n.Name })] = m
+		return nil
+	})
+	return machines, err
+}
+
+// joiningWithout tells whether a join can be at work on a machine that was not asked.
+func joiningWithout(state machine.State) etcd.Fact {
+	switch state {
+	case machine.Absent, machine.Off, machine.Crashed:
+		return etcd.No
+	}
+	return etcd.Unknown // a paused one goes on where it was
+}
+
+// askEtcdMachine asks a machine whether kubeadm is at work on it and whether it has an etcd member's data.
+func askEtcdMachine(ctx context.Context, n session.Reader) (joining, data etcd.Fact) {
+	if out, err := n.Read(ctx, "systemctl", "show", "--property", "ActiveState", "--value", join.JoinUnit); err == nil {
+		switch strings.TrimSpace(out) {
+		case "":
+		case "inactive", "failed":
+			joining = etcd.No
+		default:
+			joining = etcd.Yes
+		}
+	}
+	// Not a test of the file: its status would be that of a failed command too.
+	if out, err := n.Read(ctx, "find", "/var/lib", "-maxdepth", "2", "-path", session.EtcdData+"/member"); err == nil {
+		data = etcd.No
+		if strings.TrimSpace(out) != "" {
+			data = etcd.Yes
+		}
+	}
+	return joining, data
+}

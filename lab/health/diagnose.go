@@ -1,0 +1,100 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/diagnose"
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/kube"
+	"k8slab/lab/session"
+)
+
+// DiagnoseOptions says what to look at.
+type DiagnoseOptions struct {
+	Nodes  []string      // none is every node of `labctl up`
+	Since  time.Duration // how far back journals are read; 0 is from the last boot on
+	Bundle string        // file to keep the facts in, "" for none
+}
+
+// Diagnose looks at the lab and says what is wrong with it. It changes nothing, does not wait for another labctl, and takes what does not
+// answer for a fact.
+func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {
+	sources, err := checkedSources(s, o)
+	if err != nil {
+		return diagnose.Report{}, err
+	}
+	facts := diagnose.Collect(ctx, sources)
+	if err := ctx.Err(); err != nil {
+		return diagnose.Report{}, fmt.Errorf("diagnose %s: %w", s.Cluster.Name, context.Cause(ctx))
+	}
+	report, err := diagnose.NewReport(facts)
+	if err == nil && o.Bundle != "" {
+		err = diagnose.WriteBundle(o.Bundle, facts)
+	}
+	return report, err
+}
+
+func checkedSources(s *session.Session, o DiagnoseOptions) (diagnose.Sources, error) {
+	for _, name := range o.Nodes {
+		if _, err := s.Member(name); err != nil {
+			return diagnose.Sources{}, err
+		}
+	}
+	return Sources(s, o), nil
+}
+
+// Sources are where the facts of a lab that is open come from.
+func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
+	from := diagnose.Sources{
+		Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
+		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
+	}
+	if from.Patience > 1 {
+		from.AtOnce = 1 // an emulated machine keeps a processor busy by itself
+	}
+	for _, n := range s.Cluster.Members() {
+		from.Peers = append(from.Peers, fact.Peer{Name: n.Name, Role: string(n.Role), IP: n.IP.String()})
+		if len(o.Nodes) > 0 && !slices.Contains(o.Nodes, n.Name) {
+			continue
+		}
+		from.Machines = append(from.Machines, diagnose.Machine{
+			Name: n.Name, Role: string(n.Role), IP: n.IP.String(),
+			State: func(ctx context.Context) (string, error) {
+				state, err := s.Machines.State(ctx, n.Name)
+				return string(state), err
+			},
+			Read:    s.Nodes[n.Name].Read,
+			Console: func() string { return s.Console(n.Name) },
+		})
+	}
+	return from
+}
+
+// openThrough asks the cluster through one control plane and its own API server, so that neither the virtual IP nor another machine that is
+// dead is on the way.
+func openThrough(ctx context.Context, s *session.Session, name string) (diagnose.Cluster, error) {
+	n, _ := s.Cluster.Node(name)
+	others := slices.DeleteFunc(s.Cluster.ControlPlanes(), func(o config.Node) bool { return o.Name == name })
+	v, err := s.OpenAdmin(ctx, n, append([]config.Node{n}, others...))
+	if err != nil {
+		return diagnose.Cluster{}, err
+	}
+	v.Kube.Close()
+	own, err := kube.WithServer(v.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
+	if err != nil {
+		_ = v.Etcd.Close()
+		return diagnose.Cluster{}, err
+	}
+	k, err := kube.New(own, s.DialCluster, s.Mutated)
+	if err != nil {
+		_ = v.Etcd.Close()
+		return diagnose.Cluster{}, err
+	}
+	return diagnose.Cluster{Kube: k, Etcd: v.Etcd}, nil
+}

@@ -1,0 +1,207 @@
+// Package health says what an opened lab is: its status, the proof that it is healthy, its diagnosis, and what is left of a node. It changes
+// nothing but to wait.
+package health
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/kube"
+	"k8slab/lab/session"
+	"k8slab/lab/wait"
+)
+
+// ProofBudget bounds the time from the last join to a proven cluster. Emulated virtual machines pull everything through one kernel thread.
+const ProofBudget = 6 * time.Minute
+
+// probe is the DaemonSet and Service of the pods that prove the pod network.
+const (
+	probeNamespace = "k8slab"
+	probePort      = "8080"
+	probeService   = "probe.k8slab.svc.cluster.local:" + probePort
+)
+
+// condition is one thing that holds in a healthy cluster.
+type condition struct {
+	name  string
+	check func(context.Context) error
+}
+
+// conditions are what healthy means, in the order in which they depend on each other. A later one is not judged before the earlier hold.
+func conditions(s *session.Session, v *session.Admin) []condition {
+	return []condition{
+		{"API server ready", v.Kube.Ready},
+		{"every etcd member a started, healthy voter", func(ctx context.Context) error { return etcdComplete(ctx, s, v) }},
+		{"every node Ready", func(ctx context.Context) error { return nodesReady(ctx, s, v) }},
+		{"pod network and probe deployed", func(ctx context.Context) error {
+			return errors.Join(daemonSetReady(ctx, v, FlannelNamespace, "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
+		}},
+		{"CoreDNS running", func(ctx context.Context) error { return coreDNSReady(ctx, v) }},
+		{"pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return podsReach(ctx, s, v) }},
+	}
+}
+
+// Prove waits until every condition holds.
+func Prove(ctx context.Context, s *session.Session, v *session.Admin) error {
+	step := s.Events.Start("", "proof", ProofBudget)
+	return step.End(await(ctx, s, v, step))
+}
+
+func await(ctx context.Context, s *session.Session, v *session.Admin, step *event.Step) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, ProofBudget, fmt.Errorf("the proof's %s budget ran out", ProofBudget))
+	defer cancel()
+	for _, c := range conditions(s, v) {
+		step.Progress("%s", c.name)
+		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.Telling(step, c.check)); err != nil {
+			return err
+		}
+	}
+	// Each held at some moment; healthy is when all do at the same time.
+	return wait.For(ctx, "everything at once", ProofBudget, s.Pace(), session.Telling(step, func(ctx context.Context) error {
+		return errors.Join(Healthy(ctx, s, v)...)
+	}))
+}
+
+// Healthy checks every condition once, at the same time, and returns all that do not hold. Emulated machines are asked one thing after
+// another: all at once, each answer would come too late.
+func Healthy(ctx context.Context, s *session.Session, v *session.Admin) []error {
+	all := conditions(s, v)
+	errs := make([]error, len(all))
+	var g errgroup.Group
+	if s.Emulated() {
+		g.SetLimit(1)
+	}
+	for i, c := range all {
+		g.Go(func() error {
+			if err := c.check(ctx); err != nil {
+				errs[i] = fmt.Errorf("%s: %w", c.name, err)
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
+
+func etcdComplete(ctx context.Context, s *session.Session, v *session.Admin) error {
+	if err := v.Etcd.Healthy(ctx); err != nil {
+		return err
+	}
+	members, err := v.Etcd.Members(ctx)
+	if err != nil {
+		return err
+	}
+	if want := len(s.Cluster.ControlPlanes()); len(members) != want {
+		return fmt.Errorf("etcd has %d members, cluster.yaml has %d control planes", len(members), want)
+	}
+	return nil
+}
+
+func nodesReady(ctx context.Context, s *session.Session, v *session.Admin) error {
+	nodes, err := v.Kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, n := range s.Cluster.Members() {
+		i := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name })
+		switch {
+		case i < 0:
+			errs = append(errs, fmt.Errorf("%s: no such Node", n.Name))
+		case !nodes[i].Ready:
+			errs = append(errs, fmt.Errorf("%s: not Ready: %s", n.Name, nodes[i].Reason))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func daemonSetReady(ctx context.Context, v *session.Admin, namespace, name string) error {
+	ready, want, err := v.Kube.DaemonSet(ctx, namespace, name)
+	if err == nil && (want == 0 || ready < want) {
+		err = fmt.Errorf("daemonset %s/%s: %d of %d pods ready", namespace, name, ready, want)
+	}
+	return err
+}
+
+func coreDNSReady(ctx context.Context, v *session.Admin) error {
+	ready, want, err := v.Kube.Deployment(ctx, "kube-system", "coredns")
+	if err == nil && (want == 0 || ready < want) {
+		err = fmt.Errorf("coredns: %d of %d pods ready", ready, want)
+	}
+	return err
+}
+
+// podsReach has the probe of each node reach every other node's, the Service by its DNS name and each of them by way of the Service, all at
+// once. A kube-proxy whose connection broke without a word, as those to a virtual address do that has moved, hears of nothing for half a
+// minute: it sends one connection in five to where a pod was.
+func podsReach(ctx context.Context, s *session.Session, v *session.Admin) error {
+	pods, err := v.Kube.Pods(ctx, probeNamespace, "app=probe")
+	if err != nil {
+		return err
+	}
+	service, err := v.Kube.Service(ctx, probeNamespace, "probe")
+	if err != nil {
+		return err
+	}
+	question := url.Values{"token": {ProbeToken(s)}, "target": {probeService}, "service": {net.JoinHostPort(service, probePort)}}
+	byNode := map[string]kube.Pod{}
+	owner := map[string]string{}
+	for _, p := range pods {
+		if p.Deleting || p.IP == "" {
+			continue
+		}
+		if other := owner[p.IP]; other != "" {
+			return fmt.Errorf("pods on %s and %s have the same address %s", other, p.Node, p.IP)
+		}
+		owner[p.IP], byNode[p.Node] = p.Node, p
+	}
+	members := s.Cluster.Members()
+	for _, n := range members {
+		p, known := byNode[n.Name]
+		if !known {
+			return fmt.Errorf("%s: its probe has no address yet", n.Name)
+		}
+		question.Add("target", net.JoinHostPort(p.IP, probePort))
+		question.Add("pod", p.Name)
+	}
+	return session.ForEachNode(members, func(n config.Node) error {
+		failures, err := askProbe(ctx, s, n.Name, byNode[n.Name].IP, question)
+		if err == nil && len(failures) > 0 {
+			err = fmt.Errorf("%s: its pod cannot reach: %s", n.Name, strings.Join(failures, "; "))
+		}
+		return err
+	})
+}
+
+// askProbe asks the probe at the address, through its node, what of the question it cannot reach.
+func askProbe(ctx context.Context, s *session.Session, node, ip string, question url.Values) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.Nodes[node].Dial}}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: question.Encode()}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, fmt.Errorf("%s: ask its probe: %w", node, err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var failures []string
+	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&failures)
+	return failures, err
+}

@@ -1,0 +1,148 @@
+package health
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/diagnose"
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
+	"k8slab/lab/machine"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+)
+
+// StatusBudget bounds a look at a lab, however broken it is.
+const StatusBudget = 15 * time.Second
+
+// Status is what a lab looks like now.
+type Status struct {
+	Name     string             `json:"name"`
+	Healthy  bool               `json:"healthy"`
+	Libvirt  string             `json:"libvirt,omitempty"` // which has the machines; "" while there are none
+	Nodes    []NodeStatus       `json:"nodes"`
+	Problems []string           `json:"problems,omitempty"`
+	Changed  []state.Difference `json:"changed,omitempty"`  // what cluster.yaml says and the lab was made without
+	Warnings []string           `json:"warnings,omitempty"` // what a user should know of a lab that is healthy all the same
+}
+
+// NodeStatus is one node's part of it.
+type NodeStatus struct {
+	Name    string        `json:"name"`
+	Role    config.Role   `json:"role"`
+	IP      string        `json:"ip"`
+	Machine machine.State `json:"machine"`
+	Ready   bool          `json:"ready"`
+	Etcd    string        `json:"etcd"`            // voter, learner or none
+	Started bool          `json:"started"`         // its etcd member has started
+	Maker   machine.Maker `json:"maker,omitempty"` // vagrant, if it made the machine
+	Note    string        `json:"note,omitempty"`
+}
+
+// Closed is the status of a lab as its directory has it, before any machine is looked at.
+func Closed(l state.Lab) Status {
+	st := Status{Name: l.Cluster.Name, Changed: l.Differences}
+	for _, n := range l.Cluster.Nodes {
+		one := NodeStatus{Name: n.Name, Role: n.Role, IP: n.IP.String(), Machine: machine.Absent, Etcd: "none"}
+		switch _, described := l.Described.Node(n.Name); {
+		case !described:
+			one.Note = "not in cluster.yaml"
+		case n.Onboard:
+			one.Note = "to be onboarded later"
+		}
+		st.Nodes = append(st.Nodes, one)
+	}
+	return st
+}
+
+// Look looks at the lab; it changes nothing and does not wait for another labctl. What was found before an error is returned with it.
+func Look(ctx context.Context, s *session.Session) (Status, error) {
+	st := Closed(s.Lab)
+	st.Libvirt = s.URI + " of this computer"
+	if s.Host != nil && s.Host.Own {
+		st.Libvirt = s.URI + " of the lab's own"
+	}
+	for i, n := range st.Nodes {
+		state, err := s.Machines.State(ctx, n.Name)
+		if err != nil {
+			return st, err
+		}
+		st.Nodes[i].Machine = state
+	}
+	if err := makers(ctx, s, st.Nodes); err != nil {
+		return st, err
+	}
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		st.Problems = append(st.Problems, err.Error())
+		return st, nil
+	}
+	defer v.Close()
+	fill(ctx, s, v, &st)
+	for _, err := range Healthy(ctx, s, v) {
+		st.Problems = append(st.Problems, err.Error())
+	}
+	st.Healthy = len(st.Problems) == 0
+	return st, nil
+}
+
+// makers adds which machines labctl did not make.
+func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
+	machines, err := s.Machines.List(ctx)
+	for _, m := range machines {
+		if i := slices.IndexFunc(nodes, func(n NodeStatus) bool { return n.Name == m.Node }); i >= 0 && m.Maker != machine.Labctl {
+			nodes[i].Maker = m.Maker
+		}
+	}
+	return err
+}
+
+// fill adds what the API server and etcd say of each node. What does not answer is a problem that healthy reports.
+func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status) {
+	var nodes []kube.Node
+	var members []etcd.Member
+	var pods []kube.Pod
+	var wg sync.WaitGroup
+	wg.Go(func() { nodes, _ = v.Kube.Nodes(ctx) })
+	wg.Go(func() { members, _ = v.Etcd.Members(ctx) })
+	wg.Go(func() { pods, _ = v.Kube.Pods(ctx, "", "") })
+	wg.Wait()
+	st.Warnings = imageWarnings(pods)
+	for i := range st.Nodes {
+		one := &st.Nodes[i]
+		n, _ := s.Cluster.Node(one.Name)
+		if k := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == one.Name }); k >= 0 {
+			one.Ready = nodes[k].Ready
+		}
+		if m := slices.IndexFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) }); m >= 0 {
+			one.Etcd, one.Started = "voter", members[m].Started
+			if members[m].Learner {
+				one.Etcd = "learner"
+			}
+		}
+	}
+}
+
+// mostWarnings is how many images status warns of.
+const mostWarnings = 5
+
+// imageWarnings warns of users' pods that cannot get an image, once for each image.
+func imageWarnings(pods []kube.Pod) []string {
+	var all []string
+	waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(pods), diagnose.Own))
+	for i, w := range waits {
+		if i == mostWarnings && len(waits) > mostWarnings+1 {
+			return append(all, fmt.Sprintf("pods wait for %d more images; next: labctl diagnose", len(waits)-i))
+		}
+		next := "labctl image load FILE.tar"
+		if w.Always {
+			next += ", and another imagePullPolicy"
+		}
+		all = append(all, w.String()+": nodes of this lab have no uplink; next: "+next)
+	}
+	return all
+}

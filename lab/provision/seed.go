@@ -1,0 +1,173 @@
+package provision
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"text/template"
+
+	"k8slab/config"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
+)
+
+// seedFiles are a node's own files, laid over the image: who it is, how to reach it, and the virtual IP of a control plane.
+func seedFiles(s *session.Session, n config.Node, network string) (map[string]seedFile, error) {
+	_, authorized, err := s.KeyPair("ssh/id_ed25519")
+	if err != nil {
+		return nil, err
+	}
+	hostKey, hostPublic, err := s.KeyPair(session.HostKey(n.Name))
+	if err != nil {
+		return nil, err
+	}
+	gateway := s.Cluster.Network.Gateway()
+	files := map[string]seedFile{
+		"etc/hostname":                       {0o644, n.Name + "\n"},
+		"etc/hosts":                          {0o644, fmt.Sprintf("127.0.0.1 localhost\n%s %s\n", n.IP, n.Name)},
+		"etc/machine-id":                     {0o444, state.MachineID(s.ID, n.Name) + "\n"},
+		"etc/resolv.conf":                    {0o644, fmt.Sprintf("nameserver %s\n", gateway)},
+		"etc/systemd/network/10-lab.network": {0o644, "[Match]\nName=eth0\n\n[Network]\nLinkLocalAddressing=no\nIPv6AcceptRA=no\n" + network},
+		"etc/ssh/ssh_host_ed25519_key":       {0o600, string(hostKey)},
+		"etc/ssh/ssh_host_ed25519_key.pub":   {0o644, string(hostPublic) + "\n"},
+		"root/.ssh/authorized_keys":          {0o600, string(authorized) + "\n"},
+	}
+	if n.Role == config.ControlPlane {
+		text, err := keepalived(s, n)
+		if err != nil {
+			return nil, err
+		}
+		files["etc/keepalived/keepalived.conf"] = seedFile{0o600, text}
+	}
+	return files, nil
+}
+
+// fixedAddress is how a node gets its address from the lab's own seed: not leased, so that it outlives the daemon that would renew it.
+func fixedAddress(s *session.Session, n config.Node) string {
+	gateway := s.Cluster.Network.Gateway()
+	return fmt.Sprintf("Address=%s/%d\nGateway=%s\nDNS=%s\n", n.IP, s.Cluster.Network.CIDR.Bits(), gateway, gateway)
+}
+
+// leasedAddress is how it gets the same one in a machine that vagrant makes, which looks for it among the network's leases. It is kept when
+// nobody renews the lease.
+const leasedAddress = "DHCP=ipv4\nKeepConfiguration=yes\n\n[DHCPv4]\nClientIdentifier=mac\n"
+
+type seedFile struct {
+	mode fs.FileMode
+	text string
+}
+
+// writeSeed writes files of the node's own into its seed directory and returns it.
+func writeSeed(s *session.Session, n config.Node, files map[string]seedFile) (string, error) {
+	dir := s.Path("seeds", n.Name)
+	if err := os.RemoveAll(dir); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil { // keeps others from the key inside
+		return "", err
+	}
+	for name, f := range files {
+		path := filepath.Join(dir, name)
+		if err := makeDirs(dir, filepath.Dir(name)); err != nil {
+			return "", err
+		}
+		if err := os.WriteFile(path, []byte(f.text), f.mode); err != nil {
+			return "", err
+		}
+		if err := os.Chmod(path, f.mode); err != nil {
+			return "", err
+		}
+	}
+	return dir, nil
+}
+
+// makeDirs makes directories with the modes that they have in the node, where theirs take effect.
+func makeDirs(root, rel string) error {
+	modes := map[string]fs.FileMode{"root": 0o700, "root/.ssh": 0o700}
+	for dir := rel; ; dir = filepath.Dir(dir) {
+		mode := fs.FileMode(0o755)
+		if m, ok := modes[dir]; ok {
+			mode = m
+		}
+		path := filepath.Join(root, dir)
+		if err := os.MkdirAll(path, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(path, mode); err != nil {
+			return err
+		}
+		if dir == "." {
+			return nil
+		}
+	}
+}
+
+// keepalivedConf gives the virtual IP to a control plane whose own API server is alive: a live one (+50) always beats a dead one, and
+// before any is up the first in cluster.yaml, which initialises the cluster, has it. An only one always has it.
+var keepalivedConf = template.Must(template.New("keepalived").Parse(`global_defs {
+    router_id {{.Name}}
+    vrrp_version 3
+    script_user root
+    enable_script_security
+}
+{{- if .Peers}}
+vrrp_script apiserver {
+    script "/usr/bin/curl -sfk --max-time 2 https://127.0.0.1:6443/livez"
+    interval 1
+    fall 2
+    rise 1
+    weight 50
+}
+{{- end}}
+vrrp_instance api {
+    state BACKUP
+    interface eth0
+    virtual_router_id 51
+    priority {{.Priority}}
+    advert_int 0.3
+    unicast_src_ip {{.IP}}
+{{- if .Peers}}
+    unicast_peer {
+{{- range .Peers}}
+        {{.}}
+{{- end}}
+    }
+{{- end}}
+    virtual_ipaddress {
+        {{.VirtualIP}}/{{.Bits}} dev eth0
+    }
+{{- if .Peers}}
+    track_script {
+        apiserver
+    }
+{{- end}}
+}
+`))
+
+// EveryControlPlane has those that are still to be onboarded too.
+func EveryControlPlane(s *session.Session) []config.Node {
+	return slices.DeleteFunc(slices.Clone(s.Cluster.Nodes), func(n config.Node) bool { return n.Role != config.ControlPlane })
+}
+
+// keepalived counts with every control plane of cluster.yaml, one that is still to be onboarded too: who is not a peer of all takes the
+// address from them.
+func keepalived(s *session.Session, n config.Node) (string, error) {
+	data := struct {
+		Name, IP, VirtualIP string
+		Priority, Bits      int
+		Peers               []string
+	}{Name: n.Name, IP: n.IP.String(), VirtualIP: s.Cluster.Network.VirtualIP.String(), Bits: s.Cluster.Network.CIDR.Bits()}
+	for i, cp := range EveryControlPlane(s) {
+		if cp.Name == n.Name {
+			data.Priority = 150 - i
+		} else {
+			data.Peers = append(data.Peers, cp.IP.String())
+		}
+	}
+	var out bytes.Buffer
+	err := keepalivedConf.Execute(&out, data)
+	return out.String(), err
+}

@@ -1,0 +1,44 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"k8slab/lab/cluster"
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+// addresses gives pods that have an address of no network of their node another one. They got it while another configuration won, or before
+// their Node was made anew, and nobody reaches them.
+func (r *repairRun) addresses(ctx context.Context) error {
+	nodes, err := r.Admin.Kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	pods, err := r.Admin.Kube.Pods(ctx, "", "")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range r.strangers(pods, nodes) {
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has the address %s, which is not in its node's network", p.Namespace, p.Name, p.IP)},
+			"delete its sandbox; kubelet recreates it", "deleted its sandbox; kubelet recreates it")
+		if !r.DryRun {
+			errs = append(errs, cluster.EndSandboxes(ctx, r.Session.Nodes[p.Node], p))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// strangers are the pods to get another address: those on nodes that answer, and whose network is repaired. Elsewhere they would get one of the
+// same kind again.
+func (r *repairRun) strangers(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
+	return slices.DeleteFunc(pods, func(p kube.Pod) bool {
+		answers := r.Answers(p.Node)
+		broken := slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == p.Node && f.Left != "" })
+		return !answers || broken || !slices.ContainsFunc(nodes, p.Strange)
+	})
+}

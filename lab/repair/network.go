@@ -1,0 +1,101 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8slab/lab/cluster"
+	"k8slab/lab/health"
+	"k8slab/lab/kube"
+	"k8slab/lab/session"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// network brings the pod network's objects back to what the lab deployed, and restarts flannel on a node where it runs while what it told
+// the CNI plugin is gone, or is about a Node that was deleted. The plugins and their configuration each node repairs itself.
+func (r *repairRun) network(ctx context.Context) error {
+	manifest, err := health.Manifests(r.Session)
+	if err != nil {
+		return err
+	}
+	current, err := r.Admin.Kube.UpToDate(ctx, manifest)
+	if err != nil {
+		return err
+	}
+	if !current {
+		r.repaired(Repaired{Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: "flannel or the probe is not deployed as the lab does it"},
+			"apply their manifest again", "applied their manifest again")
+		if r.DryRun {
+			return nil
+		}
+		return r.Admin.Kube.Apply(ctx, manifest)
+	}
+	pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
+	if err != nil {
+		return err
+	}
+	nodes, err := r.Admin.Kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range pods {
+		if n := session.FindNode(nodes, p.Node); n != nil {
+			errs = append(errs, r.flannelOn(ctx, p, n.PodCIDR))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// flannelOn looks after flannel's pod on its node, whose pods are to have addresses of the subnet.
+func (r *repairRun) flannelOn(ctx context.Context, p kube.Pod, subnet string) error {
+	n, known := r.Session.Nodes[p.Node]
+	if answers := r.Answers(p.Node); !known || !answers || !p.Ready || p.Deleting || r.has(p.Node) {
+		return nil // one that is not ready may be about to start: if not, a diagnosis names it
+	}
+	text, err := n.Read(ctx, "sh", "-c", "! test -s "+health.SubnetFile+" || cat "+health.SubnetFile)
+	if err != nil {
+		return err
+	}
+	switch now := cluster.FlannelSubnet(text); {
+	case text == "":
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.FlannelSubnetEnvMissing), Evidence: "flannel runs and " + health.SubnetFile + " is gone"},
+			"delete flannel's pod; the new one writes the file", "deleted flannel's pod; the new one wrote the file")
+	case now != "" && subnet != "" && now != subnet:
+		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("flannel uses %s, and the podCIDR of the Node is %s", now, subnet)},
+			"restart flannel, and the sandboxes of pods with an old address", "restarted flannel, and the sandboxes of pods with an old address")
+		if r.DryRun {
+			return nil
+		}
+		member, _ := r.Cluster.Node(p.Node)
+		return r.RenewNetwork(ctx, member, subnet, r.step)
+	default:
+		return nil
+	}
+	if r.DryRun {
+		return nil
+	}
+	if err := r.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name); err != nil {
+		return err
+	}
+	return r.awaitFlannel(ctx, p)
+}
+
+// awaitFlannel waits for the pod that follows the old one, and for its word to the plugin.
+func (r *repairRun) awaitFlannel(ctx context.Context, old kube.Pod) error {
+	return wait.For(ctx, "flannel on "+old.Node+" to restart", time.Minute, r.Pace(), func(ctx context.Context) error {
+		pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
+		if err != nil {
+			return err
+		}
+		if !slices.ContainsFunc(pods, func(p kube.Pod) bool { return p.Node == old.Node && p.Name != old.Name && p.Ready }) {
+			return fmt.Errorf("no pod has followed %s yet", old.Name)
+		}
+		_, err = r.Session.Nodes[old.Node].Read(ctx, "test", "-s", health.SubnetFile)
+		return err
+	})
+}

@@ -1,0 +1,103 @@
+package repair
+
+import (
+	"context"
+	"slices"
+
+	"k8slab/config"
+	"k8slab/lab/kube"
+	"k8slab/lab/session"
+	"k8slab/lab/symptom"
+)
+
+// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster. A join that is at work comes to its end
+// first; what it may wait for is repaired by now.
+func (r *repairRun) outside(ctx context.Context) error {
+	if !r.DryRun {
+		r.waited = slices.ContainsFunc(r.Cluster.Members(), func(n config.Node) bool { return r.Fact(n).Running() })
+		if err := r.FinishRunning(ctx); err != nil {
+			return err
+		}
+	}
+	nodes, err := r.Admin.Kube.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	var toJoin []outsider
+	for _, n := range r.Cluster.Members() {
+		switch f := r.Fact(n); {
+		case !r.Answers(n.Name):
+			r.add(Repaired{Node: n.Name, Symptom: string(symptom.NodeUnreachable), Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
+		case f.Running():
+			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm runs on it", Left: "labctl join " + n.Name + " follows it to its end"})
+		case f.Joined && session.FindNode(nodes, n.Name) == nil:
+			toJoin = append(toJoin, outsider{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
+				"restart kubelet, which registers it", "restarted kubelet, which registered it"})
+		case !f.Joined:
+			toJoin = append(toJoin, outsider{n, symptom.KubeletConfigMissing, "it is in no cluster", "labctl join " + n.Name, "joined it to the cluster"})
+		}
+	}
+	if r.DryRun {
+		for _, o := range toJoin {
+			r.add(o.foreseen(r.before))
+		}
+		return nil
+	}
+	return r.joinAll(ctx, toJoin)
+}
+
+// outsider is a node that the cluster has no Node of, or not its machine's.
+type outsider struct {
+	node       config.Node
+	symptom    symptom.ID
+	evidence   string
+	would, did string
+}
+
+func (o outsider) found() Repaired {
+	return Repaired{Node: o.node.Name, Symptom: string(o.symptom), Evidence: o.evidence}
+}
+
+// foreseen is what a repair would come to: a cause that needs a person stops the join, too.
+func (o outsider) foreseen(findings []symptom.Finding) Repaired {
+	f := o.found()
+	for _, s := range findings {
+		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable {
+			return leftOver(s)
+		}
+	}
+	f.Would = o.would
+	return f
+}
+
+// joinAll gets the nodes into the cluster and tells how each went.
+func (r *repairRun) joinAll(ctx context.Context, all []outsider) error {
+	err := r.JoinAll(ctx)
+	if ctx.Err() != nil {
+		return err
+	}
+	nodes, unread := r.Admin.Kube.Nodes(ctx)
+	if unread != nil {
+		return unread
+	}
+	for _, o := range all {
+		f := o.found()
+		switch why, failed := r.Failures()[o.node.Name]; {
+		case failed:
+			f.Evidence, f.Left = f.Evidence+", and the join failed: "+why.Error(), "labctl join "+o.node.Name+", when the cause is gone"
+			r.add(f)
+		case r.isIn(o.node, nodes):
+			f.Did = o.did
+			r.add(f)
+		}
+	}
+	if len(r.Failures()) > 0 { // told of above
+		return nil
+	}
+	return err
+}
+
+// isIn tells whether the node has joined and has its Node.
+func (r *repairRun) isIn(n config.Node, nodes []kube.Node) bool {
+	return r.Fact(n).Joined && session.FindNode(nodes, n.Name) != nil
+}

@@ -1,0 +1,144 @@
+package repair
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8slab/lab/diagnose"
+	"k8slab/lab/health"
+	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
+)
+
+// How long a cluster may take until it is well: after a repair, and when nothing was repaired. Then it may still be about to notice that
+// somebody else removed a cause: a kubelet that could not report for a while needs seconds to be Ready again, and its pods after it.
+const (
+	effectTime = 3 * time.Minute
+	restTime   = 45 * time.Second
+)
+
+// verdict tells of what is wrong and was not repaired, and waits until what was repaired has taken effect. It does not wait for what is left.
+func (r *repairRun) verdict(ctx context.Context) error {
+	if r.DryRun {
+		r.leave(unforeseen(r.before, r.found))
+		return nil
+	}
+	budget, findings := restTime, r.before
+	if r.waited || r.didAnything() {
+		budget, findings = effectTime, nil
+	}
+	budget *= time.Duration(r.TimeScale())
+	var open []symptom.Finding
+	err := wait.For(ctx, "the cluster to be healthy", budget, r.Pace(), r.showing(func(ctx context.Context) error {
+		if findings == nil {
+			findings = r.diagnose(ctx)
+		}
+		r.leave(lasting(findings, r.before, r.found))
+		if open = failures(findings, r.found); len(open) > 0 {
+			findings = nil
+			return errors.New(named(open))
+		}
+		if r.leftAnything() { // then the proof may never hold
+			return nil
+		}
+		if errs := health.Healthy(ctx, r.Session, r.Admin); len(errs) > 0 {
+			findings = nil // what is wrong may be named by now, or gone
+			return errors.Join(errs...)
+		}
+		return nil
+	}))
+	switch {
+	case err == nil || ctx.Err() != nil:
+		return err
+	case len(open) > 0:
+		r.leave(open)
+		return nil
+	}
+	return fmt.Errorf("%w\nnext: labctl diagnose", err)
+}
+
+// showing has the step show what is waited for, whenever that changes.
+func (r *repairRun) showing(check func(context.Context) error) func(context.Context) error {
+	r.step.Progress("verify: diagnosis and proof")
+	said := ""
+	return func(ctx context.Context) error {
+		err := check(ctx)
+		if err != nil && err.Error() != said {
+			said = err.Error()
+			r.step.Progress("waiting: %s", strings.ReplaceAll(said, "\n", "; "))
+		}
+		return err
+	}
+}
+
+func (r *repairRun) diagnose(ctx context.Context) []symptom.Finding {
+	return diagnose.Judge(diagnose.Collect(ctx, health.Sources(r.Session, health.DiagnoseOptions{})))
+}
+
+func (r *repairRun) didAnything() bool {
+	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Did != "" })
+}
+
+func (r *repairRun) leftAnything() bool {
+	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Left != "" })
+}
+
+// leave tells of findings that are not repaired.
+func (r *repairRun) leave(findings []symptom.Finding) {
+	for _, f := range findings {
+		r.add(leftOver(f))
+	}
+}
+
+// leftOver is a finding of a diagnosis that is not repaired.
+func leftOver(f symptom.Finding) Repaired {
+	left := Repaired{Node: f.Node, Symptom: string(f.Symptom), Evidence: f.Meaning, Left: f.Hint}
+	if len(f.Evidence) > 0 {
+		left.Evidence = f.Evidence[0].Text
+	}
+	return left
+}
+
+func named(findings []symptom.Finding) string {
+	var names []string
+	for _, f := range findings {
+		name := string(f.Symptom)
+		if f.Node != "" {
+			name += " on " + f.Node
+		}
+		names = append(names, name)
+	}
+	return "the diagnosis finds " + strings.Join(names, ", ")
+}
+
+// failures are the roots of a diagnosis that fail something, but for what is left: on a node of which something is, nothing else is expected.
+func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
+	return slices.DeleteFunc(slices.Clone(findings), func(f symptom.Finding) bool {
+		return f.Level != symptom.Fail || f.BecauseOf != "" || slices.ContainsFunc(found, func(t Repaired) bool {
+			return t.Left != "" && t.Node == f.Node && (f.Node != "" || t.Symptom == string(f.Symptom))
+		})
+	})
+}
+
+// lasting are the failures that a repair cannot be expected to end, so that nobody needs to wait: they name a cause that a
+// person has to remove, were there before the first repair, and nothing was done on their node.
+func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Finding {
+	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
+		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
+		return !was || f.Repairable || symptom.General(f.Symptom) || slices.ContainsFunc(found, func(t Repaired) bool { return t.Node == f.Node && t.Did != "" })
+	})
+}
+
+// unforeseen are the failures that a dry run does not say a repair for, and that the diagnosis does not call repairable.
+func unforeseen(findings []symptom.Finding, found []Repaired) []symptom.Finding {
+	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
+		return f.Repairable || slices.ContainsFunc(found, func(t Repaired) bool {
+			id := symptom.ID(t.Symptom)
+			return t.Node == f.Node && (id == f.Symptom || symptom.Brings(id, f.Symptom) || symptom.General(f.Symptom))
+		})
+	})
+}

@@ -1,0 +1,101 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/host"
+	"k8slab/lab/kube"
+)
+
+// Admin is the cluster as its administrator sees it: through the API server, and through etcd.
+type Admin struct {
+	Kube   *kube.Client
+	Etcd   *etcd.Client
+	From   config.Node // whose credentials these are
+	Config []byte      // admin.conf
+}
+
+// Close closes every connection.
+func (v *Admin) Close() {
+	v.Kube.Close()
+	_ = v.Etcd.Close()
+}
+
+// OpenAdmin reads the administrator's credentials from a control plane that has joined. They stay in memory, but for the kubeconfig.
+func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes []config.Node) (*Admin, error) {
+	const pki = "/etc/kubernetes/pki/"
+	files := []string{"/etc/kubernetes/admin.conf", pki + "etcd/ca.crt", pki + "apiserver-etcd-client.crt", pki + "apiserver-etcd-client.key"}
+	contents, errs := make([]string, len(files)), make([]error, len(files))
+	var wg sync.WaitGroup
+	for i, path := range files {
+		wg.Go(func() { contents[i], errs[i] = s.Nodes[from.Name].Read(ctx, "cat", path) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	config, err := kube.FromNode([]byte(contents[0]))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s: %w", from.Name, files[0], err)
+	}
+	v := &Admin{From: from, Config: config}
+	if v.Kube, err = kube.New(v.Config, s.DialCluster, s.Mutated); err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(controlPlanes, s.IsRestored); i >= 0 { // the others may still serve the cluster that was replaced
+		controlPlanes = controlPlanes[i : i+1]
+	}
+	endpoints := []string{}
+	for _, n := range controlPlanes {
+		endpoints = append(endpoints, "https://"+net.JoinHostPort(n.IP.String(), "2379"))
+	}
+	v.Etcd, err = etcd.New(etcd.Config{
+		Endpoints: endpoints, CA: []byte(contents[1]), Cert: []byte(contents[2]), Key: []byte(contents[3]),
+		Dial: s.DialCluster, Mutated: s.Mutated, Patience: s.TimeScale(),
+	})
+	return v, err
+}
+
+// SaveKubeconfig writes the administrator's kubeconfig for this computer: to the virtual IP, or where that is in a namespace of the lab,
+// to the port that leads there.
+func (s *Session) SaveKubeconfig(v *Admin) error {
+	server, name := "https://"+s.Endpoint(), ""
+	if s.Host != nil && s.Host.Own {
+		dir := DaemonDir(s.Lab)
+		server, name = fmt.Sprintf("https://127.0.0.1:%d", host.ForwardPort(dir)), s.Cluster.Network.VirtualIP.String()
+		if err := host.Forward(dir, s.Endpoint()); err != nil {
+			return err
+		}
+	}
+	text, err := kube.WithServer(v.Config, server, name)
+	if err != nil {
+		return err
+	}
+	return s.Write("kubeconfig", text)
+}
+
+// AnyAdmin opens the cluster through the first control plane that answers and has joined.
+func (s *Session) AnyAdmin(ctx context.Context) (*Admin, error) {
+	var errs []error
+	cps := s.RestoredFirst(s.Cluster.ControlPlanes())
+	for _, n := range cps {
+		one, cancel := s.Within(ctx, 4*time.Second)
+		v, err := s.OpenAdmin(one, n, cps)
+		cancel()
+		if err == nil {
+			return v, nil
+		}
+		errs = append(errs, err)
+	}
+	return nil, errors.Join(errs...)
+}

@@ -1,0 +1,104 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+)
+
+// LabnodePath is the program of the lab in its nodes.
+const LabnodePath = "/usr/bin/labnode"
+
+// What labnode may take to look at its machine, and to mend what it finds. A program that hangs, on a disk that does not answer, ends with this.
+const (
+	askBudget  = time.Minute
+	MendBudget = 5 * time.Minute
+)
+
+// factsLimit is far above what labnode says of a machine, in bytes.
+const factsLimit = 1 << 20
+
+// namedReader is a node that is asked.
+type namedReader interface {
+	Reader
+	Name() string
+}
+
+// ReadFacts asks a node what it is.
+func (s *Session) ReadFacts(ctx context.Context, n namedReader) (join.Facts, error) {
+	ctx, cancel := s.Within(ctx, askBudget)
+	defer cancel()
+	end := s.Slow(n.Name(), "facts")
+	out, err := n.Read(ctx, LabnodePath, "facts")
+	if err := end(err); err != nil {
+		return join.Facts{}, err
+	}
+	var f join.Facts
+	if len(out) > factsLimit {
+		return f, fmt.Errorf("%s: its facts are larger than %d MiB", n.Name(), factsLimit>>20)
+	}
+	if err := json.Unmarshal([]byte(out), &f); err != nil {
+		return f, fmt.Errorf("%s: read its facts: %w", n.Name(), err)
+	}
+	return f, nil
+}
+
+// Slow shows a step for what is not over soon, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
+func (s *Session) Slow(name, phase string) (end func(error) error) {
+	var mu sync.Mutex
+	var step *event.Step
+	over := false
+	begin := time.AfterFunc(slowAfter, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if !over {
+			step = s.Events.Start(name, phase, 0)
+		}
+	})
+	return func(err error) error {
+		begin.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		if over = true; step == nil {
+			return err
+		}
+		return step.End(err)
+	}
+}
+
+// slowAfter is how long somebody may wait without a word.
+const slowAfter = 5 * time.Second
+
+// Facts reads what the nodes are. The error tells of those that do not answer; the others' facts are there all the same.
+func (s *Session) Facts(ctx context.Context, members []config.Node) (map[string]join.Facts, error) {
+	all := make([]join.Facts, len(members))
+	known := make([]bool, len(members))
+	err := ForEachNode(members, func(n config.Node) error {
+		i := slices.IndexFunc(members, func(m config.Node) bool { return m.Name == n.Name })
+		f, err := s.ReadFacts(ctx, s.Nodes[n.Name])
+		all[i], known[i] = f, err == nil
+		return err
+	})
+	byName := map[string]join.Facts{}
+	for i, n := range members {
+		if known[i] {
+			byName[n.Name] = all[i]
+		}
+	}
+	return byName, err
+}
+
+// FactsOf are a node's facts; none of one that does not answer.
+func (s *Session) FactsOf(ctx context.Context, name string) (f join.Facts) {
+	if n := s.Nodes[name]; n != nil {
+		f, _ = s.ReadFacts(ctx, n)
+	}
+	return f
+}

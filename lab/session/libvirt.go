@@ -1,0 +1,122 @@
+package session
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/host"
+	"k8slab/lab/machine"
+	"k8slab/lab/node"
+	"k8slab/lab/state"
+)
+
+// RootKey is root's key on all machines, a file of the state.
+const RootKey = "ssh/id_ed25519"
+
+// DaemonDir is the directory of a libvirt daemon of the lab's own.
+func DaemonDir(l state.Lab) string { return l.Path("libvirt") }
+
+// PoolDir is the directory of the storage pool, as the daemon sees it.
+func PoolDir(l state.Lab) string {
+	return filepath.Join("/var/lib/libvirt/images", l.Cluster.Libvirt.Pool)
+}
+
+// HostKey is the key of the node's SSH server, a file of the state.
+func HostKey(node string) string { return filepath.Join("ssh", "host_"+node) }
+
+// Connect finds the daemon that has the lab's machines, or is to have them. An error that wraps fs.ErrNotExist is that there is none.
+func Connect(l state.Lab) (*host.Host, error) {
+	if OwnDaemon(l) {
+		return host.Connect(DaemonDir(l))
+	}
+	h, err := host.Computers(l.URI)
+	if err != nil && l.Settled() {
+		return nil, fmt.Errorf("lab %s was made with this computer's libvirt daemon, which does not answer for %s; next: start it (systemctl start libvirtd, or virtqemud), and run this again",
+			l.Cluster.Name, l.URI)
+	}
+	return h, err
+}
+
+// OwnDaemon tells whether the lab has, or would get, a libvirt daemon of its own. One of containers gets it, so that no firewall, route or other
+// lab of this computer is in their way. A lab keeps its daemon, whatever else appears on this computer.
+func OwnDaemon(l state.Lab) bool {
+	if _, err := os.Stat(DaemonDir(l)); err == nil {
+		return true
+	}
+	if l.Settled() {
+		return false
+	}
+	_, err := host.Computers(l.URI)
+	return err != nil || l.URI == host.Containers
+}
+
+// Open makes the clients for the host's daemon and the lab's nodes. Nothing connects yet.
+func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session, error) {
+	id, err := l.ID()
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{Lab: l, ID: id, Events: events, Host: h, Nodes: map[string]Node{}, Options: o}
+	s.Libvirt = machine.Open(machine.Config{
+		URI: l.URI, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Lab: l.Cluster.Name, ID: id,
+		Dir: l.Path("machines"), Pool: l.Cluster.Libvirt.Pool, PoolDir: PoolDir(l), Partition: Partition(l, id), KVM: host.KVM(), Mutated: o.Mutated,
+	})
+	s.Machines = s.Libvirt
+	for _, n := range l.Cluster.Members() {
+		if s.Nodes[n.Name], err = Connection(l, h, n, o.Mutated); err != nil {
+			s.Close()
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Connection is a new one to the node. It connects when first used.
+func Connection(l state.Lab, h *host.Host, n config.Node, mutated func(string)) (*node.Node, error) {
+	key, _, err := l.KeyPair(RootKey)
+	if err != nil {
+		return nil, err
+	}
+	_, hostKey, err := l.KeyPair(HostKey(n.Name))
+	if err != nil {
+		return nil, err
+	}
+	return node.New(node.Config{
+		Name: n.Name, Address: net.JoinHostPort(n.IP.String(), "22"), User: "root",
+		Key: key, HostKey: hostKey, Dial: h.Dial, Mutated: mutated,
+	})
+}
+
+// Partition is the cgroup partition of containers: what is left in it, down removes.
+func Partition(l state.Lab, id string) string {
+	if scope := Scope(l, id); scope != "" {
+		return scope + "/nodes"
+	}
+	return "/" + CgroupName(l.Cluster.Name, id)
+}
+
+// Scope is where the lab's own daemon is in the cgroup tree, "" where that does not matter.
+func Scope(l state.Lab, id string) string { return host.Scope(CgroupName(l.Cluster.Name, id)) }
+
+// CgroupName has the lab's identity too: labs of one name can be in several state directories.
+func CgroupName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
+
+// consoleEnd is how much of a console's end is looked at, in bytes.
+const consoleEnd = 8 << 10
+
+// Console is the end of what a virtual machine wrote to its console; a container has none.
+func (s *Session) Console(name string) string {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), DaemonBudget, ErrDaemonSilent)
+	defer cancel()
+	if s.Libvirt == nil {
+		return ""
+	}
+	text, _ := s.Libvirt.Console(ctx, name, consoleEnd) // what could be read is better than nothing
+	return strings.ToValidUTF8(text, "?")
+}

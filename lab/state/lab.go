@@ -1,0 +1,171 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"k8slab/config"
+	"k8slab/lab/host"
+)
+
+// Lab is a closed lab: what cluster.yaml says, and what its directory says of it, both as they were when it was read. Nothing in it changes
+// after that: whoever changes the directory reads it again.
+type Lab struct {
+	Dir
+	Described   *config.Cluster // by cluster.yaml
+	Cluster     *config.Cluster // as it is: see AsMade
+	Differences []Difference    // of Described and what the lab was made with
+	URI         string          // what the lab was made with, or will be: never auto
+}
+
+// Read reads the lab that the cluster describes, as it was made if it was. It changes nothing.
+func Read(described *config.Cluster) (Lab, error) {
+	d, err := Open(described.Name)
+	if err != nil {
+		return Lab{}, err
+	}
+	l := Lab{Dir: d, Described: described}
+	if l.Cluster, l.Differences, err = AsMade(described); err != nil {
+		return Lab{}, err
+	}
+	if l.URI = l.Cluster.Libvirt.URI; l.URI == "auto" {
+		if made, err := os.ReadFile(d.Path("uri")); err == nil { // of a lab that a labctl before MadeFile made
+			l.URI = string(made)
+		} else {
+			l.URI, _ = host.Choose()
+		}
+	}
+	return l, nil
+}
+
+// membersDir has an empty file for each node with `onboard: true` that is a member nevertheless, because it was onboarded or is being so.
+const membersDir = "members"
+
+// Admitted are the names of the nodes that were admitted.
+func (d Dir) Admitted() ([]string, error) {
+	entries, err := os.ReadDir(d.Path(membersDir))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, unreadable(d.dir, err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names, nil
+}
+
+// Admit makes a node with `onboard: true` a member, which `up` and everything else count with from now on. It stays one until Dismiss or Down.
+func (l Lab) Admit(name string) error {
+	if err := l.Onboards(name); err != nil {
+		return err
+	}
+	if err := l.Write(filepath.Join(membersDir, name), nil); err != nil {
+		return fmt.Errorf("admit %s: %w", name, err)
+	}
+	return nil
+}
+
+// Dismiss undoes Admit.
+func (l Lab) Dismiss(name string) error {
+	if err := l.Onboards(name); err != nil {
+		return err
+	}
+	if err := os.Remove(l.Path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("dismiss %s: %w", name, err)
+	}
+	return nil
+}
+
+// Onboards is an error for a node that needs no admission.
+func (l Lab) Onboards(name string) error {
+	if n, ok := l.Described.Node(name); !ok || !n.Onboard {
+		return fmt.Errorf("cluster.yaml has no node %q with onboard: true", name)
+	}
+	return nil
+}
+
+// Member is the node of the name that has a machine, or gets one from `up`.
+func (l Lab) Member(name string) (config.Node, error) {
+	if n, ok := l.Cluster.Node(name); ok && !n.Onboard {
+		return n, nil
+	}
+	return config.Node{}, l.unknownNode(name)
+}
+
+// unknownNode says what to do about a name that is no member's.
+func (l Lab) unknownNode(name string) error {
+	if n, ok := l.Cluster.Node(name); ok && n.Onboard {
+		return fmt.Errorf("%s is to be onboarded: run `labctl onboard %[1]s`", name)
+	}
+	var names []string
+	for _, n := range l.Cluster.Members() {
+		names = append(names, n.Name)
+	}
+	return config.Unknown("node", name, "the lab has", names)
+}
+
+// Settle writes down what the lab is made with, before machines of the nodes are made.
+func (l Lab) Settle(nodes ...config.Node) error {
+	was, err := l.Made()
+	if err != nil {
+		return err
+	}
+	admitted, err := l.Admitted()
+	if err != nil {
+		return err
+	}
+	made := *l.Cluster
+	made.Libvirt.URI = l.URI
+	made.Nodes = nil
+	if was != nil {
+		made.Nodes = machinesOf(was, admitted)
+	} else {
+		nodes = append(l.Cluster.Members(), nodes...)
+	}
+	waiting := slices.DeleteFunc(slices.Clone(l.Described.Nodes), func(n config.Node) bool { return !n.Onboard })
+	for _, n := range slices.Concat(waiting, nodes) { // one that was admitted is in both, and stays one that was onboarded
+		if !slices.ContainsFunc(made.Nodes, hasName(n.Name)) {
+			made.Nodes = append(made.Nodes, n)
+		}
+	}
+	return l.writeMade(&made)
+}
+
+// Forget takes a node out of what the lab is made with, after its machine was removed.
+func (d Dir) Forget(name string) error {
+	if err := os.Remove(d.Path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	made, err := d.Made()
+	if err != nil || made == nil {
+		return err
+	}
+	made.Nodes = slices.DeleteFunc(made.Nodes, hasName(name))
+	return d.writeMade(made)
+}
+
+func (d Dir) writeMade(c *config.Cluster) error {
+	text, err := c.YAML()
+	if err != nil {
+		return err
+	}
+	if _, _, err := config.Parse("cluster.yaml, together with the lab that is there", text); err != nil {
+		return err // what cannot be read again would lock the lab
+	}
+	return d.Write(MadeFile, text)
+}
+
+// CheckDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
+func (l Lab) CheckDescribed() error {
+	if len(l.Differences) == 0 {
+		return nil
+	}
+	return &ChangedError{Lab: l.Cluster.Name, Differences: l.Differences}
+}
+
+// ErrNotUp is a lab that has no machines yet.
+var ErrNotUp = errors.New("the lab is not up: run `labctl up`")

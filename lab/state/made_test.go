@@ -1,0 +1,207 @@
+package state
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"k8slab/config"
+	"k8slab/lab/host"
+)
+
+// madeFrom describes a lab of containers.
+const madeFrom = `libvirt: {uri: "lxc:///system"}
+nodes:
+  - {name: cp1, role: control-plane, ip: 10.30.0.11}
+  - {name: w1, role: worker, ip: 10.30.0.21}
+  - {name: w2, role: worker, ip: 10.30.0.22, onboard: true}
+`
+
+// madeLab is a lab whose machines were made, and the cluster.yaml that it was made from.
+func madeLab(t *testing.T) Lab {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "cluster.yaml")
+	if err := os.WriteFile(path, []byte(madeFrom), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t, path)
+	if _, err := l.ID(); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Settle(l.Cluster.Members()...); err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// edited is a lab that exists, with another cluster.yaml.
+func edited(t *testing.T, l Lab, edit func(*config.Cluster)) Lab {
+	t.Helper()
+	c := *l.Described
+	c.Nodes = slices.Clone(c.Nodes)
+	edit(&c)
+	return read(t, &c)
+}
+
+// The node of another name that has a machine's address in the file is not taken for that machine.
+func TestAddressOfAMachine(t *testing.T) {
+	l := madeLab(t)
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[1].Name = "w9" })
+	if memberNames(now.Cluster) != "cp1, w1" || len(now.Differences) != 1 {
+		t.Errorf("got %s, %v", memberNames(now.Cluster), now.Differences)
+	}
+}
+
+// The only control plane cannot be reset: a new lab is the way.
+func TestDifferenceOfTheOnlyControlPlane(t *testing.T) {
+	l := madeLab(t)
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[0].IP = netip.MustParseAddr("10.30.0.12") })
+	if d := now.Differences; len(d) != 1 || d[0].Takes != takesNewLab {
+		t.Errorf("got %v", d)
+	}
+}
+
+// A node that waits may be described anew until it is admitted, and then its machine is made as the file says at that moment. What could not be
+// read again is not written: it would lock the lab.
+func TestSettleWhatWaits(t *testing.T) {
+	l := madeLab(t)
+	address := netip.MustParseAddr("10.30.0.32")
+	now := edited(t, l, func(c *config.Cluster) { c.Nodes[2].IP = address })
+	if err := now.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if err := now.Admit("w2"); err != nil {
+		t.Fatal(err)
+	}
+	now = read(t, now.Described)
+	if n := nodeOf(t, now, "w2"); n.IP != address || n.Onboard || len(now.Differences) > 0 {
+		t.Errorf("got %+v, %v", n, now.Differences)
+	}
+	l = madeLab(t)
+	taken := edited(t, l, func(c *config.Cluster) {
+		c.Nodes = slices.Delete(c.Nodes, 1, 2)
+		c.Nodes[1].IP = netip.MustParseAddr("10.30.0.21") // w1's, which has a machine
+	})
+	if err := taken.Settle(); err == nil {
+		t.Error("settled two nodes on one address")
+	}
+	if _, err := l.Made(); err != nil {
+		t.Errorf("the lab is locked: %v", err)
+	}
+}
+
+// A lab that an older labctl made has its URI in a file of its own.
+func TestURIOfAnOlderLab(t *testing.T) {
+	l := newLab(t, small)
+	if err := l.Write("uri", []byte(host.VirtualMachines)); err != nil {
+		t.Fatal(err)
+	}
+	if now := edited(t, l, func(*config.Cluster) {}); now.URI != host.VirtualMachines {
+		t.Errorf("got %s", now.URI)
+	}
+}
+
+// A lab of which nothing was made is what the file says.
+func TestNothingIsSettledBefore(t *testing.T) {
+	l := newLab(t, onboard)
+	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory, c.Libvirt.URI = 3072, host.VirtualMachines })
+	if len(now.Differences) > 0 || now.URI != host.VirtualMachines || now.Cluster.Resources.Worker.Memory != 3072 {
+		t.Errorf("got %v, %s, %+v", now.Differences, now.URI, now.Cluster.Resources)
+	}
+}
+
+// Settled once: a computer that can do more by now must not make strangers of the lab's machines.
+func TestURIIsSettled(t *testing.T) {
+	l := madeLab(t)
+	l.URI = host.VirtualMachines
+	if err := l.Settle(l.Cluster.Members()...); err != nil {
+		t.Fatal(err)
+	}
+	now := edited(t, l, func(c *config.Cluster) { c.Libvirt.URI = "auto" })
+	if now.URI != host.VirtualMachines || len(now.Differences) > 0 {
+		t.Errorf("got %s, %v", now.URI, now.Differences)
+	}
+}
+
+func TestSettleAndForget(t *testing.T) {
+	l := madeLab(t)
+	if err := l.Admit("w2"); err != nil {
+		t.Fatal(err)
+	}
+	l = read(t, l.Described)
+	if err := l.Settle(nodeOf(t, l, "w2")); err != nil {
+		t.Fatal(err)
+	}
+	without := func(c *config.Cluster) { c.Nodes = slices.DeleteFunc(c.Nodes, hasName("w2")) }
+	if now := edited(t, l, without); memberNames(now.Cluster) != "cp1, w1, w2" || len(now.Differences) != 1 {
+		t.Errorf("an onboarded node that the file no longer has: %s, %v", memberNames(now.Cluster), now.Differences)
+	}
+	// With the file gone, the state describes the lab.
+	path, err := MadeWith(l.Cluster.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _, err := config.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if now, differences, err := AsMade(c); err != nil || memberNames(now) != "cp1, w2, w1" || len(differences) > 0 {
+		t.Errorf("by its own description: %s, %v, %v", memberNames(now), differences, err)
+	}
+	if err := l.Forget("w2"); err != nil {
+		t.Fatal(err)
+	}
+	if now := edited(t, l, without); memberNames(now.Cluster) != "cp1, w1" || len(now.Differences) > 0 {
+		t.Errorf("after it was removed: %s, %v", memberNames(now.Cluster), now.Differences)
+	}
+}
+
+// The size of workers is free again when the last of them was removed.
+func TestSizeWithoutMachines(t *testing.T) {
+	l := madeLab(t)
+	if err := l.Forget("w1"); err != nil {
+		t.Fatal(err)
+	}
+	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
+	if len(now.Differences) > 0 || now.Cluster.Resources.Worker.Memory != 3072 {
+		t.Errorf("got %v, %+v", now.Differences, now.Cluster.Resources)
+	}
+}
+
+// Addresses that were chosen stay the lab's, whatever would be chosen now, and a new node gets one beside them.
+func TestChosenAddressesStay(t *testing.T) {
+	l := madeLab(t)
+	moved := *l.Cluster
+	moved.Network.CIDR, moved.Network.VirtualIP = netip.MustParsePrefix("10.37.0.0/24"), netip.MustParseAddr("10.37.0.10")
+	moved.Nodes = []config.Node{
+		{Name: "cp1", Role: config.ControlPlane, IP: netip.MustParseAddr("10.37.0.11")},
+		{Name: "w1", Role: config.Worker, IP: netip.MustParseAddr("10.37.0.21")},
+	}
+	if err := l.writeMade(&moved); err != nil {
+		t.Fatal(err)
+	}
+	file := "name: " + l.Cluster.Name + `
+libvirt: {uri: "lxc:///system"}
+nodes:
+  - {name: w0, role: worker}
+  - {name: cp1, role: control-plane}
+  - {name: w1, role: worker}
+`
+	c, _, err := config.Parse("f", []byte(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now, differences, err := AsMade(c)
+	if err != nil || len(differences) > 0 {
+		t.Errorf("%v, %v", differences, err)
+	}
+	var got []string
+	for _, n := range now.Nodes {
+		got = append(got, n.Name+"="+n.IP.String())
+	}
+	if want := []string{"w0=10.37.0.22", "cp1=10.37.0.11", "w1=10.37.0.21"}; !slices.Equal(got, want) || now.Network.VirtualIP != moved.Network.VirtualIP {
+		t.Errorf("got %q, want %q; virtual IP %s", got, want, now.Network.VirtualIP)
+	}
+}

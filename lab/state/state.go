@@ -1,0 +1,108 @@
+// Package state is what is kept of a lab on this computer: its identity, its keys, what it was made with, who was admitted, and the lock. It
+// reads and writes files only; what runs is not asked, but for a network that is free.
+package state
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"k8slab/lab/atomicfile"
+	"k8slab/lab/node"
+)
+
+// Root is where labs are kept: $XDG_STATE_HOME/k8slab, by default ~/.local/state/k8slab.
+func Root() (string, error) {
+	if dir := os.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "k8slab"), nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the lab's state: %w; set HOME or XDG_STATE_HOME", err)
+	}
+	return filepath.Join(home, ".local", "state", "k8slab"), nil
+}
+
+// Dir is a lab's directory: its identity, its keys and what belongs to its machines. Everything in it is the user's alone.
+type Dir struct{ dir string }
+
+// Open refuses a directory in which another user can change files: what is in it names processes that are ended and files that are removed.
+func Open(name string) (Dir, error) {
+	root, err := Root()
+	if err != nil {
+		return Dir{}, err
+	}
+	d := Dir{dir: filepath.Join(root, name)}
+	for _, dir := range []string{root, d.dir} {
+		if _, err := os.Lstat(dir); err != nil {
+			break // there is none, or whoever reads it says why not
+		}
+		if err := atomicfile.CheckDir(dir); err != nil {
+			return d, fmt.Errorf("state of lab %s: %w", name, err)
+		}
+	}
+	return d, nil
+}
+
+// Path is that of the directory, or of something in it.
+func (d Dir) Path(elem ...string) string { return filepath.Join(append([]string{d.dir}, elem...)...) }
+
+// Exists tells whether something of the lab was made.
+func (d Dir) Exists() bool {
+	_, err := os.Stat(d.Path("id"))
+	return err == nil
+}
+
+// ID is the lab's UUID, by which its libvirt objects are known; made when first asked for. It is a part of paths and names.
+func (d Dir) ID() (string, error) {
+	data, err := d.Once("id", func() ([]byte, error) { return []byte(uuid.NewString()), nil })
+	if err != nil {
+		return "", err
+	}
+	id, err := uuid.Parse(string(data))
+	if err != nil || id.String() != string(data) {
+		return "", fmt.Errorf("%s has no UUID in it; next: write the one that libvirt knows the lab's machines by (virsh dumpxml: attribute id of the element machine)", d.Path("id"))
+	}
+	return id.String(), nil
+}
+
+// MachineID is the systemd machine-id of a node: it stays when the machine is built anew, because kubelet reports it and containers share
+// the computer's own DMI identity.
+func MachineID(labID, node string) string {
+	h := sha256.Sum256([]byte("machine-id " + labID + "/" + node))
+	return hex.EncodeToString(h[:16])
+}
+
+// Once returns the content of a file of the state, after making it if it is not there.
+func (d Dir) Once(name string, make func() ([]byte, error)) ([]byte, error) {
+	path := d.Path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	return atomicfile.Once(path, make)
+}
+
+// Write replaces a file of the state as a whole, readable by the user alone.
+func (d Dir) Write(name string, data []byte) error {
+	path := d.Path(name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, atomicfile.Private, data)
+}
+
+// KeyPair returns a key of the state: the private part, which alone is kept, and the public one.
+func (d Dir) KeyPair(name string) (private, public []byte, err error) {
+	if private, err = d.Once(name, node.GenerateKey); err != nil {
+		return nil, nil, err
+	}
+	if public, err = node.PublicKey(private); err != nil {
+		return nil, nil, fmt.Errorf("%s: %w; next: labctl down, then up", d.Path(name), err)
+	}
+	return private, bytes.TrimSpace(public), nil
+}
