@@ -116,6 +116,9 @@ func (l *Lab) Traces(ctx context.Context, name string) (found []string, err erro
 // Diagnose looks at the lab and says what is wrong with it. It changes nothing, does not wait for another labctl, and takes what does not
 // answer for a fact.
 func (l *Lab) Diagnose(ctx context.Context, o health.DiagnoseOptions) (report diagnose.Report, err error) {
+	if err := o.Check(l.found); err != nil {
+		return report, err
+	}
 	err = l.with(ctx, access{}, func(s *session.Session) error {
 		report, err = health.Diagnose(ctx, s, o)
 		return err

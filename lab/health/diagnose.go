@@ -13,6 +13,7 @@ import (
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
+	"k8slab/lab/state"
 )
 
 // DiagnoseOptions says what to look at.
@@ -22,14 +23,20 @@ type DiagnoseOptions struct {
 	Bundle string        // file to keep the facts in, "" for none
 }
 
+// Check refuses nodes that the lab does not have.
+func (o DiagnoseOptions) Check(l state.Lab) error {
+	for _, name := range o.Nodes {
+		if _, err := l.Member(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Diagnose looks at the lab and says what is wrong with it. It changes nothing, does not wait for another labctl, and takes what does not
 // answer for a fact.
 func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {
-	sources, err := checkedSources(s, o)
-	if err != nil {
-		return diagnose.Report{}, err
-	}
-	facts := diagnose.Collect(ctx, sources)
+	facts := diagnose.Collect(ctx, Sources(s, o))
 	if err := ctx.Err(); err != nil {
 		return diagnose.Report{}, fmt.Errorf("diagnose %s: %w", s.Cluster.Name, context.Cause(ctx))
 	}
@@ -38,15 +45,6 @@ func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagn
 		err = diagnose.WriteBundle(o.Bundle, facts)
 	}
 	return report, err
-}
-
-func checkedSources(s *session.Session, o DiagnoseOptions) (diagnose.Sources, error) {
-	for _, name := range o.Nodes {
-		if _, err := s.Member(name); err != nil {
-			return diagnose.Sources{}, err
-		}
-	}
-	return Sources(s, o), nil
 }
 
 // Sources are where the facts of a lab that is open come from.
