@@ -112,20 +112,15 @@ var reach = func() map[ID]map[ID]bool {
 	return all
 }()
 
-// explainers counts the causes that bring an ID about: many for what is a sign of almost anything, such as a timeout.
-var explainers = func() map[ID]int {
-	n := map[ID]int{}
-	for _, seen := range reach {
-		for b := range seen {
-			n[b]++
-		}
-	}
-	return n
-}()
-
 // general are the failures that so many causes bring about that each names a place to look rather than a cause.
 var general = map[ID]bool{
 	KubeletNotRunning: true, TLSBootstrapTimeout: true, APIServerUnreachable: true, ControlPlaneCrashloop: true,
 	ControllerManagerFailing: true,
 	EtcdUnreachable:          true, NetworkPluginPodsFailing: true,
 }
+
+// Brings reports whether a brings b about, directly or through others, by the catalogue's graph of causes.
+func Brings(a, b ID) bool { return reach[a][b] }
+
+// General reports whether so many causes bring the failure about that it names a place to look rather than a cause.
+func General(id ID) bool { return general[id] }
