@@ -9,9 +9,9 @@ import (
 // excerptLimit is the longest Text, in bytes.
 const excerptLimit = 400
 
-// evidence tells of a sight. Redacting comes before cutting, because a secret may be known only by the word before it.
-func (s *sight) evidence(source string, redact func(string) string) (symptom.Evidence, head) {
-	h := readHead(string(s.raw[:min(len(s.raw), headSearch)]))
+// evidence is a sight as a finding shows it. It redacts before it cuts, because often only the word before a secret tells that it is one.
+func (s *sight) evidence(source string, redact func(string) string) (symptom.Evidence, logHeader) {
+	h := readHeader(s.raw)
 	if h.program != "" {
 		source = strings.TrimLeft(source+" "+h.program, " ")
 	}
@@ -22,7 +22,7 @@ func (s *sight) evidence(source string, redact func(string) string) (symptom.Evi
 func excerpt(text string, p phrase) string {
 	from := 0
 	if len(text) > excerptLimit {
-		if at := p.find(bare(text) + "\n"); at > 0 {
+		if at := p.find(normalize(text) + "\n"); at > 0 {
 			from = max(0, rawOffset(text, at)-excerptLimit/3)
 		}
 	}
@@ -31,7 +31,7 @@ func excerpt(text string, p phrase) string {
 	for i := 0; i < len(short); i++ {
 		switch c := short[i]; {
 		case c == 0x1b:
-			i += dropped(short[i:]) - 1
+			i += escapeLength(short[i:]) - 1
 		case c < ' ' || c == 0x7f:
 			clean = append(clean, ' ')
 		default:
@@ -41,15 +41,15 @@ func excerpt(text string, p phrase) string {
 	return strings.TrimSpace(strings.ToValidUTF8(string(clean), ""))
 }
 
-// rawOffset is where in text the byte stands that has the given offset in its bare form.
-func rawOffset(text string, bareOffset int) int {
+// rawOffset is where in text the byte stands that has the given offset in its normal form.
+func rawOffset(text string, normalOffset int) int {
 	for i := 0; i < len(text); i++ {
-		if bareByte[text[i]] != 0 {
-			if bareOffset--; bareOffset < 0 {
+		if normalByte[text[i]] != 0 {
+			if normalOffset--; normalOffset < 0 {
 				return i
 			}
 		} else {
-			i += dropped(text[i:]) - 1
+			i += escapeLength(text[i:]) - 1
 		}
 	}
 	return len(text)

@@ -1,3 +1,5 @@
+// Package reader finds the causes of package symptom in text: in what programs print, in journals and in logs. It knows the phrases of each
+// cause, the signs that a cause has passed, and the words to guess by when it knows no phrase. It reads what it is given and nothing else.
 package reader
 
 import (
@@ -19,7 +21,7 @@ func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Fi
 
 // Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
 func Certain(line string) (symptom.ID, bool) {
-	text := append(appendBare(nil, []byte(line)), '\n')
+	text := append(appendNormalized(nil, []byte(line)), '\n')
 	var ids []symptom.ID
 	words().matches(text, &marks{}, func(k *known, warning bool) {
 		if k.kind == ofCause && k.pattern.strength == certain && !warning {
@@ -45,11 +47,13 @@ func rootAmong(id symptom.ID, ids []symptom.ID) bool {
 
 // findings weighs what was seen.
 func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
-	s.dropOutlived()
+	if s.tallies.dropOutlived(s.origin.latest) {
+		s.complaints.recovered = true
+	}
 	ids := s.standing()
 	var because map[symptom.ID]symptom.ID
 	if len(ids) == 0 {
-		ids = s.guess() // the telling words first; what brought what about is not for guessing
+		ids = s.guess() // in order of likelihood: which brought which about cannot be guessed
 	} else {
 		s.order(ids)
 		because = s.because(ids)
@@ -65,13 +69,13 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 	return s.suspect(out)
 }
 
-// standing are the causes that count: those proved, and of the weakly shown ones those that explain a general failure which nothing proved
-// explains, or all of them when nothing at all is proved and a command failed, or when the text is an excerpt of errors.
+// standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause explains.
+// All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
 func (s *scan) standing() []symptom.ID {
 	var proved, shown []symptom.ID
 	for _, sym := range symptom.All() {
 		t := s.tallies[sym.ID]
-		if t != nil && t.slow && s.records > excerptRecords { // an etcd that works says so whenever its computer is busy
+		if t != nil && t.slow && s.complaints.records > excerptRecords { // a healthy etcd says so too whenever its computer is busy
 			t.repeats, t.weak = 0, t.weak+1
 		}
 		switch {
@@ -82,7 +86,7 @@ func (s *scan) standing() []symptom.ID {
 			shown = append(shown, sym.ID)
 		}
 	}
-	if len(proved) == 0 && (s.ends > 0 || s.isExcerpt()) {
+	if len(proved) == 0 && (s.ends > 0 || s.complaints.isExcerpt()) {
 		return shown
 	}
 	unexplained := s.unexplained(proved)
@@ -94,11 +98,11 @@ func (s *scan) standing() []symptom.ID {
 	return proved
 }
 
-// unexplained are the general failures among the proved causes, unless a particular cause is proved beside them.
+// unexplained are the proved causes if all of them are general failures; otherwise a particular cause explains them.
 func (s *scan) unexplained(proved []symptom.ID) []symptom.ID {
 	var out []symptom.ID
 	for _, id := range proved {
-		if !symptom.General(id) && id != symptom.CNINotInitialized { // without a pod network every node that has not joined says so
+		if !symptom.General(id) && id != symptom.CNINotInitialized { // every node says so until it has a pod network
 			return nil
 		}
 		out = append(out, id)
@@ -128,9 +132,9 @@ var explainers = func() map[symptom.ID]int {
 	return n
 }()
 
-// order sorts so that of two causes the one to look at first comes first: what stops nothing last, particular causes before general ones,
-// of the particular ones first what ended a command (a list of errors counts from its top, but for what others in it bring about), and of
-// the general ones first what fewer causes bring about.
+// order sorts the causes by which to look at first. What stops nothing comes last, and particular causes come before general ones. Of the
+// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about. Of the
+// general ones, those come first that fewer causes bring about.
 func (s *scan) order(ids []symptom.ID) {
 	present := map[symptom.ID]int{}
 	for _, id := range ids {
@@ -143,9 +147,9 @@ func (s *scan) order(ids []symptom.ID) {
 	rank := func(id symptom.ID) []int {
 		t := s.tallies[id]
 		if symptom.General(id) {
-			return []int{unless(!isMinor(id)), 1, explainers[id], unless(t.deadly > 0), unless(t.proved()), t.first.line, t.record}
+			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
 		}
-		return []int{unless(!isMinor(id)), 0, unless(t.deadly > 0), unless(t.proved()), present[id], t.killer.line, explainers[id], t.first.line, t.record}
+		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id], t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])
@@ -163,11 +167,12 @@ func isMinor(id symptom.ID) bool {
 	return sym.Minor
 }
 
-func unless(good bool) int {
-	if good {
-		return 0
+// last is the rank of what comes last if it is so.
+func last(is bool) int {
+	if is {
+		return 1
 	}
-	return 1
+	return 0
 }
 
 // because finds for each consequence the first root that brings it about.
@@ -195,13 +200,13 @@ func (s *scan) isConsequence(id symptom.ID, ids []symptom.ID) bool {
 	return false
 }
 
-// brings reports whether a brought b about: as the graph says, or because b is what an earlier attempt that a ended left behind, which
-// turns the graph's arrow round.
+// brings reports whether a brought b about: because the graph says so, or because b is what an attempt left behind that a had ended. The
+// latter reverses the graph's direction.
 func (s *scan) brings(a, b symptom.ID) bool {
 	return s.left(a, b) || symptom.Brings(a, b) && !s.left(b, a)
 }
 
-// left reports whether b is only preflight of a later attempt tripping over what the attempt that a ended had made.
+// left reports whether b is only what preflight of a later attempt finds of the attempt that a had ended.
 func (s *scan) left(a, b symptom.ID) bool {
 	leftover := b == symptom.LeftoverState || b == symptom.PortInUse
 	made := a != symptom.LeftoverState && a != symptom.PortInUse
@@ -213,12 +218,12 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 	t := s.tallies[id]
 	f := symptom.Finding{Symptom: id, Level: symptom.Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because,
 		Detail: s.detailOf(id)}
-	f.Repairable = f.Repairable && !t.surmised
+	f.Repairable = f.Repairable && !t.onlyGuessed
 	if sym.Minor || because != "" && isMinor(because) || !t.proved() && s.ends == 0 {
 		f.Level = symptom.Warn
 	}
 	told := map[int]bool{0: true}
-	for _, at := range []*sight{&t.first, &t.killer, &t.last} {
+	for _, at := range []*sight{&t.first, &t.firstFatal, &t.last} {
 		if told[at.line] {
 			continue
 		}
@@ -230,4 +235,14 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 		}
 	}
 	return f
+}
+
+// detailOf is what the text told more about a cause, "" if nothing.
+func (s *scan) detailOf(id symptom.ID) string {
+	for i, d := range details {
+		if d.of == id && s.details[i] {
+			return d.name
+		}
+	}
+	return ""
 }

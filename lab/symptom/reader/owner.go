@@ -75,24 +75,28 @@ func isOwnNamespace(name string) bool {
 	return strings.HasPrefix(name, "kube-") || strings.HasSuffix(name, "-system") || strings.HasPrefix(name, "calico-") || name == "k8slab" || name == "tigera-operator"
 }
 
-// dropUsersOwn takes the causes out of what was found in the record at hand that say nothing about the node, and reports whether there were
-// any. A record about a pull that names no image is about the one that was named last.
-func (s *scan) dropUsersOwn() bool {
-	if !slices.ContainsFunc(s.found, func(f find) bool { return f.known.kind == ofCause && slices.Contains(podCauses, f.known.id) }) {
-		return false
+// podOwner remembers whose image was pulled last.
+type podOwner struct {
+	usersPull bool // a user's own
+}
+
+// withoutUsersOwn is what was found in a record without the causes that say nothing about the node. A record about a pull that names no image
+// is about the image that was named last.
+func (o *podOwner) withoutUsersOwn(found []find, raw []byte) []find {
+	if !slices.ContainsFunc(found, func(f find) bool { return f.known.kind == ofCause && slices.Contains(podCauses, f.known.id) }) {
+		return found
 	}
-	pull := slices.ContainsFunc(s.found, func(f find) bool { return f.known.kind == ofCause && f.known.id == symptom.ImagePullFailure })
-	users, named := usersOwn(s.rec.raw)
+	pull := slices.ContainsFunc(found, func(f find) bool { return f.known.kind == ofCause && f.known.id == symptom.ImagePullFailure })
+	users, named := usersOwn(raw)
 	if pull && named {
-		s.usersPull = users
+		o.usersPull = users
 	} else if pull {
-		users = s.usersPull
+		users = o.usersPull
 	}
 	if !users {
-		return false
+		return found
 	}
-	s.found = slices.DeleteFunc(s.found, func(f find) bool { // the way to a registry that only the user's image is from counts as little
+	return slices.DeleteFunc(found, func(f find) bool { // why a user's image cannot be pulled is no cause either
 		return f.known.kind == ofCause && (pull || slices.Contains(podCauses, f.known.id))
 	})
-	return true
 }

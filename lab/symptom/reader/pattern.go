@@ -16,7 +16,7 @@ const (
 	certain
 )
 
-// pattern is a phrase as the programs print it, matched in the bare form of text (see appendBare): letter case, spaces, quotes and line
+// pattern is a phrase as the programs print it, matched in the normal form of text (see appendNormalized): letter case, spaces, quotes and line
 // ends do not matter. A * stands for anything, within gapLimit.
 type pattern struct {
 	phrase   string
@@ -29,7 +29,7 @@ type pattern struct {
 	unless []string
 }
 
-// gapLimit is how many bytes of bare text a * may stand for.
+// gapLimit is how many bytes of normalized text a * may stand for.
 const gapLimit = 240
 
 func phrases(s strength, texts []string) []pattern {
@@ -77,7 +77,7 @@ func except(ps []pattern, texts ...string) []pattern {
 	return ps
 }
 
-// phrase is a compiled pattern: its parts in bare form, in the order in which they must follow one another.
+// phrase is a compiled pattern: its parts in normal form, in the order in which they must follow one another.
 type phrase struct {
 	parts  []string
 	anchor int // the part that the matcher looks for: the longest
@@ -87,7 +87,7 @@ type phrase struct {
 func compile(p pattern) phrase {
 	var c phrase
 	for _, part := range strings.Split(p.phrase, "*") {
-		c.parts = append(c.parts, bare(part))
+		c.parts = append(c.parts, normalize(part))
 	}
 	for i, part := range c.parts {
 		if len(part) > len(c.parts[c.anchor]) {
@@ -95,7 +95,7 @@ func compile(p pattern) phrase {
 		}
 	}
 	for _, u := range p.unless {
-		c.unless = append(c.unless, bare(u))
+		c.unless = append(c.unless, normalize(u))
 	}
 	return c
 }

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// etcdPhrases show the causes of the same subject in the catalogue.
+// etcdPhrases are of etcd's members and their agreement.
 var etcdPhrases = map[symptom.ID][]pattern{
 	symptom.EtcdLearnerNotInSync: together(
 		except(proves("can only promote a learner member"), "which is in sync"),

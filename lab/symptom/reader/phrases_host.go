@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// hostPhrases show the causes of the same subject in the catalogue.
+// hostPhrases are of what a machine lacks or forbids.
 var hostPhrases = map[symptom.ID][]pattern{
 	symptom.SwapEnabled: together(
 		endsTheWait("running with swap on is not supported", "[ERROR Swap]", "failed to run Kubelet: *running with swap on"),

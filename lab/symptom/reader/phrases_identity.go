@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// identityPhrases show the causes of the same subject in the catalogue.
+// identityPhrases are of names, ports and files that are taken.
 var identityPhrases = map[symptom.ID][]pattern{
 	symptom.LeftoverState: together(
 		endsTheWait(

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// kubeletPhrases show the causes of the same subject in the catalogue.
+// kubeletPhrases are of what keeps the kubelet and its static pods from working.
 var kubeletPhrases = map[symptom.ID][]pattern{
 	symptom.KubeletNotRunning: together(
 		proves(

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// labPhrases show the causes of the same subject in the catalogue.
+// labPhrases are of what only the lab's own facts or a member's data show.
 var labPhrases = map[symptom.ID][]pattern{
 	symptom.MachineNotRunning: proves(
 		"State: shut off", "domain is not running", "State: crashed", "shut off (crashed)", "shut off (destroyed)", "shut off (failed)",

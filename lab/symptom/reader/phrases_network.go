@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// networkPhrases show the causes of the same subject in the catalogue.
+// networkPhrases are of the ways between machines.
 var networkPhrases = map[symptom.ID][]pattern{
 	symptom.APIServerUnreachable: together(
 		except(proves(

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// podNetworkPhrases show the causes of the same subject in the catalogue.
+// podNetworkPhrases are of the network add-on, its plugins, and kube-proxy.
 var podNetworkPhrases = map[symptom.ID][]pattern{
 	symptom.CNINotInitialized: together(
 		except(proves(

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// runtimePhrases show the causes of the same subject in the catalogue.
+// runtimePhrases are of what keeps the container runtime from serving, and images from arriving.
 var runtimePhrases = map[symptom.ID][]pattern{
 	symptom.RuntimeSocketMissing: together(
 		except(endsTheWait(

@@ -14,7 +14,7 @@ func TestEveryCauseHasPhrases(t *testing.T) {
 	}
 }
 
-// TestPhrasesAreParticular guards against phrases so short that any text has them: bare text has no spaces to hold words apart.
+// TestPhrasesAreParticular guards against phrases so short that any text has them: normalized text has no spaces to hold words apart.
 func TestPhrasesAreParticular(t *testing.T) {
 	for _, k := range words().all {
 		total := 0

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// trustPhrases show the causes of the same subject in the catalogue.
+// trustPhrases are of tokens, certificates, authorities and clocks.
 var trustPhrases = map[symptom.ID][]pattern{
 	symptom.TokenExpiredOrInvalid: together(
 		endsTheWait(

@@ -2,36 +2,35 @@ package reader
 
 import (
 	"bytes"
-	"strings"
 )
 
 const (
-	// wrapWidth is the shortest line that the next one may go on from: text is wrapped near the width of a page or terminal.
+	// wrapWidth is the shortest line that may have been wrapped: text is wrapped near the width of a page or terminal.
 	wrapWidth = 50
-	// recordLimit bounds what wrapped lines are joined to, in bytes.
+	// recordLimit is the longest record that is joined from wrapped lines, in bytes.
 	recordLimit = 4 << 10
 )
 
 // record is one message, from the line that begins it to the last one that it was wrapped onto.
 type record struct {
-	line int    // number of its first line, from 1
-	bare []byte // bare form, ends in '\n'
-	raw  []byte // as it was read, wrapped lines joined by a space
-	last int    // length of its last line
+	line   int    // number of its first line, from 1
+	normal []byte // normal form, ends in '\n'
+	raw    []byte // as it was read, wrapped lines joined by a space
+	last   int    // length of its last line
 }
 
 func (r *record) reset(line int) {
-	r.line, r.bare, r.raw, r.last = line, r.bare[:0], r.raw[:0], 0
+	r.line, r.normal, r.raw, r.last = line, r.normal[:0], r.raw[:0], 0
 }
 
-// goesOn reports whether line continues the record: it has no beginning of its own, and the line before was long enough to have been
-// wrapped or ends in a colon.
-func (r *record) goesOn(line []byte) bool {
+// continuesIn reports whether line continues the record: it does not begin a message of its own, and the line before ends in a colon or was
+// long enough to have been wrapped.
+func (r *record) continuesIn(line []byte) bool {
 	return len(r.raw) > 0 && (r.last >= wrapWidth || r.raw[len(r.raw)-1] == ':') && len(r.raw)+len(line) < recordLimit && !begins(line)
 }
 
 func (r *record) add(line []byte) {
-	r.bare = appendBare(r.bare, line)
+	r.normal = appendNormalized(r.normal, line)
 	if len(r.raw) > 0 {
 		r.raw = append(r.raw, ' ')
 	}
@@ -39,8 +38,8 @@ func (r *record) add(line []byte) {
 	r.last = len(line)
 }
 
-// begins reports whether a line begins a message of its own: it has a time, a level, a bracketed phase, a bullet, a prompt, a JSON brace,
-// or columns.
+// begins reports whether a line begins a message of its own: with a time, a level, a bracketed phase, a bullet, a prompt or a JSON brace,
+// or because it has columns.
 func begins(line []byte) bool {
 	s := bytes.TrimLeft(line, " \t")
 	if len(s) == 0 || bytes.Contains(s, []byte("  ")) || bytes.IndexByte(s, '\t') >= 0 {
@@ -70,7 +69,7 @@ func begins(line []byte) bool {
 	return false
 }
 
-// clockReach is how far into a line the time stands that begins it, whatever the language of the date before it.
+// clockReach is how far into a line its time may stand: the date before it may be in any language.
 const clockReach = 26
 
 // hasClock reports whether there is a time of day, such as 10:02:03.
@@ -104,8 +103,8 @@ func isDigits(s []byte) bool {
 // requester begins the line of `kubectl describe csr` that names who asks.
 var requester = []byte("Requesting User:")
 
-// headingOf is what a line says that a later line about a state needs to be understood: the unit whose page of `systemctl status` begins, or
-// a certificate request that is described. "" for other lines.
+// headingOf is the subject that a later line with a state does not repeat: the unit whose page of `systemctl status` begins, or a certificate
+// request that is described. It is "" for other lines.
 func headingOf(line []byte) string {
 	if bytes.HasPrefix(line, requester) {
 		return "certificate request "
@@ -147,29 +146,17 @@ func saysReason(line []byte) bool {
 	return bytes.HasPrefix(bytes.TrimLeft(line, " \t"), []byte("Reason: "))
 }
 
-// saysState reports whether a line says the state of what a heading named.
+// saysState reports whether a line has the state of what a heading named.
 func saysState(line []byte) bool {
 	s := bytes.TrimLeft(line, " ")
 	return bytes.HasPrefix(s, []byte("Active: ")) || bytes.HasPrefix(s, []byte("Status: "))
 }
 
-// unquoted takes off what quoting in mail and web pages puts before a line.
+// unquoted removes the marks that quoting in mail and web pages puts before a line.
 func unquoted(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n\t ")
 	for len(line) > 1 && line[0] == '>' && (line[1] == ' ' || line[1] == '>') {
 		line = bytes.TrimLeft(line[1:], " ")
 	}
 	return line
-}
-
-// warned reports whether what begins at an offset of a bare record is part of one of kubeadm's preflight warnings, such as [WARNING Swap]
-// or, of old, [preflight] WARNING: these by themselves stop nothing.
-func warned(bare string, begin int) bool {
-	const label, old, reach = "[warning", "[preflight]warning:", 600
-	near := bare[max(0, begin-reach):min(len(bare), begin+len(label)+1)]
-	at := strings.LastIndex(near, label)
-	if at >= 0 && (len(near) == at+len(label) || near[at+len(label)] == ']') { // a level, not a check
-		at = -1
-	}
-	return max(at, strings.LastIndex(near, old)) > strings.LastIndex(near, "[error")
 }

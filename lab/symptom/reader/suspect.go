@@ -7,8 +7,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// suspects are what a cause is often mistaken for: the programs say the same of both, or a general failure hides it. They are named after the
-// cause when nothing else was seen, so that who finds the first untrue knows where to look next.
+// suspects are what a cause is often mistaken for: the programs say the same of both, or a general failure hides it. When nothing else was
+// seen they are named after the cause, so that a reader who finds it untrue knows where to look next.
 var suspects = map[symptom.ID][]symptom.ID{
 	// Failures that hide their cause.
 	symptom.KubeletNotRunning:        {symptom.CgroupDriverMismatch, symptom.SwapEnabled},
@@ -21,7 +21,7 @@ var suspects = map[symptom.ID][]symptom.ID{
 	symptom.CNINotInitialized:        {symptom.NetworkPluginPodsFailing, symptom.CNIPluginBinaryMissing},
 	symptom.FlannelSubnetEnvMissing:  {symptom.NetworkPluginPodsFailing, symptom.PodCIDRNotAssigned},
 
-	// Causes of which the same is said.
+	// Causes of which the programs say the same.
 	symptom.CRIPluginDisabled:          {symptom.RuntimeVersionUnsupported, symptom.CRIEndpointWrong},
 	symptom.RuntimeVersionUnsupported:  {symptom.CRIPluginDisabled},
 	symptom.RuntimeSocketMissing:       {symptom.CRIEndpointWrong, symptom.CRIPluginDisabled},
@@ -60,24 +60,24 @@ func (s *scan) suspect(found []symptom.Finding) []symptom.Finding {
 	if len(found) == 0 || len(found) >= enough {
 		return found
 	}
-	head := found[0]
-	for _, id := range s.doubts(head.Symptom) {
+	first := found[0]
+	for _, id := range s.doubts(first.Symptom) {
 		if len(found) >= enough {
 			break
 		}
 		if contains(found, id) {
 			continue
 		}
-		found = append(found, symptom.Suspicion(id, head))
+		found = append(found, symptom.Suspicion(id, first))
 	}
 	return found
 }
 
-// doubts are what else it may be, the likeliest first.
+// doubts are the other causes that it may be, the likeliest first.
 func (s *scan) doubts(id symptom.ID) []symptom.ID {
-	texts := s.sample()
+	texts := s.complaints.sample()
 	var like []symptom.ID
-	for _, r := range resembling().causesOf(termsOf(texts...), appendBare(nil, []byte(strings.Join(texts, " ")))) {
+	for _, r := range learnedLikeness().causesOf(termsOf(texts...), appendNormalized(nil, []byte(strings.Join(texts, " ")))) {
 		if r.id != id && r.id != symptom.Healthy && len(like) < 3 {
 			like = append(like, r.id)
 		}

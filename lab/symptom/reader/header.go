@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// head is what a record's first bytes say about it. All of it may be missing.
-type head struct {
+// logHeader is what a record's first bytes say about it. All of it may be missing.
+type logHeader struct {
 	time    string // as written
 	node    string // the journal's host name
 	program string // the journal's unit or program
@@ -16,7 +16,7 @@ type head struct {
 }
 
 var (
-	journalHead = regexp.MustCompile(`^\s*([A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2}(?:\.\d+)?|` +
+	journalHeader = regexp.MustCompile(`^\s*([A-Z][a-z]{2}\s+\d{1,2} \d{2}:\d{2}:\d{2}(?:\.\d+)?|` +
 		`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d+)?(?:Z|[+-]\d{2}:?\d{2})?) ` +
 		`([A-Za-z0-9][A-Za-z0-9_.-]*) ([A-Za-z0-9@_.-]+)(?:\[\d+\])?: `)
 	isoTime   = regexp.MustCompile(`\d{4}[-/]\d{2}[-/]\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?`)
@@ -24,13 +24,13 @@ var (
 	clockTime = regexp.MustCompile(`(\d{2}):(\d{2}):(\d{2})`)
 )
 
-// headSearch is how far into a record its time is looked for: JSON puts it after the level.
-const headSearch = 160
+// headerReach is how far into a record its time is looked for: JSON puts it after the level.
+const headerReach = 160
 
-func readHead(raw string) head {
-	var h head
-	start := raw[:min(len(raw), headSearch)]
-	if m := journalHead.FindStringSubmatch(start); m != nil {
+func readHeader(raw []byte) logHeader {
+	var h logHeader
+	start := string(raw[:min(len(raw), headerReach)])
+	if m := journalHeader.FindStringSubmatch(start); m != nil {
 		h.time, h.node, h.program = m[1], m[2], m[3]
 	} else if t := isoTime.FindString(start); t != "" {
 		h.time = t

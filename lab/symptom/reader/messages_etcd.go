@@ -2,8 +2,8 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// etcdWordings are from etcd's server, its client, etcdctl and bbolt, 3.1 to 3.6.
-var etcdWordings = map[symptom.ID][]pattern{
+// etcdMessages are from etcd's server, its client, etcdctl and bbolt, 3.1 to 3.6.
+var etcdMessages = map[symptom.ID][]pattern{
 	symptom.AdvertiseAddressWrong: proves("expected IP in URL for binding", "When listening on specific address(es), this etcd process must advertise"),
 	symptom.ClockSkew:             proves("time skewed*etcd", "drift-time*exceeds"),
 	symptom.DiskFull: proves(

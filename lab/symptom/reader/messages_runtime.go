@@ -2,8 +2,8 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// runtimeWordings are from containerd 1.3 to 2.1, runc, the reference network plugins and Flannel.
-var runtimeWordings = map[symptom.ID][]pattern{
+// runtimeMessages are from containerd 1.3 to 2.1, runc, the reference network plugins and Flannel.
+var runtimeMessages = map[symptom.ID][]pattern{
 	symptom.CgroupControllerMissing: proves(
 		"cgroup_writable` is only supported on cgroup v2", "loading cgroup for*failed", "cgroup: cannot find",
 		"error setting cgroup config for procHooks process", "no such directory*cgroup", "failed to write*cgroup.procs",
@@ -70,8 +70,8 @@ var runtimeWordings = map[symptom.ID][]pattern{
 	),
 }
 
-// hostWordings are from systemd, cloud-init, package managers, the kernel, libvirt, SSH and the tools that drive kubeadm.
-var hostWordings = map[symptom.ID][]pattern{
+// hostMessages are from systemd, cloud-init, package managers, the kernel, libvirt, SSH and the tools that drive kubeadm.
+var hostMessages = map[symptom.ID][]pattern{
 	symptom.ClockSkew: proves("RTC time*differs", "Time has been changed*kube", "clocks differ by"),
 	symptom.DiskFull: proves(
 		"File system is full", "write error: disk", "Free disk space*less than", "usage is at 100%", "has reached*inotify*no space left",

@@ -1,9 +1,9 @@
 package reader
 
-// bareByte maps a byte to its bare form; 0 drops it. The bare form is what is left of text when everything that pasting, wrapping, quoting
-// and terminals change is gone: lower case, no white space, no quotes, no backslashes, nothing that JSON writes as a number, nothing
-// outside ASCII.
-var bareByte = func() (t [256]byte) {
+// normalByte maps a byte to its normal form; 0 drops it. Text in normal form lacks everything that pasting, wrapping, quoting and terminals
+// change: it is in lower case and has no white space, no quotes, no backslashes, no characters that JSON escapes as numbers and none outside
+// ASCII.
+var normalByte = func() (t [256]byte) {
 	for c := byte('!'); c <= '~'; c++ {
 		t[c] = c
 		if c >= 'A' && c <= 'Z' {
@@ -17,21 +17,21 @@ var bareByte = func() (t [256]byte) {
 	return t
 }()
 
-// appendBare appends the bare form of line to dst.
-func appendBare(dst, line []byte) []byte {
+// appendNormalized appends the normal form of line to dst.
+func appendNormalized(dst, line []byte) []byte {
 	for i := 0; i < len(line); i++ {
-		if b := bareByte[line[i]]; b != 0 {
+		if b := normalByte[line[i]]; b != 0 {
 			dst = append(dst, b)
 		} else {
-			i += dropped(line[i:]) - 1
+			i += escapeLength(line[i:]) - 1
 		}
 	}
 	return dst
 }
 
-// dropped is how many bytes go with the first of s, which has no bare form: the rest of a terminal's escape sequence, however it is written,
-// of JSON's \u003e, of rsyslog's #011, or of a web page's mark.
-func dropped[T string | []byte](s T) int {
+// escapeLength is how many bytes the escape is long that begins with the first byte of s, which has no normal form: a terminal's escape
+// sequence, however it is written, JSON's \u003e, rsyslog's #011, or a web page's tag or entity. It is 1 if there is no escape.
+func escapeLength[T string | []byte](s T) int {
 	switch s[0] {
 	case 0x1b, '\\', '#', '^':
 		for _, escape := range escapes {
@@ -64,16 +64,24 @@ func sequence[T string | []byte](s T, from int) int {
 	return len(s)
 }
 
-func bare(s string) string { return string(appendBare(nil, []byte(s))) }
+func normalize(s string) string { return string(appendNormalized(nil, []byte(s))) }
 
-// marks that web pages put into text: characters that are written as names, and tags, up to the name's end.
+// normalizeAll are texts in normal form.
+func normalizeAll(texts ...string) (all [][]byte) {
+	for _, t := range texts {
+		all = append(all, []byte(normalize(t)))
+	}
+	return all
+}
+
+// The entities and tags of web pages that are dropped.
 var (
 	entities = []string{"&quot;", "&#34;", "&#39;", "&#x27;", "&apos;", "&gt;", "&lt;", "&amp;", "&nbsp;"}
 	tags     = []string{"<br>", "<br/>", "<br />", "<p>", "</p>", "<code>", "</code>", "<pre>", "</pre>", "<b>", "</b>", "<em>", "</em>",
 		"<strong>", "</strong>", "<li>", "</li>", "</span>", "<span>", "<div>", "</div>"}
 )
 
-// markup is how many bytes of a web page's writing s begins with, 1 when it is none.
+// markup is the length of the entity or tag of a web page that s begins with, 1 if there is none.
 func markup[T string | []byte](s T) int {
 	known := entities
 	if s[0] == '<' {

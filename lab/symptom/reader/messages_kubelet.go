@@ -2,8 +2,8 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// kubeletWordings are from the kubelet, kube-proxy, kube-controller-manager and kube-apiserver of Kubernetes 1.9 to 1.35.
-var kubeletWordings = map[symptom.ID][]pattern{
+// kubeletMessages are from the kubelet, kube-proxy, kube-controller-manager and kube-apiserver of Kubernetes 1.9 to 1.35.
+var kubeletMessages = map[symptom.ID][]pattern{
 	symptom.AdvertiseAddressWrong: proves(
 		"bad --node-ip", "nodeIP must be a valid IP address", "failed to validate secondaryNodeIP", "can't get ip address of node",
 		"failed to get node address from cloud provider that matches ip", "pass an explicit `--node-ip` to kubelet to fix this",

@@ -22,7 +22,7 @@ func learn(t *testing.T) string {
 			if err := s.read(strings.NewReader(ex.text)); err != nil {
 				t.Fatal(err)
 			}
-			c.add(ex.want, termsOf(s.sample()...))
+			c.add(ex.want, termsOf(s.complaints.sample()...))
 		}
 	}
 	var lines, causes []string

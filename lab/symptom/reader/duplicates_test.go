@@ -7,7 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-func TestTwins(t *testing.T) {
+func TestDuplicateIDs(t *testing.T) {
 	const id, other = "4f3b1c0a5b7d4a1ea9a1c3e2b7f0d911", "7a3b1c0a5b7d4a1ea9a1c3e2b7f0d922"
 	const uuid = "4f3b1c0a-5b7d-4a1e-a9a1-c3e2b7f0d911"
 	for _, tt := range []struct {
@@ -29,7 +29,7 @@ func TestTwins(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := slices.Contains(symptomsOf(unsuspected(judge(t, tt.text))), symptom.DuplicateMachineIdentity); got != tt.want {
-				t.Errorf("found %v, want twins %v", symptomsOf(judge(t, tt.text)), tt.want)
+				t.Errorf("found %v, want duplicates %v", symptomsOf(judge(t, tt.text)), tt.want)
 			}
 		})
 	}

@@ -2,15 +2,15 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// detail is how text tells more about a cause that stands.
+// detail is what text says more about a cause.
 type detail struct {
 	of      symptom.ID
 	name    string
 	phrases []string
 }
 
-// details are in the order in which they count when text tells of several: an address that cannot work before a road that is closed, and
-// both before a member that is merely slow.
+// details are in order of precedence, for texts that show several: an address that cannot work, then a port that is blocked, then a member that
+// is merely slow.
 var details = []detail{
 	{symptom.EtcdLearnerNotInSync, symptom.AlreadyPromoted, []string{"can only promote a learner member\n", "can only promote a learner member,",
 		"can only promote a learner member}", "ErrMemberNotLearner"}},
@@ -29,14 +29,4 @@ var details = []detail{
 	{symptom.EtcdLearnerNotInSync, symptom.CatchingUp, []string{"sending database snapshot", "sent database snapshot", "start to send snapshot",
 		"receiving database snapshot", "received and saved database snapshot", "applying snapshot", "started streaming with peer",
 		"is less than 90%*leader", "rejecting promote learner: learner is not ready"}},
-}
-
-// detailOf is what the text told about a cause, "" when nothing.
-func (s *scan) detailOf(id symptom.ID) string {
-	for i, d := range details {
-		if d.of == id && s.told[i] {
-			return d.name
-		}
-	}
-	return ""
 }

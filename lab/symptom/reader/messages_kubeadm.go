@@ -2,8 +2,8 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// kubeadmWordings are from cmd/kubeadm of Kubernetes 1.9 to 1.35.
-var kubeadmWordings = map[symptom.ID][]pattern{
+// kubeadmMessages are from cmd/kubeadm of Kubernetes 1.9 to 1.35.
+var kubeadmMessages = map[symptom.ID][]pattern{
 	symptom.AdvertiseAddressWrong: proves(
 		"invalid API endpoint IP:", "invalid advertise address endpoint", "given for api.advertiseAddress",
 		"is not a valid textual representation of an IP address", "given for controlPlaneEndpoint",

@@ -11,21 +11,21 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Wordings of a failure do not run out, but their words do: a message that no phrase knows resembles those that the phrases and the texts of
-// testdata/corpus show. What a text resembles is only ever a guess or a suspicion.
+// There is no end of messages, but they use the same words. So a message without a known phrase still resembles the phrases and the texts of
+// testdata/corpus. What a text resembles is only a guess or a suspicion.
 
-// learned has the words of the texts of testdata/corpus that the judge was made with. The first line has the causes, each with how many texts
-// there are of it; each further line a term and which causes' texts have it, as numbers of the first line's fields, and how many (not written
-// when it is one). TestResemblance writes it.
+// learned has the words of the texts of testdata/corpus that the judge was made with. Its first line lists the causes, each with the number of
+// its texts. Each further line has a term and the causes whose texts have it: the index in the first line and the number of texts, unless that is
+// one. TestResemblance writes it.
 //
 //go:embed resemblance.txt
 var learned string
 
-// likeness knows how much a term speaks for a cause.
-type likeness map[string][]speaks
+// likeness knows how much each term speaks for which causes.
+type likeness map[string][]vote
 
-// speaks is what a term adds for a cause.
-type speaks struct {
+// vote is what a term adds for a cause.
+type vote struct {
 	id     symptom.ID
 	weight float64
 }
@@ -51,17 +51,12 @@ func (c *counts) add(id symptom.ID, terms []string) {
 	}
 }
 
-// resembling is learned and the catalogue's own phrases, weighed once, when first used.
-var resembling = sync.OnceValue(func() likeness {
+// learnedLikeness is learned and the reader's own phrases, weighed once, when first used.
+var learnedLikeness = sync.OnceValue(func() likeness {
 	c := readCounts(learned)
 	for _, k := range words().all {
 		if k.kind == ofCause {
 			c.add(k.id, termsOf(k.pattern.phrase))
-		}
-	}
-	for _, h := range hints {
-		for _, w := range h.words {
-			c.add(h.id, termsOf(w))
 		}
 	}
 	return c.weigh()
@@ -93,7 +88,7 @@ func readCounts(text string) *counts {
 	return c
 }
 
-// number is what is written, 1 when nothing is.
+// number is the number in s, 1 if there is none.
 func number(s string) float64 {
 	if n, err := strconv.ParseFloat(s, 64); err == nil {
 		return n
@@ -101,37 +96,37 @@ func number(s string) float64 {
 	return 1
 }
 
-// weigh turns counts into weights: a term speaks for a cause by the share of its sights that the cause has, the louder the fewer causes
-// share it and the more often it was seen.
+// weigh turns counts into weights. The weight of a term for a cause grows with the share of the term's texts that are of the cause, with how
+// often it was seen, and with how few causes share it.
 func (c *counts) weigh() likeness {
-	const steady = 3 // texts that every cause is taken to have besides, so that a few do not speak too loud
+	const prior = 3 // texts that are added to those of each cause, so that a few texts do not weigh too much
 	like := make(likeness, len(c.terms))
 	for term, by := range c.terms {
 		total, sights := 0.0, 0.0
 		for id, n := range by {
-			total += n / math.Sqrt(c.texts[id]+steady)
+			total += n / math.Sqrt(c.texts[id]+prior)
 			sights += n
 		}
 		rare := math.Log((float64(len(c.texts))+1)/(float64(len(by))+0.5)) * sights / (sights + 1)
 		for id, n := range by {
-			share := n / math.Sqrt(c.texts[id]+steady) / total
-			like[term] = append(like[term], speaks{id, rare * math.Pow(share, 1.5)})
+			share := n / math.Sqrt(c.texts[id]+prior) / total
+			like[term] = append(like[term], vote{id, rare * math.Pow(share, 1.5)})
 		}
 	}
 	return like
 }
 
-// resemblance is a cause and how much speaks for it.
+// resemblance is a cause and the score of a text for it.
 type resemblance struct {
 	id    symptom.ID
 	score float64
 }
 
-// hintWeight is how much the first of the hints adds to what a text's terms say; the last adds nothing.
+// hintWeight is what the first of the hints adds to a cause's score; later hints add less, the last almost nothing.
 const hintWeight = 4
 
-// causesOf are the causes that a text's terms, and the hints in its bare form, speak for, the loudest first.
-func (l likeness) causesOf(terms []string, bareText []byte) []resemblance {
+// causesOf are the causes that a text's terms, and the hints in its normal form, speak for, the highest score first.
+func (l likeness) causesOf(terms []string, normal []byte) []resemblance {
 	scores := map[symptom.ID]float64{}
 	for _, t := range terms {
 		for _, s := range l[t] {
@@ -139,7 +134,7 @@ func (l likeness) causesOf(terms []string, bareText []byte) []resemblance {
 		}
 	}
 	for i, h := range hintWords() {
-		if hasAny(bareText, h) {
+		if hasAny(normal, h) {
 			scores[hints[i].id] += hintWeight * (1 - float64(i)/float64(len(hints)))
 		}
 	}
@@ -159,15 +154,7 @@ func (l likeness) causesOf(terms []string, bareText []byte) []resemblance {
 	return all
 }
 
-// hintWords are the words of the hints in bare form.
-var hintWords = sync.OnceValue(func() (all [][][]byte) {
-	for _, h := range hints {
-		all = append(all, bareAll(h.words...))
-	}
-	return all
-})
-
-// mostLike is the index of the text that speaks the loudest for the cause.
+// mostLike is the index of the text with the highest score for the cause.
 func (l likeness) mostLike(id symptom.ID, texts []string) int {
 	best, most := 0, -1.0
 	for i, text := range texts {
@@ -211,7 +198,7 @@ func termsOf(texts ...string) []string {
 	return terms
 }
 
-// wordsOf are the words of a line, without those that are names of one machine or moment.
+// wordsOf are the words of a line, without the names and numbers of one machine or moment.
 func wordsOf(line string) []string {
 	fields := strings.FieldsFunc(strings.ReplaceAll(strings.ToLower(line), "'", ""), func(r rune) bool {
 		return (r < 'a' || r > 'z') && (r < '0' || r > '9')
