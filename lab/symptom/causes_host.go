@@ -5,16 +5,16 @@ var hostCauses = []Symptom{
 	{
 		ID:      SwapEnabled,
 		Meaning: "Swap is on, and the kubelet does not start with it.",
-		Hint: "`swapoff -a` and remove the swap line from /etc/fstab (or `systemctl mask swap.target`), `systemctl restart " +
-			"kubelet`; or configure failSwapOn: false.",
+		Hint: "`swapoff -a` and remove the swap line from /etc/fstab (or `systemctl mask swap.target`), `systemctl restart kubelet`; " +
+			"or configure failSwapOn: false.",
 		Sources:    []string{"kubernetes/kubeadm#610"},
 		Repairable: true,
 	},
 	{
 		ID:      KernelPrereqMissing,
 		Meaning: "Kernel settings that pods need are off: br_netfilter is not loaded or forwarding is disabled.",
-		Hint: "`modprobe br_netfilter overlay`, `sysctl -w net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1`; make " +
-			"both last in /etc/modules-load.d and /etc/sysctl.d.",
+		Hint: "`modprobe br_netfilter overlay`, `sysctl -w net.ipv4.ip_forward=1 net.bridge.bridge-nf-call-iptables=1`; make both " +
+			"last in /etc/modules-load.d and /etc/sysctl.d.",
 		Sources:    []string{"digitalrebar/provision-content#106"},
 		Repairable: true,
 	},
@@ -22,8 +22,7 @@ var hostCauses = []Symptom{
 		ID:      CgroupControllerMissing,
 		Meaning: "A cgroup controller that the kubelet or runtime needs is not there.",
 		Hint: "`cat /proc/cgroups /sys/fs/cgroup/cgroup.controllers`; on a Raspberry Pi add `cgroup_enable=memory cgroup_memory=1` " +
-			"to the kernel's command line and reboot; " +
-			"in a container delegate the controllers.",
+			"to the kernel's command line and reboot; in a container delegate the controllers.",
 		Sources: []string{"kubernetes/kubernetes#94329", "kubernetes/kubernetes#90710"},
 	},
 	{
@@ -37,14 +36,14 @@ var hostCauses = []Symptom{
 	{
 		ID:      HostToolsMissing,
 		Meaning: "A program that kubeadm or kube-proxy needs is not installed.",
-		Hint: "Install it: `apt-get install conntrack socat ebtables ethtool iproute2 iptables cri-tools` (dnf: " +
-			"conntrack-tools, iproute-tc), then again.",
+		Hint: "Install it: `apt-get install conntrack socat ebtables ethtool iproute2 iptables cri-tools` (dnf: conntrack-tools, " +
+			"iproute-tc), then again.",
 	},
 	{
 		ID:      KubeBinariesMissing,
 		Meaning: "kubeadm or the kubelet is not installed, or not in the PATH.",
-		Hint: "Install kubeadm, kubelet and kubectl of the cluster's minor version from pkgs.k8s.io; with sudo or over SSH use " +
-			"the full path (`command -v kubeadm kubelet`).",
+		Hint: "Install kubeadm, kubelet and kubectl of the cluster's minor version from pkgs.k8s.io; with sudo or over SSH use the " +
+			"full path (`command -v kubeadm kubelet`).",
 	},
 	{
 		ID:      InsufficientResources,
@@ -69,8 +68,7 @@ var hostCauses = []Symptom{
 		ID:      ReadOnlyFilesystem,
 		Meaning: "A path that must be written is on a read-only file system.",
 		Hint: "`findmnt -T PATH` and `dmesg | grep -i remount`: repair and remount it (`mount -o remount,rw MOUNT`), or move the " +
-			"path " +
-			"(flex volumes: controllerManager extraArgs flex-volume-plugin-dir).",
+			"path (flex volumes: controllerManager extraArgs flex-volume-plugin-dir).",
 		Sources: []string{"kubernetes/kubeadm#2031"},
 	},
 	{

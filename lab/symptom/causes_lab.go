@@ -26,14 +26,13 @@ var labCauses = []Symptom{
 		ID:      EtcdDataCorrupt,
 		Meaning: "An etcd member's data cannot be read, or differs from the other members'.",
 		Hint: "With three members and two healthy: `etcdctl member remove ID` of the bad one, `kubeadm reset -f` on its machine, " +
-			"join again. " +
-			"With one member: keep its data directory, restore the latest snapshot (`etcdutl snapshot restore FILE --data-dir NEW`).",
+			"join again. With one member: keep its data directory, restore the latest snapshot (`etcdutl snapshot restore FILE " +
+			"--data-dir NEW`).",
 		Sources: []string{"etcd-io/etcd#11220", "etcd-io/etcd#11949"},
 	},
 	{
 		ID:      ImageFilesystemZero,
 		Meaning: "The runtime still reports an image file system without capacity after it has settled.",
-		Hint: "`crictl imagefsinfo`; `systemctl restart containerd` and then the kubelet; look at the disk under " +
-			"/var/lib/containerd.",
+		Hint:    "`crictl imagefsinfo`; `systemctl restart containerd` and then the kubelet; look at the disk under /var/lib/containerd.",
 	},
 }

@@ -5,17 +5,16 @@ var trustCauses = []Symptom{
 	{
 		ID:      TokenExpiredOrInvalid,
 		Meaning: "The bootstrap token has expired, was deleted, or never existed in this cluster.",
-		Hint: "On a control plane: `kubeadm token list`, then `kubeadm token create --print-join-command`, and join with " +
-			"what it prints.",
+		Hint: "On a control plane: `kubeadm token list`, then `kubeadm token create --print-join-command`, and join with what it " +
+			"prints.",
 		Sources:    []string{"kubernetes/kubernetes#86936"},
 		Repairable: true,
 	},
 	{
 		ID:      CACertHashMismatch,
 		Meaning: "The pinned hash is not the hash of this cluster's authority, or is malformed.",
-		Hint: "On a control plane: `kubeadm token create --print-join-command` prints the current hash; when it differs from the " +
-			"one in use, " +
-			"make sure that the address is the right cluster's.",
+		Hint: "On a control plane: `kubeadm token create --print-join-command` prints the current hash; when it differs from the one " +
+			"in use, make sure that the address is the right cluster's.",
 		Sources: []string{"kubernetes/kubeadm#2471"},
 	},
 	{
@@ -37,23 +36,22 @@ var trustCauses = []Symptom{
 		ID:      BootstrapRBACForbidden,
 		Meaning: "The joining node's bootstrap identity may not read what it needs: kubeadm's roles are missing.",
 		Hint: "On a control plane: `kubeadm init phase bootstrap-token`, `kubeadm init phase upload-config all` and, for control " +
-			"planes, " +
-			"`kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
+			"planes, `kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
 		Sources: []string{"kubernetes/kubeadm#907"},
 	},
 	{
 		ID:      CertificateExpired,
 		Meaning: "A certificate of the cluster or of a kubelet has expired.",
 		Hint: "`kubeadm certs check-expiration`; `kubeadm certs renew all` on each control plane, restart its static pods and take " +
-			"the new admin.conf; " +
-			"for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE`).",
+			"the new admin.conf; for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name " +
+			"system:node:NODE`).",
 		Sources: []string{"kubernetes/kubeadm#1651", "kubernetes/kubernetes#98150"},
 	},
 	{
 		ID:      ClockSkew,
 		Meaning: "The clock of a machine is wrong.",
-		Hint: "`timedatectl` on both machines; `systemctl enable --now chrony` (or chronyd, systemd-timesyncd), `chronyc " +
-			"makestep`; then try again.",
+		Hint: "`timedatectl` on both machines; `systemctl enable --now chrony` (or chronyd, systemd-timesyncd), `chronyc makestep`; " +
+			"then try again.",
 		Sources: []string{"kubernetes/kubernetes#42791"},
 	},
 	{
@@ -68,8 +66,7 @@ var trustCauses = []Symptom{
 		ID:      X509SANMismatch,
 		Meaning: "The server's certificate does not name the address that is used to reach it.",
 		Hint: "Add the address to apiServer.certSANs of the kubeadm configuration, move /etc/kubernetes/pki/apiserver.crt and .key " +
-			"aside, " +
-			"`kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
+			"aside, `kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
 	},
 	{
 		ID:      ControlPlaneEndpointMissing,
@@ -80,9 +77,8 @@ var trustCauses = []Symptom{
 	{
 		ID:      VersionSkew,
 		Meaning: "The versions of kubeadm, kubelet and control plane are not compatible.",
-		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's " +
-			"minor version " +
-			"(kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
+		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's minor " +
+			"version (kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
 		Sources: []string{"kubernetes/kubernetes#94065"},
 	},
 }

@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -89,6 +90,16 @@ func TestGraphNamesKnownCauses(t *testing.T) {
 		for _, b := range bs {
 			if _, ok := Lookup(b); !ok {
 				t.Errorf("%s explains %s, which is not in the catalogue", a, b)
+			}
+		}
+	}
+}
+
+func TestSuspectsAreKnown(t *testing.T) {
+	for id, others := range suspects {
+		for _, other := range append(slices.Clone(others), id) {
+			if _, known := Lookup(other); !known {
+				t.Errorf("%s is not in the catalogue", other)
 			}
 		}
 	}

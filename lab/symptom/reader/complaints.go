@@ -5,7 +5,8 @@ import "bytes"
 const (
 	// fewRecords is the most that somebody pastes of a complaint.
 	fewRecords = 6
-	// excerptRecords is the most that an excerpt of a log has. If somebody cut it out for its errors, one record in excerptShare is an error.
+	// excerptRecords is the most that an excerpt of a log has. If somebody cut it out for its errors, one record in excerptShare is an
+	// error.
 	excerptRecords, excerptShare = 40, 2
 	// complaintLimit is how many complaints of a kind are kept.
 	complaintLimit = 16

@@ -3,8 +3,8 @@ package reader
 import "k8slab/lab/symptom"
 
 // If nothing is known in a text that is somebody's complaint, its words still tell where to look. Such a text is a few pasted lines, an
-// excerpt of a log that is mostly errors, or what ended a command. A guess never stands beside something known. It is a warning, but a failure
-// if a command failed.
+// excerpt of a log that is mostly errors, or what ended a command. A guess never stands beside something known. It is a warning, but a
+// failure if a command failed.
 
 // guessLimit is how many causes are guessed.
 const guessLimit = 3

@@ -17,8 +17,8 @@ var contained = regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|d
 
 var virtualization = []byte("irtualization")
 
-// When the kernel kills a process for want of memory, its report begins with the process that asked for memory and names the memory cgroup that
-// had reached its limit. If that is the cgroup of a pod, or of another machine or container, the node has enough.
+// When the kernel kills a process for want of memory, its report begins with the process that asked for memory and names the memory
+// cgroup that had reached its limit. If that is the cgroup of a pod, or of another machine or container, the node has enough.
 var (
 	oomBegins    = []byte("invoked oom-killer")
 	memcg        = []byte("memcg=")
@@ -31,8 +31,8 @@ var kubelets = []byte(" kubelet[")
 // origin is what the text has said of where its lines come from.
 type origin struct {
 	container bool // a machine that is a container
-	// oomElsewhere: the kernel's last report of an out-of-memory kill is not about this node. beforeOOM is what was known of that cause before
-	// the report began.
+	// oomElsewhere: the kernel's last report of an out-of-memory kill is not about this node. beforeOOM is what was known of that cause
+	// before the report began.
 	oomElsewhere bool
 	beforeOOM    *tally
 	latest       []byte // the header of the kubelet's last line in a journal

@@ -85,7 +85,8 @@ var hints = []struct {
 	{symptom.CertificateExpired, []string{"certificate"}},
 	{symptom.ImagePullFailure, []string{"image"}},
 	{symptom.NetworkPluginPodsFailing, []string{"network", "sandbox"}},
-	{symptom.APIServerUnreachable, []string{"connection refused", "connect:", "dial tcp", "timeout", "timed out", "deadline exceeded", "no route to host"}},
+	{symptom.APIServerUnreachable, []string{"connection refused", "connect:", "dial tcp", "timeout", "timed out", "deadline exceeded",
+		"no route to host"}},
 	{symptom.TLSBootstrapTimeout, []string{"kubeadm", "execution phase", "join"}},
 	{symptom.KubeletNotRunning, []string{"node", "pod"}},
 }

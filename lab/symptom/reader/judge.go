@@ -69,8 +69,8 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 	return s.suspect(out)
 }
 
-// standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause explains.
-// All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
+// standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause
+// explains. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
 func (s *scan) standing() []symptom.ID {
 	var proved, shown []symptom.ID
 	for _, sym := range symptom.All() {
@@ -133,8 +133,8 @@ var explainers = func() map[symptom.ID]int {
 }()
 
 // order sorts the causes by which to look at first. What stops nothing comes last, and particular causes come before general ones. Of the
-// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about. Of the
-// general ones, those come first that fewer causes bring about.
+// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about.
+// Of the general ones, those come first that fewer causes bring about.
 func (s *scan) order(ids []symptom.ID) {
 	present := map[symptom.ID]int{}
 	for _, id := range ids {
@@ -149,7 +149,8 @@ func (s *scan) order(ids []symptom.ID) {
 		if symptom.General(id) {
 			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
 		}
-		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id], t.first.line, t.record}
+		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id],
+			t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])
@@ -216,8 +217,9 @@ func (s *scan) left(a, b symptom.ID) bool {
 func (s *scan) finding(id, because symptom.ID, source string, redact func(string) string) symptom.Finding {
 	sym, _ := symptom.Lookup(id)
 	t := s.tallies[id]
-	f := symptom.Finding{Symptom: id, Level: symptom.Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable, BecauseOf: because,
-		Detail: s.detailOf(id)}
+	f := symptom.Finding{Symptom: id, Level: symptom.Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable,
+		BecauseOf: because,
+		Detail:    s.detailOf(id)}
 	f.Repairable = f.Repairable && !t.onlyGuessed
 	if sym.Minor || because != "" && isMinor(because) || !t.proved() && s.ends == 0 {
 		f.Level = symptom.Warn

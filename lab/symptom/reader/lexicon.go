@@ -65,9 +65,9 @@ func (l *lexicon) addTexts(k kind, index int, texts []string) {
 	}
 }
 
-// matches calls yield with every known phrase that text, in normal form, has, and whether it is part of one of kubeadm's preflight warnings.
-// A phrase comes once, but again after a warning, and as often as it is there when its repeats count. done is the caller's scratch space:
-// it keeps text that says the same thing over and over from taking the square of its length.
+// matches calls yield with every known phrase that text, in normal form, has, and whether it is part of one of kubeadm's preflight
+// warnings. A phrase comes once, but again after a warning, and as often as it is there when its repeats count. done is the caller's
+// scratch space: it keeps text that says the same thing over and over from taking the square of its length.
 func (l *lexicon) matches(text []byte, done *marks, yield func(k *known, warning bool)) {
 	s := ""
 	done.clear(len(l.all))
@@ -110,8 +110,8 @@ func (m *marks) clear(size int) {
 func (m *marks) add(i int32)      { m.at[i] = m.now }
 func (m *marks) has(i int32) bool { return m.at[i] == m.now }
 
-// warned reports whether what begins at an offset of a normalized record is part of one of kubeadm's preflight warnings, such as [WARNING Swap]
-// or, of old, [preflight] WARNING: these by themselves stop nothing.
+// warned reports whether what begins at an offset of a normalized record is part of one of kubeadm's preflight warnings, such as [WARNING
+// Swap] or, of old, [preflight] WARNING: these by themselves stop nothing.
 func warned(text string, begin int) bool {
 	const label, old, reach = "[warning", "[preflight]warning:", 600
 	near := text[max(0, begin-reach):min(len(text), begin+len(label)+1)]

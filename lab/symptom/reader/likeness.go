@@ -11,12 +11,12 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// There is no end of messages, but they use the same words. So a message without a known phrase still resembles the phrases and the texts of
-// testdata/corpus. What a text resembles is only a guess or a suspicion.
+// There is no end of messages, but they use the same words. So a message without a known phrase still resembles the phrases and the texts
+// of testdata/corpus. What a text resembles is only a guess or a suspicion.
 
-// learned has the words of the texts of testdata/corpus that the judge was made with. Its first line lists the causes, each with the number of
-// its texts. Each further line has a term and the causes whose texts have it: the index in the first line and the number of texts, unless that is
-// one. TestResemblance writes it.
+// learned has the words of the texts of testdata/corpus that the judge was made with. Its first line lists the causes, each with the
+// number of its texts. Each further line has a term and the causes whose texts have it: the index in the first line and the number of
+// texts, unless that is one. TestResemblance writes it.
 //
 //go:embed resemblance.txt
 var learned string
@@ -96,8 +96,8 @@ func number(s string) float64 {
 	return 1
 }
 
-// weigh turns counts into weights. The weight of a term for a cause grows with the share of the term's texts that are of the cause, with how
-// often it was seen, and with how few causes share it.
+// weigh turns counts into weights. The weight of a term for a cause grows with the share of the term's texts that are of the cause, with
+// how often it was seen, and with how few causes share it.
 func (c *counts) weigh() likeness {
 	const prior = 3 // texts that are added to those of each cause, so that a few texts do not weigh too much
 	like := make(likeness, len(c.terms))

@@ -4,14 +4,16 @@ import "k8slab/lab/symptom"
 
 // etcdMessages are from etcd's server, its client, etcdctl and bbolt, 3.1 to 3.6.
 var etcdMessages = map[symptom.ID][]pattern{
-	symptom.AdvertiseAddressWrong: proves("expected IP in URL for binding", "When listening on specific address(es), this etcd process must advertise"),
-	symptom.ClockSkew:             proves("time skewed*etcd", "drift-time*exceeds"),
+	symptom.AdvertiseAddressWrong: proves("expected IP in URL for binding",
+		"When listening on specific address(es), this etcd process must advertise"),
+	symptom.ClockSkew: proves("time skewed*etcd", "drift-time*exceeds"),
 	symptom.DiskFull: proves(
 		"alarm raised*NOSPACE", "alarm NOSPACE raised", "applying raft message exceeded backend quota",
 		"message exceeded backend quota; raising alarm", "failed to preallocate space when creating a new WAL",
 		"failed to allocate space when creating new wal file",
 	),
-	symptom.DNSResolutionFailure: proves("failed to resolve URL Host", "failed resolving host", "error querying DNS SRV records", "dns lookup errors:"),
+	symptom.DNSResolutionFailure: proves("failed to resolve URL Host", "failed resolving host", "error querying DNS SRV records",
+		"dns lookup errors:"),
 	symptom.EtcdDataCorrupt: proves(
 		"found hash mismatch", "found different hash values from remote peer", "mismatched hashes", "alarm raised*CORRUPT",
 		"alarm CORRUPT raised", "corrupted snapshot file", "snap file is corrupt", "failed to read a snap file",
@@ -25,7 +27,8 @@ var etcdMessages = map[symptom.ID][]pattern{
 		"bbolt*invalid page type", "unexpected page type", "leafPageElement: expected", "got nil bucket for key",
 		"Failed to validate schema", "failed to create WAL: *exist",
 	),
-	symptom.EtcdLearnerNotInSync: proves("not supported for learner*failed", "ErrLearnerNotReady", "failed to promote the learner", "timed out promoting"),
+	symptom.EtcdLearnerNotInSync: proves("not supported for learner*failed", "ErrLearnerNotReady", "failed to promote the learner",
+		"timed out promoting"),
 	symptom.EtcdMemberMismatch: proves(
 		"But etcd could not find valid cluster configuration in the given data dir", "but could not find valid cluster configuration",
 		"has duplicate url", "PeerURLs: no match found for existing member", "member with duplicated name has registered",
@@ -75,6 +78,7 @@ var etcdMessages = map[symptom.ID][]pattern{
 		"cannot write to member directory", "cannot write to WAL directory", "cannot access data directory",
 		"cannot access member directory", "cannot create cert directory",
 	),
-	symptom.X509SANMismatch:    proves("does not match any of DNSNames", "tls:*does not match any of", "rejected connection*IPAddresses*DNSNames"),
+	symptom.X509SANMismatch: proves("does not match any of DNSNames", "tls:*does not match any of",
+		"rejected connection*IPAddresses*DNSNames"),
 	symptom.CertificateExpired: proves("failed to find peer cert files*expired"),
 }

@@ -42,7 +42,8 @@ var kubeletMessages = map[symptom.ID][]pattern{
 		"didn't find compatible CNI plugin", "Network plugin cni not found", "CNI config list*has no networks",
 		"network plugin is not ready", "no network status*cni", "cni conf dir is removed",
 	),
-	symptom.CNIPluginBinaryMissing: proves("could not locate kubenet required CNI plugins", "no plugin name provided*cni", "failed to locate*/opt/cni/bin"),
+	symptom.CNIPluginBinaryMissing: proves("could not locate kubenet required CNI plugins", "no plugin name provided*cni",
+		"failed to locate*/opt/cni/bin"),
 	symptom.ControlPlaneCrashloop: proves(
 		"couldn't parse as pod", "Could not process manifest file", "Error: invalid authentication config",
 		"error while building transformers*", "error in determining*apiserver", "service-account-issuer is a required flag",
@@ -109,7 +110,8 @@ var kubeletMessages = map[symptom.ID][]pattern{
 		"failed to mark cidr", "CIDR set by*out of range", "the node CIDR size is too big", "New CIDR set failed",
 		"Pod CIDR*does not contain",
 	),
-	symptom.PortInUse:          proves("failed to create listener: failed to listen on", "failed to start webserver: listen", "Failed to listen and serve*bind"),
+	symptom.PortInUse: proves("failed to create listener: failed to listen on", "failed to start webserver: listen",
+		"Failed to listen and serve*bind"),
 	symptom.ReadOnlyFilesystem: proves("Remounting file-system read-only"),
 	symptom.RuntimeSocketMissing: proves(
 		"runtimeNotReady", "RuntimeReady=false", "Container runtime status is nil", "Get runtime version failed",

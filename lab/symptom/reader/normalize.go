@@ -1,8 +1,8 @@
 package reader
 
-// normalByte maps a byte to its normal form; 0 drops it. Text in normal form lacks everything that pasting, wrapping, quoting and terminals
-// change: it is in lower case and has no white space, no quotes, no backslashes, no characters that JSON escapes as numbers and none outside
-// ASCII.
+// normalByte maps a byte to its normal form; 0 drops it. Text in normal form lacks everything that pasting, wrapping, quoting and
+// terminals change: it is in lower case and has no white space, no quotes, no backslashes, no characters that JSON escapes as numbers and
+// none outside ASCII.
 var normalByte = func() (t [256]byte) {
 	for c := byte('!'); c <= '~'; c++ {
 		t[c] = c

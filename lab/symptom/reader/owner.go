@@ -30,7 +30,8 @@ var (
 )
 
 // ownNames are in the names of the images and pods that a cluster is made of.
-var ownNames = []string{"kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy", "kube-router", "kube-vip", "hyperkube", "etcd", "coredns",
+var ownNames = []string{"kube-apiserver", "kube-controller", "kube-scheduler", "kube-proxy", "kube-router", "kube-vip", "hyperkube",
+	"etcd", "coredns",
 	"pause", "flannel", "calico", "cilium", "weave", "antrea", "kindnet", "canal", "tigera", "multus", "k8slab"}
 
 // usersOwn reports whether a record is about nothing but a user's own pods and images. named is false when it names none at all.
@@ -72,7 +73,8 @@ func isOwnName(name string) bool {
 }
 
 func isOwnNamespace(name string) bool {
-	return strings.HasPrefix(name, "kube-") || strings.HasSuffix(name, "-system") || strings.HasPrefix(name, "calico-") || name == "k8slab" || name == "tigera-operator"
+	return strings.HasPrefix(name, "kube-") || strings.HasSuffix(name, "-system") || strings.HasPrefix(name, "calico-") ||
+		name == "k8slab" || name == "tigera-operator"
 }
 
 // podOwner remembers whose image was pulled last.
@@ -80,8 +82,8 @@ type podOwner struct {
 	usersPull bool // a user's own
 }
 
-// withoutUsersOwn is what was found in a record without the causes that say nothing about the node. A record about a pull that names no image
-// is about the image that was named last.
+// withoutUsersOwn is what was found in a record without the causes that say nothing about the node. A record about a pull that names no
+// image is about the image that was named last.
 func (o *podOwner) withoutUsersOwn(found []find, raw []byte) []find {
 	if !slices.ContainsFunc(found, func(f find) bool { return f.known.kind == ofCause && slices.Contains(podCauses, f.known.id) }) {
 		return found

@@ -16,8 +16,8 @@ const (
 	certain
 )
 
-// pattern is a phrase as the programs print it, matched in the normal form of text (see appendNormalized): letter case, spaces, quotes and line
-// ends do not matter. A * stands for anything, within gapLimit.
+// pattern is a phrase as the programs print it, matched in the normal form of text (see appendNormalized): letter case, spaces, quotes
+// and line ends do not matter. A * stands for anything, within gapLimit.
 type pattern struct {
 	phrase   string
 	strength strength

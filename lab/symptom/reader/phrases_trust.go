@@ -125,7 +125,8 @@ var trustPhrases = map[symptom.ID][]pattern{
 			"does not match any of the subjectAltNames",
 		),
 	),
-	symptom.ControlPlaneEndpointMissing: endsTheWait("doesn't have a stable controlPlaneEndpoint", "unable to add a new control plane instance"),
+	symptom.ControlPlaneEndpointMissing: endsTheWait("doesn't have a stable controlPlaneEndpoint",
+		"unable to add a new control plane instance"),
 	symptom.VersionSkew: together(
 		endsTheWait(
 			"only supports deploying clusters with the control plane version", "[ERROR KubeletVersion]",

@@ -103,8 +103,8 @@ func isDigits(s []byte) bool {
 // requester begins the line of `kubectl describe csr` that names who asks.
 var requester = []byte("Requesting User:")
 
-// headingOf is the subject that a later line with a state does not repeat: the unit whose page of `systemctl status` begins, or a certificate
-// request that is described. It is "" for other lines.
+// headingOf is the subject that a later line with a state does not repeat: the unit whose page of `systemctl status` begins, or a
+// certificate request that is described. It is "" for other lines.
 func headingOf(line []byte) string {
 	if bytes.HasPrefix(line, requester) {
 		return "certificate request "

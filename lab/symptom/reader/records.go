@@ -63,8 +63,8 @@ func withoutCutWords(part []byte, before, after bool) []byte {
 	return part
 }
 
-// physical takes one line, or a part of one that is too long. In JSON and in Ansible's output, line ends are written as \n; they end a record
-// too.
+// physical takes one line, or a part of one that is too long. In JSON and in Ansible's output, line ends are written as \n; they end a
+// record too.
 func (s *recordReader) physical(line []byte) {
 	for bytes.IndexByte(line, '\\') >= 0 {
 		i := bytes.Index(line, []byte(`\n`))

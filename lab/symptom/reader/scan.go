@@ -3,6 +3,7 @@ package reader
 import (
 	"bytes"
 	"io"
+	"slices"
 
 	"k8slab/lab/symptom"
 )
@@ -89,7 +90,7 @@ func (s *scan) recover(r recovery) {
 	case joined:
 		s.ends = 0
 		for id, t := range s.tallies {
-			if t.attempt > 0 || s.attempts == 0 || !outlastsJoin[id] {
+			if t.attempt > 0 || s.attempts == 0 || !slices.Contains(outlastsJoin, id) {
 				delete(s.tallies, id)
 			}
 		}
