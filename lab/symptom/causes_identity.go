@@ -1,6 +1,6 @@
 package symptom
 
-// identityCauses are names, ports and files that are taken, by an earlier life of this machine or by another one.
+// identityCauses are names, ports and files that an earlier installation of this machine, or another machine, has taken.
 var identityCauses = []Symptom{
 	{
 		ID:      LeftoverState,

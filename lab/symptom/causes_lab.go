@@ -1,6 +1,6 @@
 package symptom
 
-// labCauses are the verdict that nothing is wrong, and what only the lab's own facts or a member's data can show.
+// labCauses are the verdict that nothing is wrong, and the causes that only the lab's own facts or a member's data show.
 var labCauses = []Symptom{
 	{
 		ID:      Healthy,

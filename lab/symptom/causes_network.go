@@ -1,6 +1,6 @@
 package symptom
 
-// networkCauses are the roads between machines.
+// networkCauses are what keeps machines from reaching each other.
 var networkCauses = []Symptom{
 	{
 		ID:      APIServerUnreachable,

@@ -1,6 +1,6 @@
 package symptom
 
-// trustCauses are tokens, certificates, authorities and clocks: who may join and who believes whom.
+// trustCauses are tokens, certificates, certificate authorities and clocks.
 var trustCauses = []Symptom{
 	{
 		ID:      TokenExpiredOrInvalid,

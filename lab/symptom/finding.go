@@ -14,9 +14,9 @@ const (
 // Finding is one cause that a judge named.
 type Finding struct {
 	Symptom    ID         `json:"symptom"`
-	Detail     string     `json:"detail,omitempty"` // which kind of it, where there are several with remedies of their own
+	Detail     string     `json:"detail,omitempty"` // the kind of the cause, if its kinds have different remedies
 	Level      Level      `json:"level"`
-	Node       string     `json:"node"` // "" when the evidence does not say
+	Node       string     `json:"node"` // "" if the evidence does not name one
 	Meaning    string     `json:"meaning"`
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
@@ -45,14 +45,14 @@ const (
 // perhaps begins the meaning of what is only suspected.
 const perhaps = "Perhaps instead: "
 
-// Suspicion is a finding that says what another one may be mistaken for. It is a warning, nothing is repaired because of it, and it stands
-// because of the cause that may hide it.
+// Suspicion is a finding of what another one may be mistaken for. It is a warning, nothing is repaired because of it, and it is because
+// of the finding that may hide it.
 func Suspicion(id ID, of Finding) Finding {
 	s := byID[id]
 	return Finding{Symptom: id, Level: Warn, Node: of.Node, Meaning: perhaps + s.Meaning, Evidence: of.Evidence[:min(len(of.Evidence), 1)],
 		Hint: s.Hint, BecauseOf: of.Symptom}
 }
 
-// Suspected says that the finding is only what another one may be mistaken for. Who judges several texts of one node may leave such out:
-// what is known of the others tells more.
+// Suspected says that the finding is only what another one may be mistaken for. A judge of several texts of one node may drop it, because
+// the other texts tell more.
 func (f Finding) Suspected() bool { return strings.HasPrefix(f.Meaning, perhaps) }

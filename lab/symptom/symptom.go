@@ -8,8 +8,8 @@ type Symptom struct {
 	Hint string
 	// Sources are upstream threads, as OWNER/REPOSITORY#NUMBER; there may be none.
 	Sources []string
-	// Repairable says that the lab can mend it without asking a person anything.
+	// Repairable says that the lab can repair it without asking anybody.
 	Repairable bool
-	// Minor is for what stops nothing by itself.
+	// Minor says that it stops nothing by itself.
 	Minor bool
 }

@@ -55,7 +55,8 @@ func TestMemoryIsBounded(t *testing.T) {
 
 // TestRepetitionIsCheap judges one long line that says the same few things over and over, which must not take the square of its length.
 func TestRepetitionIsCheap(t *testing.T) {
-	for _, unit := range []string{"x509: certificate signed by unknown authority ", "took too long ", "dial unix ", "error: ", "[warning "} {
+	for _, unit := range []string{"x509: certificate signed by unknown authority ", "took too long ", "dial unix ", "error: ",
+		"[warning "} {
 		began := time.Now()
 		if _, err := Judge(strings.NewReader(strings.Repeat(unit, 1<<20/len(unit))), "line", event.Redact); err != nil {
 			t.Fatal(err)

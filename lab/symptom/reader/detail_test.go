@@ -37,7 +37,8 @@ func TestGuess(t *testing.T) {
 		want       symptom.ID
 	}{
 		{"a pasted complaint", "FATAL: my new tool cannot talk SELinux today", symptom.SELinuxDenied},
-		{"what ended a command", "[preflight] Running pre-flight checks\nerror execution phase new-phase: learner woes: failed\n", symptom.EtcdLearnerNotInSync},
+		{"what ended a command", "[preflight] Running pre-flight checks\nerror execution phase new-phase: learner woes: failed\n",
+			symptom.EtcdLearnerNotInSync},
 		{"a warning", "[WARNING New]: swap is unlike what it was", ""},
 		{"a log that complains now and then", strings.Repeat("E0101 10:00:00.000000  1 a.go:1] failed: cgroup odd\n"+
 			strings.Repeat("I0101 10:00:01.000000  1 b.go:1] went on\n", 3), 20), ""},

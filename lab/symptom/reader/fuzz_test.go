@@ -17,7 +17,8 @@ func FuzzJudge(f *testing.F) {
 			f.Add([]byte(ex.text))
 		}
 	}
-	for _, s := range []string{"", "\n", "\x1b[", "\x1b[31", "\\n\\n\\", ">", "> > ", "[warning", "error:", "I0102 ", strings.Repeat("a", pieceLimit+1), "\xff\xfe", "99:", "Jan"} {
+	for _, s := range []string{"", "\n", "\x1b[", "\x1b[31", "\\n\\n\\", ">", "> > ", "[warning", "error:", "I0102 ",
+		strings.Repeat("a", pieceLimit+1), "\xff\xfe", "99:", "Jan"} {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -38,7 +39,8 @@ func FuzzJudge(f *testing.F) {
 				t.Errorf("%s has %d pieces of evidence", x.Symptom, len(x.Evidence))
 			}
 			for _, e := range x.Evidence {
-				if len(e.Text) > excerptLimit || strings.ContainsFunc(e.Text, unicode.IsControl) || !utf8.ValidString(e.Text) || e.Line < 1 {
+				if len(e.Text) > excerptLimit || strings.ContainsFunc(e.Text, unicode.IsControl) || !utf8.ValidString(e.Text) ||
+					e.Line < 1 {
 					t.Errorf("%s: bad evidence %+q", x.Symptom, e.Text)
 				}
 			}

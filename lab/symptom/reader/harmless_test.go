@@ -40,20 +40,22 @@ func TestUsersOwnPodsAreNoCause(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
-	system := strings.NewReplacer("default/web", "kube-system/kube-proxy-7k", "library/nginx", "flannel/flannel", `image="nginx"`, `image="flannel"`, `\"nginx`, `\"flannel`)
+	system := strings.NewReplacer("default/web", "kube-system/kube-proxy-7k", "library/nginx", "flannel/flannel", `image="nginx"`,
+		`image="flannel"`, `\"nginx`, `\"flannel`)
 	for name, text := range map[string]string{
 		"a system pod's":          system.Replace(fetch + pull + wait),
 		"beside a user's":         strings.Repeat(fetch+pull+wait, 3) + system.Replace(pull),
 		"the sandbox of a user's": `E1124 21:51:09.1 301 pod_workers.go:1324] "Error syncing pod, skipping" err="failed to pull image \"registry.k8s.io/pause:3.10\": not found" pod="default/web"` + "\n",
 		"nobody knows whose":      "Error: ErrImagePull\n",
 	} {
-		if got := symptomsOf(judge(t, text)); !slices.Contains(got, symptom.ImagePullFailure) && !slices.Contains(got, symptom.SandboxImageMisconfigured) {
+		if got := symptomsOf(judge(t, text)); !slices.Contains(got, symptom.ImagePullFailure) &&
+			!slices.Contains(got, symptom.SandboxImageMisconfigured) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// A user's pull is not the reason for what fails beside it either.
+// The failed pull of a user's image does not explain other failures.
 func TestUsersPullExplainsNothing(t *testing.T) {
 	text := strings.Repeat(fetch+pull+wait, 3) + strings.Repeat("E1124 21:51:10.1 301 kubelet.go:1] \"Container runtime network not ready\" networkReady=\"NetworkReady=false reason:NetworkPluginNotReady\"\n", 3)
 	if got := symptomsOf(unsuspected(judge(t, text))); !slices.Equal(got, []symptom.ID{symptom.CNINotInitialized}) {
@@ -76,7 +78,8 @@ func TestOfAnotherMachine(t *testing.T) {
 		{"another's, then the node's own", report("/machine/lab2-w1.libvirt-lxc") + report("/"), []symptom.ID{symptom.OutOfMemory}},
 		{"the computer's, read in a container", inside + report("/"), nil},
 		{"the computer's, read before systemd began", report("/") + inside, nil},
-		{"a container's own service", inside + "Nov 24 21:51:02 w1 systemd[1]: kubelet.service: Failed with result 'oom-kill'.\n", []symptom.ID{symptom.OutOfMemory}},
+		{"a container's own service", inside + "Nov 24 21:51:02 w1 systemd[1]: kubelet.service: Failed with result 'oom-kill'.\n",
+			[]symptom.ID{symptom.OutOfMemory}},
 	} {
 		got := symptomsOf(unsuspected(judge(t, strings.Repeat(calm, 10)+tt.text+calm)))
 		if len(tt.want) == 0 && len(got) > 0 || len(tt.want) > 0 && !slices.Contains(got, tt.want[0]) {
@@ -93,7 +96,8 @@ func TestStartsAndEnds(t *testing.T) {
 		lacks = `E1124 21:40:00.1 301 x.go:1] "Failed" err="failed to write: openat2 /sys/fs/cgroup/cpu,cpuacct/kubepods.slice/cpu.cfs_quota_us: no such file or directory"` + "\n"
 	)
 	for name, text := range map[string]string{
-		"each start of a kubelet": strings.Repeat(once+calm, 6), "events of each start": strings.Repeat(event, 6), "the cgroup of a pod that ended": gone + strings.Repeat(calm, 5),
+		"each start of a kubelet": strings.Repeat(once+calm, 6), "events of each start": strings.Repeat(event, 6),
+		"the cgroup of a pod that ended": gone + strings.Repeat(calm, 5),
 	} {
 		if got := symptomsOf(judge(t, text)); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)
@@ -104,7 +108,7 @@ func TestStartsAndEnds(t *testing.T) {
 	}
 }
 
-// What an etcd has got over is no cause: above all what it complains of at its start, when it reads its log again.
+// What etcd has recovered from is no cause. Most of such complaints are from its start, when it replays its log.
 func TestEtcdGoesOn(t *testing.T) {
 	const (
 		learners = `{"level":"error","ts":"2026-11-25T13:22:10.816759Z","caller":"etcdserver/server.go:2090","msg":"Validation on configuration change failed","shouldApplyV3":false,"error":"membership: too many learner members in cluster"}` + "\n"
@@ -122,9 +126,11 @@ func TestEtcdGoesOn(t *testing.T) {
 		text string
 		want []symptom.ID
 	}{
-		{learners + removed + serves, nil}, {corrupt + serves, nil}, {alone + serves, nil}, {unknown + active, nil}, {behind + promoted, nil}, {behind, []symptom.ID{symptom.EtcdLearnerNotInSync}},
+		{learners + removed + serves, nil}, {corrupt + serves, nil}, {alone + serves, nil}, {unknown + active, nil}, {behind + promoted, nil},
+		{behind, []symptom.ID{symptom.EtcdLearnerNotInSync}},
 		{active + unknown, []symptom.ID{symptom.EtcdStaleMember}}, {alone, []symptom.ID{symptom.EtcdNoQuorum, symptom.EtcdUnreachable}},
-		{serves + learners, []symptom.ID{symptom.EtcdTooManyLearners}}, {serves + removed, []symptom.ID{symptom.EtcdStaleMember}}, {serves + corrupt, []symptom.ID{symptom.EtcdDataCorrupt}},
+		{serves + learners, []symptom.ID{symptom.EtcdTooManyLearners}}, {serves + removed, []symptom.ID{symptom.EtcdStaleMember}},
+		{serves + corrupt, []symptom.ID{symptom.EtcdDataCorrupt}},
 	} {
 		if got := symptomsOf(unsuspected(judge(t, tt.text))); !slices.Equal(got, tt.want) {
 			t.Errorf("%v, want %v of\n%s", got, tt.want, tt.text)
@@ -132,7 +138,8 @@ func TestEtcdGoesOn(t *testing.T) {
 	}
 }
 
-// What the kubelet would say again is over when it writes of other things for a while. When it writes nothing more, nobody knows.
+// A complaint that the kubelet would repeat is over if the kubelet writes other lines for a while. If it writes nothing, the complaint
+// stands.
 func TestNoMoreComplaints(t *testing.T) {
 	const (
 		complaint = `Nov 24 21:51:10 w1 kubelet[301]: E1124 21:51:10.1 301 kubelet.go:1] "Container runtime network not ready" networkReady="NetworkReady=false reason:NetworkPluginNotReady"` + "\n"
@@ -149,10 +156,13 @@ func TestNoMoreComplaints(t *testing.T) {
 		{"it went on", complaint + soon + later, nil},
 		{"it ended soon", complaint + soon, []symptom.ID{symptom.CNINotInitialized}},
 		{"others went on", complaint + soon + others, []symptom.ID{symptom.CNINotInitialized}},
-		{"it said so again", complaint + later + strings.Replace(complaint, "21:51:10", "21:52:25", 1), []symptom.ID{symptom.CNINotInitialized}},
+		{"it said so again", complaint + later + strings.Replace(complaint, "21:51:10", "21:52:25", 1),
+			[]symptom.ID{symptom.CNINotInitialized}},
 		{"a probe that failed once", probe, nil},
-		{"a client of sshd that went away", "Nov 24 21:51:10 cp3 sshd[3749]: error: kex_exchange_identification: Connection closed by remote host\n", nil},
-		{"a client that got no answer", "kex_exchange_identification: Connection closed by remote host\n", []symptom.ID{symptom.NodeUnreachable}},
+		{"a client of sshd that went away",
+			"Nov 24 21:51:10 cp3 sshd[3749]: error: kex_exchange_identification: Connection closed by remote host\n", nil},
+		{"a client that got no answer", "kex_exchange_identification: Connection closed by remote host\n",
+			[]symptom.ID{symptom.NodeUnreachable}},
 		{"a busy kubelet", strings.Repeat(busy, 5), nil},
 	} {
 		if got := symptomsOf(unsuspected(judge(t, tt.text+strings.Repeat("\n", 2)))); !slices.Equal(got, tt.want) {

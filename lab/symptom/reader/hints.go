@@ -73,7 +73,7 @@ var hints = []struct {
 	{symptom.ControllerManagerFailing, []string{"controller-manager"}},
 	{symptom.APIServerUnreachable, []string{"apiserver", "api server", ":6443"}},
 	{symptom.KubeletNotRunning, []string{"kubelet"}},
-	// Words that say little.
+	// Words that fit many causes.
 	{symptom.CACertHashMismatch, []string{"CA hash", "CA certificate hash"}},
 	{symptom.NodeNameExists, []string{"duplicate hostname", "node password"}},
 	{symptom.DNSResolutionFailure, []string{"plugin/loop", "resolv.conf", "dns"}},

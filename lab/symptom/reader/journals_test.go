@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// The files of testdata/journals are of labs that were healthy when they were read: kubelet's, containerd's and the whole boot's journal of each
-// node, etcd's log, and the cluster's events; fresh ones (one of Kubernetes 1.35), and ones that
-// had got over faults or over injections that were killed. They are shortened by the kernel's lines.
+// The files of testdata/journals were read in healthy labs: the journals of the kubelet, of containerd and of the whole boot of each
+// node, etcd's log, and the cluster's events. Some labs were fresh (one of Kubernetes 1.35), others had recovered from faults or from
+// injections that were killed. The kernel's lines are left out.
 func TestJournalsOfHealthyNodes(t *testing.T) {
 	files, err := filepath.Glob("testdata/journals/*.gz")
 	if err != nil || len(files) < 8 {

@@ -45,7 +45,7 @@ func rootAmong(id symptom.ID, ids []symptom.ID) bool {
 	return true
 }
 
-// findings weighs what was seen.
+// findings turns what was seen into findings, root causes first.
 func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
 	if s.tallies.dropOutlived(s.origin.latest) {
 		s.complaints.recovered = true
@@ -119,7 +119,7 @@ func reachesAny(id symptom.ID, ids []symptom.ID) bool {
 	return false
 }
 
-// explainers counts the causes that bring an ID about: many for what is a sign of almost anything, such as a timeout.
+// explainers counts the causes that bring an ID about. Many do if it can be a sign of almost anything, as a timeout is.
 var explainers = func() map[symptom.ID]int {
 	n := map[symptom.ID]int{}
 	for _, a := range symptom.All() {

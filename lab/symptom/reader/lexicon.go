@@ -66,8 +66,8 @@ func (l *lexicon) addTexts(k kind, index int, texts []string) {
 }
 
 // matches calls yield with every known phrase that text, in normal form, has, and whether it is part of one of kubeadm's preflight
-// warnings. A phrase comes once, but again after a warning, and as often as it is there when its repeats count. done is the caller's
-// scratch space: it keeps text that says the same thing over and over from taking the square of its length.
+// warnings. It yields a phrase once, but again after a warning; a phrase whose repeats count it yields each time. done is the caller's
+// scratch space: without it, a text that repeats itself takes time in the square of its length.
 func (l *lexicon) matches(text []byte, done *marks, yield func(k *known, warning bool)) {
 	s := ""
 	done.clear(len(l.all))
@@ -95,7 +95,7 @@ func (l *lexicon) matches(text []byte, done *marks, yield func(k *known, warning
 	})
 }
 
-// marks is a set of small numbers that is emptied without touching it.
+// marks is a set of small numbers. Clearing it does not take longer for a larger set.
 type marks struct {
 	now uint32
 	at  []uint32
@@ -111,12 +111,12 @@ func (m *marks) add(i int32)      { m.at[i] = m.now }
 func (m *marks) has(i int32) bool { return m.at[i] == m.now }
 
 // warned reports whether what begins at an offset of a normalized record is part of one of kubeadm's preflight warnings, such as [WARNING
-// Swap] or, of old, [preflight] WARNING: these by themselves stop nothing.
+// Swap] or, in old versions, [preflight] WARNING: a warning stops nothing by itself.
 func warned(text string, begin int) bool {
 	const label, old, reach = "[warning", "[preflight]warning:", 600
 	near := text[max(0, begin-reach):min(len(text), begin+len(label)+1)]
 	at := strings.LastIndex(near, label)
-	if at >= 0 && (len(near) == at+len(label) || near[at+len(label)] == ']') { // a level, not a check
+	if at >= 0 && (len(near) == at+len(label) || near[at+len(label)] == ']') { // the level of a log, not the name of a check
 		at = -1
 	}
 	return max(at, strings.LastIndex(near, old)) > strings.LastIndex(near, "[error")

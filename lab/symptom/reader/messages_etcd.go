@@ -46,7 +46,7 @@ var etcdMessages = map[symptom.ID][]pattern{
 		"etcdserver: leader unavailable", "since quorum is not active", "lost leader*at term", "publish error: etcdserver",
 	),
 	symptom.EtcdSlow: together(
-		seldomRight("etcdserver: leader changed", "frequent leader changes", "frequent leader election"),
+		mayShow("etcdserver: leader changed", "frequent leader changes", "frequent leader election"),
 		proves(
 			"requesting*took too long*wal", "etcdserver: request timed out, leader transfer took too long",
 			"db file is flocked by another process, or taking too long",

@@ -22,7 +22,7 @@ var kubeadmMessages = map[symptom.ID][]pattern{
 			"unexpected error when reading kubeadm-config ConfigMap", "kubeadm:nodes-kubeadm-config*not found",
 			"rolebindings*kubeadm*not found",
 		),
-		seldomRight("could not download the kubelet configuration from ConfigMap"),
+		mayShow("could not download the kubelet configuration from ConfigMap"),
 	),
 	symptom.CACertHashMismatch: endsTheWait(
 		"without DiscoveryTokenCACertHashes can be unsafe", "expected a 32 byte SHA-256 hash, found", "could not decode SHA-256 from hex",
@@ -74,7 +74,7 @@ var kubeadmMessages = map[symptom.ID][]pattern{
 		"unsupported operating system:",
 	),
 	symptom.KubeBinariesMissing: together(
-		seldomRight("[WARNING KubeletVersion]: couldn't get kubelet version"),
+		mayShow("[WARNING KubeletVersion]: couldn't get kubelet version"),
 		proves("Unable to parse output from Kubelet", "cannot execute 'kubelet --version'", "kubelet service does not exist\n"),
 	),
 	symptom.KubeletNotRunning: proves(
@@ -83,7 +83,7 @@ var kubeadmMessages = map[symptom.ID][]pattern{
 		"10255/healthz' failed with error", "10255/healthz' returned", "couldn't start kubelet",
 	),
 	symptom.LeftoverState: together(
-		seldomRight("[WARNING FileAvailable--"),
+		mayShow("[WARNING FileAvailable--"),
 		proves(
 			"exists but does not contain a trusted CA", "contains an invalid CA cert", "that already exists on disk",
 			"is not signed by corresponding CA", "not signed by CA certificate", "existed but it could not be loaded properly",
@@ -131,7 +131,7 @@ var kubeadmMessages = map[symptom.ID][]pattern{
 			"GetFromInternalConfig failed", "unable to decode config from", "unexpected apiVersion*you may have to do manual conversion",
 			"Unable to upgrade a cluster using deprecated feature-gate flags", "mutually exclusive fields*kubeadm",
 		),
-		seldomRight("Kubernetes version is greater than kubeadm version", "Different API server versions in the cluster were discovered"),
+		mayShow("Kubernetes version is greater than kubeadm version", "Different API server versions in the cluster were discovered"),
 	),
 	symptom.X509UnknownAuthority: proves(
 		"failed to parse CA certificate from kubeconfig", "failed to parse cluster CA from the cluster-info",

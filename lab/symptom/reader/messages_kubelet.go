@@ -23,7 +23,7 @@ var kubeletMessages = map[symptom.ID][]pattern{
 		"invalid configuration: no configuration has been provided", "bootstrap kubeconfig*no such file",
 	),
 	symptom.CertificateExpired: together(
-		seldomRight("since a valid client cert was found"),
+		mayShow("since a valid client cert was found"),
 		proves(
 			"one of the certificates for the CSR has expired", "certificate rotation detected*expired", "client certificate has expired",
 		),

@@ -87,7 +87,7 @@ var hostMessages = map[symptom.ID][]pattern{
 			"bridge-nf-call-iptables is an unknown key",
 		),
 		// The module may be built into the kernel, or loaded by the host of a container.
-		seldomRight("Failed to find module 'br_netfilter'", "Failed to find module 'overlay'"),
+		mayShow("Failed to find module 'br_netfilter'", "Failed to find module 'overlay'"),
 	),
 	symptom.KubeBinariesMissing: proves(
 		"Package kubelet-*not available", "No package kubelet", "No package kubeadm", "Unable to find a match: kubeadm",
@@ -117,7 +117,7 @@ var hostMessages = map[symptom.ID][]pattern{
 		"swap is not disabled", "[FAIL] swap",
 	),
 	symptom.ProxyInterference: together(
-		seldomRight(
+		mayShow(
 			"behind the corporate proxy", "behind a corporate proxy", "behind a proxy", "corporate firewall and proxy", "http_proxy=",
 		),
 		proves(

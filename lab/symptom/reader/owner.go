@@ -34,12 +34,12 @@ var ownNames = []string{"kube-apiserver", "kube-controller", "kube-scheduler", "
 	"etcd", "coredns",
 	"pause", "flannel", "calico", "cilium", "weave", "antrea", "kindnet", "canal", "tigera", "multus", "k8slab"}
 
-// usersOwn reports whether a record is about nothing but a user's own pods and images. named is false when it names none at all.
+// usersOwn reports whether a record is only about a user's own pods and images. named is false if it names none at all.
 func usersOwn(raw []byte) (users, named bool) {
 	for _, m := range imageNamed.FindAllSubmatch(raw, -1) {
 		image := string(firstOf(m))
 		if quoted := bytes.ContainsAny(m[0][:len(m[0])-len(image)], `"'`); !quoted && !strings.ContainsAny(image, "/:@") {
-			continue // a word
+			continue // an ordinary word
 		}
 		if named = true; isOwnName(image) {
 			return false, true

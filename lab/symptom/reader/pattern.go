@@ -6,13 +6,13 @@ import "strings"
 type strength int
 
 const (
-	// weak proves nothing alone: healthy nodes print it too. It counts beside a failure that the graph says it explains.
+	// weak proves nothing alone, because healthy nodes print it too. It counts beside a failure that its cause explains by the graph.
 	weak strength = iota
-	// guessed is what a program says of itself without having looked; it proves the cause unless that was seen to have passed before.
+	// guessed is what a program assumes without having looked. It proves the cause, unless the text has shown before that it passed.
 	guessed
 	// sure proves the cause unless something later shows that it passed.
 	sure
-	// certain proves it and ends a wait: no later retry of the same command can succeed, and no healthy join prints it.
+	// certain proves it and ends a wait: no retry of the same command can succeed, and no healthy join prints it.
 	certain
 )
 
@@ -23,7 +23,7 @@ type pattern struct {
 	strength strength
 	// atLeast is how often it must be seen to count, unless it is part of the error that ended a command. 0 is once.
 	atLeast int
-	// weighed counts a record that tells of a second as two, and of five as three.
+	// weighed counts a record about a second or more as two, and about five seconds or more as three.
 	weighed bool
 	// unless rules a match out when one of these phrases is in the same record.
 	unless []string
@@ -40,8 +40,8 @@ func phrases(s strength, texts []string) []pattern {
 	return ps
 }
 
-func seldomRight(texts ...string) []pattern { return phrases(weak, texts) }
-func saysItself(texts ...string) []pattern  { return phrases(guessed, texts) }
+func mayShow(texts ...string) []pattern     { return phrases(weak, texts) }
+func assumes(texts ...string) []pattern     { return phrases(guessed, texts) }
 func proves(texts ...string) []pattern      { return phrases(sure, texts) }
 func endsTheWait(texts ...string) []pattern { return phrases(certain, texts) }
 func together(groups ...[]pattern) (ps []pattern) {

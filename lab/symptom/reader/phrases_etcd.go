@@ -32,7 +32,7 @@ var etcdPhrases = map[symptom.ID][]pattern{
 			"failed to remove etcd member", "member*not started*etcd", "etcd member*is not healthy",
 			"the member*has been removed from the cluster",
 		),
-		seldomRight("error execution phase check-etcd"),
+		mayShow("error execution phase check-etcd"),
 	),
 	symptom.EtcdMemberMismatch: proves(
 		"member count is unequal", "error validating peerURLs", "unmatched member while checking PeerURLs",

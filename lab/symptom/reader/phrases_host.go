@@ -6,7 +6,7 @@ import "k8slab/lab/symptom"
 var hostPhrases = map[symptom.ID][]pattern{
 	symptom.SwapEnabled: together(
 		endsTheWait("running with swap on is not supported", "[ERROR Swap]", "failed to run Kubelet: *running with swap on"),
-		seldomRight(
+		mayShow(
 			"[WARNING Swap]", "swap is enabled; production deployments should disable swap", "Swap is on",
 			"swap is supported for cgroup v2 only",
 		),
@@ -57,7 +57,7 @@ var hostPhrases = map[symptom.ID][]pattern{
 			"configured to not run on a host using cgroup v1", "cgroup v1 is not supported", "[ERROR SystemVerification]: cgroups v1",
 			"cgroups v1 support is*error", "cgroup v1*unsupported", "cgroups v1*is unsupported", "does not support cgroup v1",
 		),
-		seldomRight(
+		mayShow(
 			"failCgroupV1", "cgroups v1 support is in maintenance mode", "cgroup v1 support is in maintenance mode",
 			"cgroups v1 support is deprecated", "[WARNING SystemVerification]: cgroups v1",
 		),
@@ -115,7 +115,7 @@ var hostPhrases = map[symptom.ID][]pattern{
 			"attempting to reclaim memory", "The node was low on resource: memory", "TaskOOM event", "OOM victim",
 			"Insufficient memory to", "oom_score_adj*killed", "oom-kill", "killed due to OOM", "Memory pressure*evict",
 		),
-		seldomRight("exit code 137", "with code 137", "exitCode: 137", "status=137"),
+		mayShow("exit code 137", "with code 137", "exitCode: 137", "status=137"),
 	),
 	symptom.DiskFull: together(
 		except(proves("out of disk"), "SufficientDisk", "OutOfDisk False"),

@@ -22,12 +22,12 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"kubelet is down", "kubelet stopped working", "port 10248*Connection refused", "kubelet.service: Failed to run",
 			"kubelet.service: State 'stop-sigterm' timed out",
 		),
-		saysItself("kubelet is not running"),
+		assumes("kubelet is not running"),
 		repeated(
 			3, "kubelet.service: Scheduled restart job", "kubelet.service: Service hold-off time over, scheduling restart",
 			"kubelet.service holdoff time over, scheduling restart",
 		),
-		seldomRight("failed to run Kubelet", "The kubelet is unhealthy due to a misconfiguration of the node in some way"),
+		mayShow("failed to run Kubelet", "The kubelet is unhealthy due to a misconfiguration of the node in some way"),
 	),
 	symptom.KubeletConfigMissing: proves(
 		`failed to read kubelet config file "/var/lib/kubelet/config.yaml"`, "failed to load kubelet config file",
@@ -42,7 +42,7 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"kubeclient not set", "No api server defined - no node status update will be sent", "kubelet in standalone mode",
 			"no client provided, cannot use webhook", "no client-go client provided, cannot use webhook",
 		),
-		seldomRight("/usr/bin/kubelet\n"),
+		mayShow("/usr/bin/kubelet\n"),
 	),
 	symptom.KubeletFlagRemoved: together(
 		except(proves("unknown flag: --"), "--control-plane", "--experimental", "--upload-certs", "--certificate-key", "--print-join"),
@@ -60,7 +60,7 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"kubelet: error: unknown", "unknown command line flag", "strict decoder error for", "kubelet*flag*has been removed",
 			"error unmarshaling JSON*kubelet", "unknown feature gate",
 		),
-		seldomRight("--tls-min-version string", "--volume-plugin-dir string", "--topology-manager-policy string"),
+		mayShow("--tls-min-version string", "--volume-plugin-dir string", "--topology-manager-policy string"),
 	),
 	symptom.TLSBootstrapTimeout: together(
 		proves(
@@ -72,8 +72,8 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"couldn't complete TLS bootstrap", "error patching node", "error execution phase kubelet-finalize",
 			"Timed out waiting for the kubelet",
 		),
-		except(seldomRight("timed out waiting for the condition"), "configmap cache", "secret cache", "MountVolume"),
-		seldomRight(
+		except(mayShow("timed out waiting for the condition"), "configmap cache", "secret cache", "MountVolume"),
+		mayShow(
 			"nodes * not found", "error getting node*not found", "Initial timeout of 40s passed",
 			"Waiting for the kubelet to perform the TLS Bootstrap",
 		),
@@ -91,7 +91,7 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"waiting for client certificate", "Waiting for serving certificate", "no server certificate available",
 			"certificate was not signed: context deadline exceeded", "failed to start the node certificate manager",
 		),
-		seldomRight("error: Get *10250/containerLogs*tls"),
+		mayShow("error: Get *10250/containerLogs*tls"),
 	),
 	symptom.NodeNameMismatch: together(
 		except(proves("Unable to register node*with API server: nodes"), "anonymous"),
@@ -152,6 +152,6 @@ var kubeletPhrases = map[symptom.ID][]pattern{
 			"waiting for the control plane*timed out", "control plane was not ready", "couldn't initialize the control plane",
 			"couldn't upgrade control plane",
 		),
-		seldomRight("kube-apiserver*Exited", "etcd*Exited", "Pod sandbox changed, it will be killed and re-created"),
+		mayShow("kube-apiserver*Exited", "etcd*Exited", "Pod sandbox changed, it will be killed and re-created"),
 	),
 }

@@ -2,7 +2,7 @@ package reader
 
 import "k8slab/lab/symptom"
 
-// networkPhrases are of the ways between machines.
+// networkPhrases are of what keeps machines from reaching each other.
 var networkPhrases = map[symptom.ID][]pattern{
 	symptom.APIServerUnreachable: together(
 		except(proves(
@@ -28,7 +28,7 @@ var networkPhrases = map[symptom.ID][]pattern{
 			"localhost:8080", "did not match*apiserver", "GET https://localhost:6443/livez 200",
 			"in-cluster authentication configuration",
 		),
-		seldomRight("failed to get initial cluster info", "context deadline exceeded", "localhost:8080 was refused"),
+		mayShow("failed to get initial cluster info", "context deadline exceeded", "localhost:8080 was refused"),
 		except(proves(
 			"/api/v1/*: EOF", "/api/v1/*unexpected EOF", "/api/v1/*connect: connection refused", "/api/v1/*: i/o timeout",
 			"/api/v1/*no route to host", "/api/v1/*TLS handshake timeout", "/api/v1/*request canceled", "/apis/*: EOF",
@@ -66,7 +66,7 @@ var networkPhrases = map[symptom.ID][]pattern{
 			"Communication prohibited by filter", "blocked by iptables", "firewall*blocking", "port*closed*firewall",
 			"10250: connect: connection timed out",
 		),
-		seldomRight("[WARNING Firewalld]", "firewalld is active, please ensure ports", "firewalld.service Active: active"),
+		mayShow("[WARNING Firewalld]", "firewalld is active, please ensure ports", "firewalld.service Active: active"),
 	),
 	symptom.DNSResolutionFailure: together(
 		except(endsTheWait(
@@ -78,7 +78,7 @@ var networkPhrases = map[symptom.ID][]pattern{
 			"[WARNING", "registry", "gcr.io", "docker.io", "ghcr.io", "quay.io", "registry.k8s.io", "dl.k8s.io", "pkgs.k8s.io", "pull",
 			"storage.googleapis", "stable-1.txt", "ErrImage",
 		),
-		seldomRight("nameserver limits were exceeded*none", "no such host"),
+		mayShow("nameserver limits were exceeded*none", "no such host"),
 		proves(
 			"systemd/resolve/resolv.conf: no such file", "/etc/resolv.conf: no such file", `detected for zone "."`, "getaddrinfo failed",
 			"plugin/loop: Loop", "plugin/errors: 2*i/o timeout", "Could not resolve the name", "cannot resolve host", "unknown host",
@@ -101,7 +101,7 @@ var networkPhrases = map[symptom.ID][]pattern{
 			"Unable to establish SSL connection*proxy", "Connection to the proxy*failed", "zscaler", "Blue Coat",
 			"407 authenticationrequired", "proxy: 40", "proxy: 50", "through the proxy*failed",
 		),
-		seldomRight(
+		mayShow(
 			"[WARNING HTTPProxy]", "[WARNING HTTPProxyCIDR]", "If that is not intended, adjust your proxy settings", "HTTPS_PROXY=",
 			"may lead to malfunctional cluster setup",
 		),
@@ -122,6 +122,6 @@ var networkPhrases = map[symptom.ID][]pattern{
 			"autodetected IPv4 address*10.0.2.15", "Using interface with name * and address 10.0.2.15",
 			"Using * as external address 10.0.2.15", "Using 10.0.2.15 as external",
 		),
-		seldomRight("10.0.2.15"),
+		mayShow("10.0.2.15"),
 	),
 }

@@ -14,7 +14,7 @@ var podNetworkPhrases = map[symptom.ID][]pattern{
 		),
 			"failed to load cni during init", "starting cri plugin", "failed to reload cni configuration after receiving fs change",
 		),
-		seldomRight("failed to load cni during init", "cni config load failed: no network config found"),
+		mayShow("failed to load cni during init", "cni config load failed: no network config found"),
 	),
 	symptom.CNIPluginBinaryMissing: proves(
 		"in path [/opt/cni/bin", "failed to find plugin", "plugin*not found in /opt/cni/bin", "/opt/cni/bin/*: no such file or directory",
@@ -45,7 +45,7 @@ var podNetworkPhrases = map[symptom.ID][]pattern{
 			"Unsuccessful parsing of cluster CIDR", "flannel net config doesn't contain",
 		),
 		// The controller retries after a conflicting write, so new nodes of healthy clusters show it once.
-		seldomRight("CIDRAssignmentFailed"),
+		mayShow("CIDRAssignmentFailed"),
 	),
 	symptom.KubeProxyCrash: proves(
 		"kube-proxy*CrashLoopBackOff", "restarting failed container=kube-proxy", "nf_conntrack_max: permission denied",
@@ -86,6 +86,6 @@ var podNetworkPhrases = map[symptom.ID][]pattern{
 			"Readiness probe failed: *BIRD", "level=fatal*subsys=daemon", "felix*panic", "failed to create VXLAN",
 			"coredns*0/1 CrashLoopBackOff",
 		),
-		saysItself("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod"),
+		assumes("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod"),
 	),
 }

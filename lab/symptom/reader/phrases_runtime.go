@@ -52,7 +52,7 @@ var runtimePhrases = map[symptom.ID][]pattern{
 		except(proves("pleg was last seen active *m*ago; threshold is 3m"), "2562047h"),
 		repeated(3, "skipping pod synchronization*container runtime is down", "PLEG is not healthy: pleg was last seen active"),
 		repeated(5, "container runtime status check may not have completed yet"),
-		seldomRight(
+		mayShow(
 			"container runtime is not running", "containerd.sock*context deadline exceeded", "validate service connection", "[ERROR CRI]",
 		),
 	),
@@ -89,7 +89,7 @@ var runtimePhrases = map[symptom.ID][]pattern{
 			"requires a newer version of containerd", "containerd 1.*is not supported", "docker version is not supported",
 			"unsupported container runtime version", "newer than the supported*docker", "minimum supported*containerd",
 		),
-		seldomRight(
+		mayShow(
 			"unknown method RuntimeConfig for service runtime.v1.RuntimeService", "[WARNING ContainerRuntimeVersion]",
 			"the most recently validated version",
 		),
@@ -111,7 +111,7 @@ var runtimePhrases = map[symptom.ID][]pattern{
 			"connect endpoint 'unix:///var/run/dockershim.sock'", "dockershim.sock*make sure you are running as root",
 		), "default endpoints", "unix:///run/crio/crio.sock unix", "runtime connect using"),
 		endsTheWait("container runtime endpoint address was not specified or empty", "docker is required for container runtime"),
-		seldomRight("node*annotated with*dockershim.sock"),
+		mayShow("node*annotated with*dockershim.sock"),
 		proves(
 			"unknown container runtime*docker", "unsupported container runtime*docker", "container-runtime*dockershim",
 			"invalid CRI socket", "invalid container runtime endpoint", "failed to dial*dockershim.sock",
@@ -134,7 +134,7 @@ var runtimePhrases = map[symptom.ID][]pattern{
 			"different cgroup drivers", "cgroup driver*differs from", "detected cgroup driver*but kubelet",
 			"failed to run Kubelet: misconfigurati...", "cgroup driv...",
 		),
-		seldomRight(
+		mayShow(
 			`detected "cgroupfs" as the Docker cgroup driver`, "[WARNING IsDockerSystemdCheck]", "SystemdCgroup = false",
 			"Cgroup Driver: cgroupfs",
 		),
@@ -147,7 +147,7 @@ var runtimePhrases = map[symptom.ID][]pattern{
 			"cannot pull sandbox image", "error creating pod sandbox*pause*not found", "RunPodSandbox*failed to get sandbox",
 			"failed to ensure sandbox image",
 		),
-		seldomRight("detected that the sandbox image*of the container runtime is inconsistent with that used by kubeadm"),
+		mayShow("detected that the sandbox image*of the container runtime is inconsistent with that used by kubeadm"),
 	),
 	symptom.ImagePullFailure: together(
 		proves(
@@ -165,6 +165,6 @@ var runtimePhrases = map[symptom.ID][]pattern{
 			"failed to load image", "config images pull*error", "Could not pull image", "is not present with pull policy of Never",
 			"No such image: ",
 		),
-		seldomRight("[preflight] Pulling images required for setting up a Kubernetes cluster*hang"),
+		mayShow("[preflight] Pulling images required for setting up a Kubernetes cluster*hang"),
 	),
 }

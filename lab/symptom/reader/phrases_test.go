@@ -8,7 +8,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// covers reports whether whatever has the phrase b has the phrase a too: the parts of a lie in those of b, and its gaps are no narrower.
+// covers reports whether each text with the phrase b also has the phrase a: the parts of a are in those of b, no further apart than a
+// allows.
 func covers(a, b phrase) bool {
 	part, at := 0, 0 // what of b is not used yet
 	room := 0        // how far the gap at hand reaches in b, at the most
@@ -32,8 +33,8 @@ func covers(a, b phrase) bool {
 	return true
 }
 
-// atLeastAs reports whether a phrase of the pattern a proves no less than one of b, wherever b counts: the same cause, as often or more
-// readily, and not less surely. A weak pattern counts in preflight's warnings too, where no other does.
+// atLeastAs reports whether a proves the same cause as b does, at least as strongly and under no more conditions. Only weak patterns
+// count in preflight's warnings, so no other can replace them.
 func atLeastAs(a, b *known) bool {
 	p, q := a.pattern, b.pattern
 	return a.id == b.id && (p.strength == q.strength || p.strength > q.strength && q.strength != weak) &&
@@ -82,7 +83,7 @@ func TestEveryCauseHasPhrases(t *testing.T) {
 	}
 }
 
-// TestPhrasesAreParticular guards against phrases so short that any text has them: normalized text has no spaces to hold words apart.
+// TestPhrasesAreParticular guards against phrases that are so short that any text has them: normalized text has no spaces between words.
 func TestPhrasesAreParticular(t *testing.T) {
 	for _, k := range words().all {
 		total := 0

@@ -75,7 +75,7 @@ var trustPhrases = map[symptom.ID][]pattern{
 			"bootstrap client certificate*is expired", "certificate*has expired", "is after 20",
 			"remote error: tls: bad certificate*expired", "UTC <invalid>", "verify error:num=10",
 		), "is before 20", "not valid yet"),
-		seldomRight("You must be logged in to the server (Unauthorized)", "the server has asked for the client to provide credentials"),
+		mayShow("You must be logged in to the server (Unauthorized)", "the server has asked for the client to provide credentials"),
 		proves(
 			"residual time*invalid", "cert*is expired", "certs*have expired", "certificate*expired on", "has expired on",
 			"CA certificate expired",
@@ -109,8 +109,8 @@ var trustPhrases = map[symptom.ID][]pattern{
 			"expired",
 		),
 		except(repeated(3, "rejected connection*remote error: tls: bad certificate"), "expired"),
-		except(seldomRight("Unable to authenticate the request"), "service account token"),
-		seldomRight("remote error: tls: bad certificate"),
+		except(mayShow("Unable to authenticate the request"), "service account token"),
+		mayShow("remote error: tls: bad certificate"),
 	),
 	symptom.X509SANMismatch: together(
 		except(proves(

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// unseenFile lists the phrases that no text of the corpus shows, and unseenCount is how many they are. Both may only shrink: a phrase that is
-// added needs a text.
+// unseenFile lists the phrases that no text of the corpus shows, and unseenCount is how many they are. Both may only shrink: a phrase
+// that is added needs a text.
 const (
 	unseenFile  = "testdata/unseen.txt"
 	unseenCount = 1889
@@ -72,7 +72,8 @@ func TestNewPhrasesHaveTexts(t *testing.T) {
 			t.Fatal(err)
 		}
 	} else if len(kept) < len(listed) {
-		t.Errorf("%d phrases of %s are gone or have a text now; go test ./lab/symptom/reader -run TestNewPhrases -update", len(listed)-len(kept), unseenFile)
+		t.Errorf("%d phrases of %s are gone or have a text now; go test ./lab/symptom/reader -run TestNewPhrases -update",
+			len(listed)-len(kept), unseenFile)
 	}
 	if len(kept) != unseenCount {
 		t.Errorf("%s has %d phrases that belong there, unseenCount is %d: it may only fall", unseenFile, len(kept), unseenCount)
