@@ -105,6 +105,40 @@ func TestSuspectsAreKnown(t *testing.T) {
 	}
 }
 
+func TestBrings(t *testing.T) {
+	for _, tt := range []struct {
+		a, b ID
+		want bool
+	}{
+		{CSRNotApproved, TLSBootstrapTimeout, true},
+		{CgroupV1Unsupported, EtcdUnreachable, true}, // by way of the kubelet
+		{TLSBootstrapTimeout, CSRNotApproved, false},
+		{SwapEnabled, SwapEnabled, false},
+	} {
+		if got := Brings(tt.a, tt.b); got != tt.want {
+			t.Errorf("Brings(%s, %s) = %v", tt.a, tt.b, got)
+		}
+	}
+	if !General(EtcdUnreachable) || General(SwapEnabled) {
+		t.Error("General is wrong about etcd-unreachable or swap-enabled")
+	}
+}
+
+func TestSuspicion(t *testing.T) {
+	of := Finding{Symptom: ClockSkew, Level: Fail, Node: "w1", Meaning: "The clocks differ.", Evidence: []Evidence{{Line: 1}, {Line: 2}}}
+	for _, id := range MistakenFor(of.Symptom) {
+		got := Suspicion(id, of)
+		want, _ := Lookup(id)
+		if !got.Suspected() || got.Level != Warn || got.Repairable || got.Node != "w1" || got.BecauseOf != ClockSkew || got.Hint != want.Hint ||
+			!slices.Equal(got.Evidence, of.Evidence[:1]) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if of.Suspected() || len(MistakenFor(ClockSkew)) == 0 {
+		t.Error("the finding itself is suspected, or no other")
+	}
+}
+
 func TestGraphHasNoCycle(t *testing.T) {
 	const entered, left = 1, 2
 	state := map[ID]int{}

@@ -19,10 +19,9 @@ func (s *scan) suspect(found []symptom.Finding) []symptom.Finding {
 		if len(found) >= enough {
 			break
 		}
-		if contains(found, id) {
-			continue
+		if !slices.ContainsFunc(found, func(f symptom.Finding) bool { return f.Symptom == id }) {
+			found = append(found, symptom.Suspicion(id, first))
 		}
-		found = append(found, symptom.Suspicion(id, first))
 	}
 	return found
 }
@@ -41,13 +40,4 @@ func (s *scan) doubts(id symptom.ID) []symptom.ID {
 		known = len(like)
 	}
 	return slices.Concat(like[:known], symptom.MistakenFor(id), like[known:])
-}
-
-func contains(found []symptom.Finding, id symptom.ID) bool {
-	for _, f := range found {
-		if f.Symptom == id {
-			return true
-		}
-	}
-	return false
 }
