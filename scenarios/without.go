@@ -7,7 +7,7 @@ import (
 )
 
 // Without is a symptom that no fault makes, and why. Every one of them is known by texts that real clusters printed
-// (lab/symptom/testdata/corpus).
+// (lab/symptom/reader/testdata/corpus).
 type Without struct {
 	Symptom symptom.ID `json:"symptom"`
 	Reason  string     `json:"reason"`

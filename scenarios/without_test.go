@@ -48,7 +48,7 @@ func TestReasonsNameScenarios(t *testing.T) {
 // Every symptom is known by a text that was captured.
 func TestEverySymptomHasACapturedText(t *testing.T) {
 	for _, s := range symptom.All() {
-		texts, err := filepath.Glob(filepath.Join("..", "lab", "symptom", "testdata", "corpus", string(s.ID)+"--*.txt"))
+		texts, err := filepath.Glob(filepath.Join("..", "lab", "symptom", "reader", "testdata", "corpus", string(s.ID)+"--*.txt"))
 		if err != nil || len(texts) == 0 {
 			t.Errorf("%s: no text of it in the corpus, %v", s.ID, err)
 		}

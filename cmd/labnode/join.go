@@ -16,6 +16,7 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/metrics"
 	"k8slab/lab/symptom"
+	"k8slab/lab/symptom/reader"
 )
 
 // joinOptions are the flags of labnode join.
@@ -83,7 +84,7 @@ func checkOutput(output string) error {
 
 // engine joins what the packages know.
 func engine(m join.Machine) join.Engine {
-	return join.Engine{Machine: m, Preflight: join.Preflight, Fix: join.Fix, Certain: symptom.Certain, Causes: causes, Hint: hint, Ended: counting(m)}
+	return join.Engine{Machine: m, Preflight: join.Preflight, Fix: join.Fix, Certain: reader.Certain, Causes: causes, Hint: hint, Ended: counting(m)}
 }
 
 // counting counts the machine's attempts for whoever scrapes its node_exporter.
@@ -95,7 +96,7 @@ func counting(m join.Machine) func(join.Outcome) error {
 
 // causes names what a text shows, the nearest root first.
 func causes(text string) []symptom.ID {
-	findings, _ := symptom.Judge(strings.NewReader(text), "kubeadm", event.Redact) // a string does not fail
+	findings, _ := reader.Judge(strings.NewReader(text), "kubeadm", event.Redact) // a string does not fail
 	var ids []symptom.ID
 	for _, f := range findings {
 		if f.Level == symptom.Fail {

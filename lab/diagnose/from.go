@@ -14,6 +14,7 @@ import (
 
 	"k8slab/lab/event"
 	"k8slab/lab/symptom"
+	"k8slab/lab/symptom/reader"
 )
 
 // fromStdin is the path that stands for standard input.
@@ -92,7 +93,7 @@ func (r *Report) judgeFile(source string, in io.Reader) error {
 		return r.judgeBundle(buffered)
 	}
 	text := &inked{Reader: buffered}
-	found, err := symptom.Judge(text, source, event.Redact)
+	found, err := reader.Judge(text, source, event.Redact)
 	if err == nil && !text.text {
 		err = errEmpty
 	}
@@ -161,7 +162,7 @@ type textFindings struct {
 // judge adds what one text shows.
 func (t *textFindings) judge(path string, in io.Reader) error {
 	text := &inked{Reader: in}
-	found, err := symptom.Judge(text, path, event.Redact)
+	found, err := reader.Judge(text, path, event.Redact)
 	if text.text {
 		t.read++
 	}

@@ -7,6 +7,7 @@ import (
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/event"
 	"k8slab/lab/symptom"
+	"k8slab/lab/symptom/reader"
 )
 
 // Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
@@ -174,7 +175,7 @@ func unitOf(m *fact.Machine, name string) fact.Unit {
 
 // specific is the nearest cause that a program's own words name, if it can have brought the failure about; else the failure itself.
 func specific(words string, failure symptom.ID) symptom.ID {
-	found, err := symptom.Judge(strings.NewReader(words), "", func(s string) string { return s })
+	found, err := reader.Judge(strings.NewReader(words), "", func(s string) string { return s })
 	if err != nil || len(found) == 0 {
 		return failure
 	}

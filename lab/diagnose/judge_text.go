@@ -9,6 +9,7 @@ import (
 	"k8slab/lab/event"
 	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
+	"k8slab/lab/symptom/reader"
 )
 
 // recent is how far back a text can explain what is wrong now, unless the diagnosis was asked to look back from some time on.
@@ -100,7 +101,7 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 		if name != "kubeadm" && name != "k8slab-kubeadm" { // the records of one series, whenever that was
 			text = after(text, j.horizon(m.Inside, name))
 		}
-		found, _ = symptom.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
+		found, _ = reader.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
 	}
 	found = slices.DeleteFunc(found, symptom.Finding.Suspected)
 	for i := range found {

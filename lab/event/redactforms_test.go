@@ -177,7 +177,7 @@ func TestEveryFormOfSecret(t *testing.T) {
 // texts are those that the judge of texts is tested with.
 func texts(t *testing.T) []string {
 	t.Helper()
-	paths, err := filepath.Glob("../symptom/testdata/*/*.txt")
+	paths, err := filepath.Glob("../symptom/reader/testdata/*/*.txt")
 	if err != nil || len(paths) < 100 {
 		t.Fatalf("%d texts, %v", len(paths), err)
 	}

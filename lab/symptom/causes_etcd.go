@@ -6,177 +6,55 @@ var etcdCauses = []Symptom{
 		ID:      EtcdLearnerNotInSync,
 		Meaning: "The new etcd member stays a learner: it has not started, cannot reach its peers, or does not catch up.",
 		Hint: "On the new node `crictl ps -a --name etcd` and its log; each way `nc -zv PEER 2380`; `etcdctl endpoint status " +
-			"--cluster -w table` for raft indexes. " +
-			"Then remove the learner (`etcdctl member remove ID` on a healthy member), `kubeadm reset -f` on the new node, join again.",
+			"--cluster -w table` for raft indexes. Then remove the learner (`etcdctl member remove ID` on a healthy member), " +
+			"`kubeadm reset -f` on the new node, join again.",
 		Sources: []string{"kubernetes/kubeadm#2997", "kubernetes/kubeadm#3269", "kubernetes/kubeadm#3287",
 			"kubernetes/kubernetes#122826"},
 		Repairable: true,
-		patterns: together(
-			except(proves("can only promote a learner member"), "which is in sync"),
-			repeated(4, "rpc not supported for learner"),
-			repeated(3, "can only promote a learner member which is in sync with leader"),
-			proves(
-				"error execution phase*can only promote a learner member",
-				"error creating local etcd static pod manifest file: etcdserver: can only promote a learner",
-				"Promoting the learner*failed: etcdserver: can only promote", "learner is not ready", "unable to promote learner",
-				"failed to promote learner", "the etcd member * is not started\n", "error promoting learner", "failed to promote a member", "started, *, true\n",
-				"| started | *| true |\n", "rejecting promote learner: learner is not ready", "rejecting promote learner",
-			),
-			seldomRight("can only promote a learner member which is in sync with leader"),
-			proves(
-				"learner stalled at RaftAppliedIndex",
-			),
-		),
 	},
 	{
 		ID:      EtcdTooManyLearners,
 		Meaning: "Another learner holds etcd's only learner slot: a join runs now, or an earlier failed join left it.",
-		Hint: "`etcdctl member list -w table` on a healthy member; join one control plane at a time; when no join is under " +
-			"way, `etcdctl member remove ID` of the learner, then join again.",
+		Hint: "`etcdctl member list -w table` on a healthy member; join one control plane at a time; when no join is under way, " +
+			"`etcdctl member remove ID` of the learner, then join again.",
 		Sources:    []string{"rancher/rke2#347", "k3s-io/k3s#2306", "kubernetes-sigs/cluster-api#13221"},
 		Repairable: true,
-		patterns:   endsTheWait("too many learner members in cluster", "too many learner members", "ErrTooManyLearners"),
 	},
 	{
 		ID:      EtcdStaleMember,
 		Meaning: "A dead or earlier member is still registered in etcd.",
 		Hint: "`etcdctl member list -w table` and `etcdctl endpoint health --cluster`; when the rest keeps a majority, `etcdctl " +
-			"member remove ID` of the dead one; " +
-			"on the machine that returns `kubeadm reset -f`, then join.",
+			"member remove ID` of the dead one; on the machine that returns `kubeadm reset -f`, then join.",
 		Sources:    []string{"kubernetes/kubeadm#2138", "kubernetes/kubernetes#81071", "etcd-io/etcd#20269"},
 		Repairable: true,
-		patterns: together(
-			except(proves("| unstarted | | http"), "| true |"),
-			proves(
-				"error execution phase check-etcd: etcd cluster is not healthy", "etcd cluster is not healthy: failed to dial endpoint",
-				"etcdserver: Peer URLs already exists", "Peer URLs already exists", "check-etcd*failed to dial endpoint",
-				"etcdserver: unhealthy cluster",
-				"etcd cluster is not healthy", "is out of range [lastIndex(0)]", "tocommit(*is out of range",
-				"Was the raft log corrupted, truncated, or lost", "the member has been permanently removed from the cluster",
-				"this member has been permanently removed from the cluster", "member * has already been bootstrapped",
-				"has already been bootstrapped", "request ignored (cluster ID mismatch)", "cluster ID mismatch", "cluster-id-mismatch",
-				"request sent was ignored (cluster ID mismatch", "rejected stream from remote peer because it was removed",
-				"member already exists", "data-dir used by this member must be removed",
-				"the data-dir used by this member must be removed", "failed to find remote peer in cluster",
-				"could not get cluster response from*stale", "the local member*stale", "etcdserver: member not found",
-				"member ID already exists", "etcd*peer URL*exists", "etcd member*already a member of the cluster",
-				"the following etcd member is not healthy*check-etcd",
-				"health check for peer*could not connect: *dial tcp*no route to host", "unstarted, *, false\n",
-				"| unstarted |*| false |\n",
-			),
-			seldomRight("error execution phase check-etcd"),
-			proves(
-				"failed to remove etcd member", "member*not started*etcd", "etcd member*is not healthy",
-				"the member*has been removed from the cluster",
-			),
-		),
 	},
 	{
 		ID: EtcdMemberMismatch,
 		Meaning: "The member list of etcd and the new member's initial-cluster do not agree, most often after a half-done or " +
 			"concurrent join.",
 		Hint: "`etcdctl member list -w table`; remove the half-added member (`etcdctl member remove ID`), on its machine `kubeadm " +
-			"reset -f` (which clears that member's data), " +
-			"then join one control plane at a time.",
+			"reset -f` (which clears that member's data), then join one control plane at a time.",
 		Sources: []string{"etcd-io/etcd#10002", "kubernetes/kubeadm#2005"},
-		patterns: proves(
-			"member count is unequal", "error validating peerURLs", "unmatched member while checking PeerURLs",
-			"couldn't find local name*in the initial cluster configuration", "could not find local name*in the initial cluster",
-			"--initial-cluster has*but missing from --initial-advertise-peer-urls", "missing from --initial-advertise-peer-urls",
-			"--initial-cluster must include", "initial-advertise-peer-urls*mismatch", "mismatch member ID",
-			"failed to resolve*to match --initial-cluster", "error setting up initial cluster", "URLStringsEqual",
-			"duplicate urls found in*initial-cluster", "discovery failed*initial-cluster", "invalid initial cluster",
-			"members in the initial cluster*do not match", "etcdserver: re-configuration failed due to not enough started members",
-			"re-configuration failed due to not enough started members",
-		),
 	},
 	{
 		ID:      EtcdSlow,
 		Meaning: "etcd is too slow: its disk or its host does not keep up.",
-		Hint: "`etcdctl check perf`, `iostat -x 1`, etcd_disk_wal_fsync_duration_seconds (99 % should stay under 10 ms): give " +
-			"it an SSD, more CPU, or fewer neighbours.",
+		Hint: "`etcdctl check perf`, `iostat -x 1`, etcd_disk_wal_fsync_duration_seconds (99 % should stay under 10 ms): give it an " +
+			"SSD, more CPU, or fewer neighbours.",
 		Sources: []string{"etcd-io/etcd#11809"},
-		patterns: together(
-			slow(3, "took too long", "slow fdatasync", "sync duration of",
-				"leader failed to send out heartbeat on time", "failed to send out heartbeat on time",
-				"waiting for ReadIndex response took too long", "server is likely overloaded",
-				"likely overloaded", "overloaded network", "overloaded likely from slow disk"),
-			proves(
-				"likely due to a slow disk", "etcdserver: request timed out, possibly due to",
-				"disk is too slow", "possibly due to previous leader failure",
-				"possibly due to connection lost", "slow disk*etcd", "etcdserver: too many requests",
-				"etcdserver: request timed out, waiting for the applied index took too long",
-				"timed out waiting for read index response (local node might have slow network)", "FAIL: Throughput too low",
-				"FAIL: 99% latency too high", "purging*took too long",
-			),
-			proves(
-				"etcd*disk latency", "apply entries took too long*s]", "wal_fsync*slow", "fsync*took too long",
-			),
-		),
 	},
 	{
 		ID:      EtcdNoQuorum,
 		Meaning: "Too few members of etcd are alive to elect a leader.",
-		Hint: "Bring back enough members (start their machines, kubelet, containerd): a majority of `etcdctl member list` must " +
-			"run. Only when they are lost for good, " +
-			"restore one member from a snapshot (`etcdutl snapshot restore`) and join the others again; keep every data directory " +
-			"until then.",
+		Hint: "Bring back enough members (start their machines, kubelet, containerd): a majority of `etcdctl member list` must run. " +
+			"Only when they are lost for good, restore one member from a snapshot (`etcdutl snapshot restore`) and join the others " +
+			"again; keep every data directory until then.",
 		Sources: []string{"kubernetes/kubeadm#2188"},
-		patterns: together(
-			except(proves(
-				"etcdserver: no leader", "has no leader", "raft*lost leader", "lost the TCP streaming connection with peer*no leader",
-				"etcdserver: leader changed*no leader", "quorum lost", "lost quorum", "loss of quorum", "no quorum", "quorum is not",
-				"not enough*quorum", "no leader", "etcdserver: not capable", "unhealthy cluster*leader", "ETCD_NO_LEADER",
-				"cluster*lost its leader", "failed to reach the peer*no leader", "health check*no leader",
-			), "elected leader", "became leader"),
-			repeated(6, "is starting a new election at term", "became pre-candidate at term", "became candidate at term"),
-			proves(
-				"failed to publish local member to cluster through raft", "publish error: etcdserver: request timed out",
-				"cluster has lost quorum", "not enough healthy members", "losing quorum", "no leader elected",
-			),
-		),
 	},
 	{
 		ID:      EtcdUnreachable,
 		Meaning: "An etcd endpoint does not answer.",
-		Hint: "`crictl ps -a --name etcd` and its log on that node; `etcdctl --endpoints=https://IP:2379 endpoint health` with " +
-			"the certificates in /etc/kubernetes/pki/etcd.",
-		patterns: together(
-			except(proves(":2380: connect: connection refused"), "prober detected"),
-			proves(
-				":2379: connect: connection refused", ":2379: connect: no route to host", ":2380: connect: no route to host",
-				":2379: connection refused", ":2379*context deadline exceeded",
-				":2379*transport: Error while dialing", "127.0.0.1:2379*connection refused", "etcd client: no endpoints available",
-				"Failed to get etcd status for", "failed to dial endpoint*with maintenance client",
-				"etcdclient: no available endpoints", "storage backend*etcd*unreachable",
-				"client: etcd cluster is unavailable or misconfigured",
-				"cannot fetch cluster info from peer urls", "could not retrieve cluster information from the given URLs",
-				"failed to connect to etcd", "Unable to create storage backend",
-				"endpoint health*unhealthy", "is unhealthy: failed to commit proposal", "is unhealthy: failed to connect",
-				"[-]etcd failed", "timeout waiting for etcd cluster to be available",
-				"error creating local etcd static pod manifest file: timeout",
-				"control-plane-join/etcd: error creating local etcd static pod manifest file", ":2379: bad certificate*etcd",
-				"etcdserver: request timed out", "error execution phase control-plane-join/etcd", "error execution phase etcd-join",
-				"Unhealthy*etcd", "createConnection*:2379", "retrying of unary invoker failed*:2379*DeadlineExceeded",
-				"unreachable*:2380",
-			),
-			repeated(4, "prober detected unhealthy status", "health check for peer",
-				"dropped internal Raft message since sending buffer is full"),
-			proves(
-				"error creating storage factory: context deadline exceeded",
-				"Error creating leases: error creating storage", "endpoint*:2379*DeadlineExceeded",
-				"etcd*Unhealthy*connection refused", "failed to list etcd members", "etcd cluster*unavailable",
-				"could not connect to etcd", "unable to connect to etcd", "etcd endpoints*unreachable",
-				"error syncing endpoints with etcd", "failed to dial*:2379", ":2379: getsockopt: connection refused",
-				":2379: i/o timeout", "Error while dialing dial tcp *:2379", "etcd check failed",
-				"timed out waiting for etcd", "etcdctl*Error: context deadline exceeded", "error connecting to etcd",
-			),
-			proves(
-				"daemon-apiserver*Error: context deadline exceeded",
-			),
-			proves(
-				"stderr F Error: context deadline exceeded",
-			),
-		),
+		Hint: "`crictl ps -a --name etcd` and its log on that node; `etcdctl --endpoints=https://IP:2379 endpoint health` with the " +
+			"certificates in /etc/kubernetes/pki/etcd.",
 	},
 }

@@ -1,100 +1,40 @@
 package symptom
 
-// identityCauses are names, ports and files that are taken, by an earlier life of this machine or by another one.
+// identityCauses are names, ports and files that an earlier installation of this machine, or another machine, has taken.
 var identityCauses = []Symptom{
 	{
 		ID:      LeftoverState,
 		Meaning: "Files, containers or data of an earlier init or join are still on the machine.",
-		Hint: "When this machine is no member (`kubectl get nodes`): `kubeadm reset -f`, remove what it names as left, then " +
-			"join again.",
+		Hint: "When this machine is no member (`kubectl get nodes`): `kubeadm reset -f`, remove what it names as left, then join " +
+			"again.",
 		Sources:    []string{"kubernetes-sigs/kubespray#13280"},
 		Repairable: true,
-		patterns: together(
-			endsTheWait("[ERROR FileAvailable-", "[ERROR DirAvailable-", "/etc/kubernetes/kubelet.conf already exists",
-				"/etc/kubernetes/manifests is not empty", "/var/lib/etcd is not empty",
-				"/etc/kubernetes/pki/ca.crt already exists", "/etc/kubernetes/bootstrap-kubelet.conf already exists"),
-			proves("/etc/kubernetes is not empty", "manifests/kube-apiserver.yaml already exists",
-				"a kubeconfig file*exists already but has "+
-					"got the wrong CA cert",
-				"exists already but has got the wrong CA cert", "exists already but has got the wrong API Server URL",
-				"failed to reserve container name", "failed to reserve sandbox name",
-				"The container name*is already in use by container", "certificate apiserver not signed by CA certificate",
-				"isn't signed by the corresponding CA",
-				"kubeconfig file \"/etc/kubernetes/*already exists"),
-			proves(
-				"etcd*data-dir*not empty", "directory*is not empty*kubeadm", "previous installation*found",
-				"existing cluster*detected", "leftover*kubeadm",
-			),
-		),
 	},
 	{
 		ID:      PortInUse,
 		Meaning: "A port that is needed is taken, most often by a kubelet or control plane of an earlier attempt.",
-		Hint: "`ss -ltnp 'sport = :10250'` (the port of the message) shows who; stop that service, or `kubeadm reset -f` when " +
-			"it is an earlier kubelet or control plane.",
-		patterns: together(
-			endsTheWait("[ERROR Port-"),
-			proves("bind: address already in use", "address already in use", "Port 10250 is in use", "Port 6443 is in use",
-				"Port 2379 is in use", "Port 2380 is in use", "Port 10251 is in use", "Port 10252 is in use",
-				"Port 10257 is in use", "Port 10259 is in use", "Port 10248 is in use", "port is already allocated", "is in use\n",
-				"Failed to listen on*10250", "listener*already in use"),
-			proves(
-				"ports are not available", "in use by another process", "ERROR: port*in use", "listen tcp*address in use",
-			),
-		),
+		Hint: "`ss -ltnp 'sport = :10250'` (the port of the message) shows who; stop that service, or `kubeadm reset -f` when it is " +
+			"an earlier kubelet or control plane.",
 	},
 	{
 		ID:      NodeNameExists,
 		Meaning: "The cluster already has a node of this name, and it is Ready.",
 		Hint: "If an earlier join of this same machine left it: `kubectl delete node NAME` on a control plane (for a control plane " +
-			"reset it first, so that its etcd member goes too); " +
-			"when another machine bears it, choose another name: `kubeadm join … --node-name OTHER`.",
+			"reset it first, so that its etcd member goes too); when another machine bears it, choose another name: `kubeadm join … " +
+			"--node-name OTHER`.",
 		Sources:    []string{"kubernetes/kubernetes#89512", "kubernetes/kubeadm#1711"},
 		Repairable: true,
-		patterns: together(endsTheWait(
-			"already exists in the cluster. You must delete the existing Node",
-			"a Node with name*and status*already exists in the cluster", "already exists in the cluster. You must delete",
-			"change the name of this new joining Node", "a Node with name*already exists in the cluster",
-			"Unable to register node*already exists",
-		),
-			proves(
-				"Node password rejected, duplicate hostname", "Node password validation failed",
-			),
-		),
 	},
 	{
 		ID:      HostnameInvalid,
 		Meaning: "The machine's name is empty or not a valid DNS name (lowercase letters, digits, dashes, dots).",
 		Hint:    "`hostnamectl set-hostname NAME` with a valid one, and the same in /etc/hosts; or `--node-name NAME`; then join again.",
-		patterns: together(
-			endsTheWait("a lowercase RFC 1123 subdomain must consist of", "nodeRegistration.name: Invalid value",
-				"a DNS-1123 subdomain must consist of", "a lowercase RFC 1123 label must consist of", "a DNS-1123 label must consist of",
-				"nodeName: Invalid value", "hostname*is not a valid", "invalid hostname", "empty hostname is invalid",
-				"Invalid value*hostname", "name: Invalid value*subdomain", "hostname cannot be empty", "must be a valid DNS"),
-			proves(
-				"[ERROR Hostname]", "must be no more than 63 characters", "contains invalid character*hostname", "uppercase*hostname",
-				"underscore*hostname", "metadata.name: Invalid value", "hostname contains capital letters",
-				"not a valid name for a Kubernetes node", "not a valid node name",
-			),
-		),
 	},
 	{
 		ID:      DuplicateMachineIdentity,
 		Meaning: "Two machines share a machine-id, product UUID or MAC address, as clones do.",
-		Hint: "On the clone: `rm /etc/machine-id && systemd-machine-id-setup`, `uuidgen`-new product UUID and MAC in the " +
-			"hypervisor; compare `cat /sys/class/dmi/id/product_uuid /etc/machine-id` on all nodes, then reset and join again.",
+		Hint: "On the clone: `rm /etc/machine-id && systemd-machine-id-setup`, `uuidgen`-new product UUID and MAC in the hypervisor; " +
+			"compare `cat /sys/class/dmi/id/product_uuid /etc/machine-id` on all nodes, then reset and join again.",
 		Sources: []string{"kubernetes/kubeadm#31"},
-		patterns: together(
-			proves("duplicate machine-id", "same machine-id", "machine-id*duplicate", "identical machine-id", "machine-id is not unique",
-				"machine-id is the same", "same HWAddr", "duplicate product_uuid", "same product_uuid", "duplicate MAC",
-				"same MAC address", "duplicate IP address*detected",
-				"IPv6 DAD*failed", "duplicate address*detected", "Duplicate address detected", "product_uuid*same",
-				"duplicate machine*id", "machineID*is not unique", "systemUUID*already", "system UUID*conflict", "same system UUID",
-				"machine-id*not unique", "received packet on*with own address as source address", "ARP, duplicate",
-				"conflicting machine ID", "already in use by another*MAC", "weave*peer name collision",
-				"local \"*\" and remote*peer names collision", "peer names collision", "Multiple connections to*added to",
-				"Existing node*different*Machine ID", "Calico node*is already using the IPv4 address",
-				"is already using the IPv4 address", "is already in use by another node", "cloned*machine-id"),
-		),
 	},
 }

@@ -1,62 +1,21 @@
 package symptom
 
-// trustCauses are tokens, certificates, authorities and clocks: who may join and who believes whom.
+// trustCauses are tokens, certificates, certificate authorities and clocks.
 var trustCauses = []Symptom{
 	{
 		ID:      TokenExpiredOrInvalid,
 		Meaning: "The bootstrap token has expired, was deleted, or never existed in this cluster.",
-		Hint: "On a control plane: `kubeadm token list`, then `kubeadm token create --print-join-command`, and join with " +
-			"what it prints.",
+		Hint: "On a control plane: `kubeadm token list`, then `kubeadm token create --print-join-command`, and join with what it " +
+			"prints.",
 		Sources:    []string{"kubernetes/kubernetes#86936"},
 		Repairable: true,
-		patterns: together(
-			endsTheWait(
-				"could not find a JWS signature in the cluster-info ConfigMap",
-				"there is no JWS signed token in the cluster-info ConfigMap", "is invalid for this cluster or it has expired",
-				"token id*is invalid for this cluster", "invalid bootstrap token", "invalid discovery token",
-				"the JWS signature*is invalid", "no JWS signature", "failed to verify JWS signature of received cluster info object",
-				"bootstrap token*has expired", "is not of the form \"\\\\A([a-z0-9]{6})", "bootstrap token ID*invalid",
-				"token secret*has expired", "discovery.bootstrapToken.token: Invalid value", "couldn't find a JWS",
-				"the bootstrap token*was not of the form", "is not of the form*[a-z0-9]{6}*[a-z0-9]{16}",
-			),
-			repeated(3, "does not yet contain a JWS signature for token ID"),
-			except(proves("error execution phase preflight*: Unauthorized", "[discovery]*: Unauthorized", "kubeadm-config "+
-				"ConfigMap*Unauthorized",
-				"the token*expired", "failed to get config map: Unauthorized",
-				"failed to run Kubelet: cannot create certificate signing request: Unauthorized"), "kubeadm-certs"),
-			// The kubelet of a control plane that joins asks its own API server, which knows no token in its first second.
-			repeated(2, "cannot create certificate signing request: Unauthorized"),
-			proves(
-				"secrets \"bootstrap-token-", "bootstrap token*not found", "token*has expired or",
-				"failed to validate token", "the join token*expired", "expired token", "bootstrap token*expired",
-				"failed to verify JWS",
-			),
-			proves(
-				"token is not valid: https", "401 Unauthorized*node-token",
-				"failed to validate connection to cluster*token",
-			),
-		),
 	},
 	{
 		ID:      CACertHashMismatch,
 		Meaning: "The pinned hash is not the hash of this cluster's authority, or is malformed.",
-		Hint: "On a control plane: `kubeadm token create --print-join-command` prints the current hash; when it differs from the " +
-			"one in use, " +
-			"make sure that the address is the right cluster's.",
+		Hint: "On a control plane: `kubeadm token create --print-join-command` prints the current hash; when it differs from the one " +
+			"in use, make sure that the address is the right cluster's.",
 		Sources: []string{"kubernetes/kubeadm#2471"},
-		patterns: together(endsTheWait(
-			"none of the public keys*are pinned", "cluster CA found in cluster-info ConfigMap is invalid",
-			"cluster CA found in cluster-info configmap is invalid", "invalid hash, expected", "invalid hash format",
-			"invalid public key hash", "discovery-token-ca-cert-hash*invalid", "caCertHashes: Invalid value", "unsupported hash format",
-			"invalid discovery token CA certificate hash", "unknown hash format",
-			"using token-based discovery without caCertHashes can be unsafe",
-			"couldn't validate the identity of the API Server: encoding/hex", "unable to validate the public key*pinned",
-			"invalid CACertHash", "certificate pin",
-		),
-			endsTheWait(
-				"token CA hash does not match", "CA hash does not match",
-			),
-		),
 	},
 	{
 		ID:      CertificateKeyExpired,
@@ -65,24 +24,6 @@ var trustCauses = []Symptom{
 			"(`--certificate-key`).",
 		Sources:    []string{"labring/sealos#1783"},
 		Repairable: true,
-		patterns: together(
-			endsTheWait(
-				"Secret \"kubeadm-certs\" was not found in the \"kube-system\" Namespace", "secrets \"kubeadm-certs\" not found",
-				"kubeadm-certs*was not found", "kubeadm-certs*not found", "This Secret might have expired",
-				"error downloading the secret: Secret", "failed to load CA certificate and key*ca.key*join*control",
-			),
-			proves("failure loading certificate for CA: couldn't load the certificate file /etc/kubernetes/pki/ca.crt",
-				"failure loading key for service account: couldn't load the private key file",
-				"failure loading certificate for front-proxy CA", "failure loading certificate for etcd CA",
-				"the following required certificates are missing", "required certificates*not found on this node",
-				"couldn't load the certificate file /etc/kubernetes/pki/ca.crt", "failure loading certificate for CA",
-				"failure loading key for CA"),
-			proves(
-				"error downloading certs", "download-certs: error downloading",
-				"couldn't load the private key file /etc/kubernetes/pki/sa.key", "the certificates*must be copied",
-				"ca.key: no such file", "pki/ca.crt: no such file",
-			),
-		),
 	},
 	{
 		ID:         CertificateKeyInvalid,
@@ -90,94 +31,28 @@ var trustCauses = []Symptom{
 		Hint:       "On a control plane: `kubeadm init phase upload-certs --upload-certs`; use the newest key only.",
 		Sources:    []string{"kubernetes/kubeadm#1510"},
 		Repairable: true,
-		patterns: except(endsTheWait(
-			"error decoding secret data with provided key", "cipher: message authentication failed", "error decoding certificate key",
-			"certificate key must be", "invalid certificate key", "certificateKey: Invalid value", "--certificate-key*invalid",
-			"encoding/hex: invalid byte", "encoding/hex: odd length hex string", "error decoding certificate",
-			"crypto/aes: invalid key size", "certificate-key*must be*hex",
-		), "identity of the API Server"),
 	},
 	{
 		ID:      BootstrapRBACForbidden,
 		Meaning: "The joining node's bootstrap identity may not read what it needs: kubeadm's roles are missing.",
 		Hint: "On a control plane: `kubeadm init phase bootstrap-token`, `kubeadm init phase upload-config all` and, for control " +
-			"planes, " +
-			"`kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
+			"planes, `kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
 		Sources: []string{"kubernetes/kubeadm#907"},
-		patterns: together(
-			except(endsTheWait(
-				"is forbidden: User \"system:bootstrap:", "User \"system:bootstrap:*cannot",
-			), "kubelet-config-1."),
-			// Not of other resources: every kubelet is anonymous until its first certificate is there.
-			proves("configmaps*is forbidden: User \"system:anonymous\"", "configmaps*forbidden: User system:anonymous"),
-			proves(
-				"configmaps*is forbidden*kubeadm", "configmaps \"kubeadm-config\" is forbidden",
-				"configmaps \"cluster-info\" is forbidden", "configmaps \"kubelet-config\" is forbidden",
-				"secrets \"kubeadm-certs\" is forbidden", "configmaps \"kubeadm-config\" not found",
-				"configmaps \"kubelet-config\" not found", "configmaps \"cluster-info\" not found",
-				"cannot create resource \"certificatesigningrequests\"", "cannot create certificatesigningrequests.certificates.k8s.io",
-				"failed to get config map: configmaps", "kubeadm-config ConfigMap: failed to get config map: configmaps",
-				"configmaps \"kube-proxy\" is forbidden", "User system:node*cannot get resource configmaps*kubeadm",
-			),
-			proves(
-				"could not bootstrap the admin user*forbidden",
-				"clusterrolebindings*is forbidden: User \"kubernetes-admin\"",
-				"nodes*is forbidden: User \"kubernetes-admin\"", "user*system:bootstrappers*forbidden",
-				"group*system:bootstrappers*cannot",
-			),
-		),
 	},
 	{
 		ID:      CertificateExpired,
 		Meaning: "A certificate of the cluster or of a kubelet has expired.",
 		Hint: "`kubeadm certs check-expiration`; `kubeadm certs renew all` on each control plane, restart its static pods and take " +
-			"the new admin.conf; " +
-			"for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name system:node:NODE`).",
+			"the new admin.conf; for a kubelet issue a new kubelet.conf (`kubeadm kubeconfig user --org system:nodes --client-name " +
+			"system:node:NODE`).",
 		Sources: []string{"kubernetes/kubeadm#1651", "kubernetes/kubernetes#98150"},
-		patterns: together(
-			except(proves(
-				"x509: certificate has expired", "certificate has expired or is not yet valid",
-				"part of the existing bootstrap client certificate is expired", "certificate is expired", "the certificate has expired",
-				"tls: expired certificate", "certificate expired", "kubelet-client-current.pem*expired",
-				"bootstrap client certificate*is expired", "certificate*has expired", "is after 20",
-				"remote error: tls: bad certificate*expired", "UTC <invalid>", "client certificate is expired", "verify error:num=10",
-			), "is before 20", "not valid yet"),
-			seldomRight(
-				"You must be logged in to the server (Unauthorized)",
-				"the server has asked for the client to provide credentials",
-			),
-			proves(
-				"residual time*invalid", "cert*is expired", "certs*have expired", "certificate*expired on",
-				"has expired on", "CA certificate expired",
-			),
-		),
 	},
 	{
 		ID:      ClockSkew,
 		Meaning: "The clock of a machine is wrong.",
-		Hint: "`timedatectl` on both machines; `systemctl enable --now chrony` (or chronyd, systemd-timesyncd), `chronyc " +
-			"makestep`; then try again.",
+		Hint: "`timedatectl` on both machines; `systemctl enable --now chrony` (or chronyd, systemd-timesyncd), `chronyc makestep`; " +
+			"then try again.",
 		Sources: []string{"kubernetes/kubernetes#42791"},
-		patterns: together(
-			proves(
-				"certificate is not yet valid", "is before 20", "the certificate is not valid yet", "not valid yet",
-				"the clock difference against peer", "prober found high clock drift", "high clock drift", "clock difference",
-				"clock skew detected", "system clock*not synchronized", "NTP synchronized: no", "System clock synchronized: no",
-				"System clock wrong by", "Can't synchronise: no selectable sources", "token not valid yet", "token used before issued",
-				"token is not valid yet", "Clock skew too great",
-			),
-			// A certificate that a join meets is most often new; old programs do not say which end of its life the clock is past.
-			except(proves(
-				"[discovery]*certificate has expired or is not yet valid", "Endpoint check failed*has expired or is not yet valid",
-				"failed to check server version*has expired or is not yet valid",
-				"couldn't validate the identity of the API Server*has expired or is not yet valid",
-			), "is after 20"),
-			proves(
-				"Leap status: Not synchronised", "NTPSynchronized=no", "clock unsynchronized", "unsynchronised",
-				"clock is out of sync", "time is not synchronized", "clocks are not synchronized", "Time jumped backwards",
-				"System clock was stepped by", "time is in the future", "system time is*wrong", "date*is wrong on the node",
-			),
-		),
 	},
 	{
 		ID: X509UnknownAuthority,
@@ -186,96 +61,24 @@ var trustCauses = []Symptom{
 		Hint: "Use the current one: `cp /etc/kubernetes/admin.conf ~/.kube/config`; on a node `kubeadm reset -f` and join again; " +
 			"after a change of the authority also fix the cluster-info ConfigMap in kube-public.",
 		Sources: []string{"kubernetes/kubeadm#2781", "kubernetes/kubeadm#2500", "kubernetes/kubeadm#1147"},
-		patterns: together(
-			except(proves(
-				"x509: certificate signed by unknown authority", "certificate signed by unknown authority",
-				"tls: unknown certificate authority", "crypto/rsa: verification error",
-				"invalid signature: parent certificate cannot sign", "possibly because of \"crypto/rsa: verification error\"",
-				"x509: ECDSA verification failure", "unable to verify the first certificate", "certificate-authority-data*invalid",
-				"remote error: tls: unknown certificate", "peer certificate cannot be authenticated", "x509: invalid signature",
-
-				"failed to load CA certificate", "parse cluster CA from the cluster-info",
-			), "registry", "docker.io", "gcr.io", "failed to do request", "image", "metrics-server", "webhook", "/v2/", "aggregator",
-				"expired"),
-			except(repeated(3, "rejected connection*remote error: tls: bad certificate"), "expired"),
-			except(seldomRight("Unable to authenticate the request"), "service account token"),
-			seldomRight("remote error: tls: bad certificate", "You must be logged in to the "+
-				"server (Unauthorized)",
-				"the server has asked for the client to provide credentials"),
-		),
 	},
 	{
 		ID:      X509SANMismatch,
 		Meaning: "The server's certificate does not name the address that is used to reach it.",
 		Hint: "Add the address to apiServer.certSANs of the kubeadm configuration, move /etc/kubernetes/pki/apiserver.crt and .key " +
-			"aside, " +
-			"`kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
-		patterns: together(except(proves(
-			"x509: certificate is valid for", "certificate is valid for *, not", "x509*is valid*not", "doesn't contain any IP SANs",
-			"cannot validate certificate for", "x509: certificate is not valid for any names",
-			"certificate relies on legacy Common Name field", "certificate is not valid for any names, but wanted",
-			"tls: failed to verify certificate: x509: certificate is valid for", "x509: cannot validate certificate",
-			"peer certificate*not match*SAN", "certificate specifies an incompatible", "certSANs*missing",
-		), "metrics-server", "10250/stats", "10250/metrics", "scrape", "webhook"),
-			proves(
-				"no alternative certificate subject name matches",
-				"certificate subject name*does not match target host name", "does not match any of the subjectAltNames",
-			),
-		),
+			"aside, `kubeadm init phase certs apiserver --config FILE`, restart kube-apiserver; or use an address that it names.",
 	},
 	{
 		ID:      ControlPlaneEndpointMissing,
 		Meaning: "Another control plane cannot join because the cluster has no stable controlPlaneEndpoint.",
 		Hint: "Set controlPlaneEndpoint: HOST:6443 in ClusterConfiguration (`kubectl -n kube-system edit cm kubeadm-config`), " +
 			"reissue the API server's certificate with that name (`kubeadm init phase certs apiserver`), then join again.",
-		patterns: endsTheWait(
-			"unable to add a new control plane instance to a cluster that doesn't have a stable controlPlaneEndpoint address",
-			"doesn't have a stable controlPlaneEndpoint", "unable to add a new control plane instance",
-		),
 	},
 	{
 		ID:      VersionSkew,
 		Meaning: "The versions of kubeadm, kubelet and control plane are not compatible.",
-		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's " +
-			"minor version " +
-			"(kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
+		Hint: "`kubeadm version -o short`, `kubelet --version` and `kubectl version`: install packages of the control plane's minor " +
+			"version (kubeadm equal or one newer; kubelet never newer, at most three older), then join again.",
 		Sources: []string{"kubernetes/kubernetes#94065"},
-		patterns: together(
-			endsTheWait(
-				"this version of kubeadm only supports deploying clusters with the control plane version",
-				"only supports deploying clusters with the control plane version", "[ERROR KubeletVersion]",
-				"the kubelet version is higher than the control plane version", "Kubelet version*is lower than kubeadm can support",
-				"is higher than the control plane version", "kubelet version is lower than", "[ERROR KubernetesVersion]",
-				"this version of kubeadm is not able to*version", "this API version is not supported*kubeadm.k8s.io",
-				"your configuration file uses an old API spec", "your configuration file uses a deprecated API spec*error",
-				"please use kubeadm*instead and run 'kubeadm config migrate",
-				"no kind \"ClusterConfiguration\" is registered for version", "no kind \"JoinConfiguration\" is registered for version",
-				"no kind \"InitConfiguration\" is registered for version", "no kind \"MasterConfiguration\" is registered for version",
-				"unsupported version of*kubeadm API", "configmaps \"kubelet-config-1.*forbidden", "unknown flag: --experimental",
-				"unknown flag: --control-plane", "unknown flag: --upload-certs", "unknown flag: --certificate-key",
-				"unknown flag: --print-join", "can't join*version skew",
-			),
-			proves(
-				"kubelet-config-1.*is forbidden", "kubelet-config-1.*not found", "version skew",
-				"can upgrade only 1 minor version at a time", "is at least one minor release higher than the kubeadm version",
-				"There are kubelets in this cluster that are too old", "can only be used to upgrade to Kubernetes version",
-				"kubelets in this cluster that have these versions*too old",
-				"unable to download the kubelet configuration*forbidden", "error upgrading*too much",
-				"Specified version to upgrade to*is higher than the kubeadm version", "this kubeadm version*not compatible",
-				"the skew between*version", "unknown field \"controlPlaneComponentHealthCheck", "decode*kubeadm-config*unknown field",
-				"unable to decode*kubeadm", "failed to decode cluster configuration data", "[ERROR CoreDNSUnsupportedPlugins]",
-				"v1beta1*kubeadm*unknown", "failed to get kubelet's version",
-			),
-			proves(
-				"[upgrade/version] FATAL", "the --version argument is invalid due to these fatal errors",
-				"cannot unmarshal array into Go struct field*extraArgs",
-				"cannot unmarshal object into Go struct field*extraArgs", "unsupported kubernetes version",
-				"is newer than the kubeadm version", "kubelet version*newer than", "kubeadm version*older than",
-				"version*is not supported by this version of kubeadm", "could not parse*Kubernetes version",
-				"strict decoding error: unknown field*kubeadm", "unsupported or unknown Kubernetes version",
-				"error unmarshaling configuration schema.GroupVersionKind", "does not support*version of kubernetes",
-				"kubeadm*kubelet*different minor",
-			),
-		),
 	},
 }

@@ -14,9 +14,9 @@ const (
 // Finding is one cause that a judge named.
 type Finding struct {
 	Symptom    ID         `json:"symptom"`
-	Detail     string     `json:"detail,omitempty"` // which kind of it, where there are several with remedies of their own
+	Detail     string     `json:"detail,omitempty"` // the kind of the cause, if its kinds have different remedies
 	Level      Level      `json:"level"`
-	Node       string     `json:"node"` // "" when the evidence does not say
+	Node       string     `json:"node"` // "" if the evidence does not name one
 	Meaning    string     `json:"meaning"`
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
@@ -32,51 +32,27 @@ type Evidence struct {
 	Text   string `json:"text"`   // redacted, one line
 }
 
-// excerptLimit is the longest Text, in bytes.
-const excerptLimit = 400
+// The details of etcd-learner-not-in-sync: why the new member does not catch up.
+const (
+	NeverStarted    = "never-started"
+	PeerPortBlocked = "peer-port-blocked"
+	WrongAddress    = "wrong-address"
+	SlowDisk        = "slow-disk"
+	CatchingUp      = "catching-up"
+	AlreadyPromoted = "already-promoted"
+)
 
-// evidence tells of a sight. Redacting comes before cutting, because a secret may be known only by the word before it.
-func (s *sight) evidence(source string, redact func(string) string) (Evidence, head) {
-	h := readHead(string(s.raw[:min(len(s.raw), headSearch)]))
-	if h.program != "" {
-		source = strings.TrimLeft(source+" "+h.program, " ")
-	}
-	return Evidence{Source: source, Line: s.line, Time: h.time, Text: excerpt(redact(string(s.raw)), s.known.phrase)}, h
+// perhaps begins the meaning of what is only suspected.
+const perhaps = "Perhaps instead: "
+
+// Suspicion is a finding of what another one may be mistaken for. It is a warning, nothing is repaired because of it, and it is because
+// of the finding that may hide it.
+func Suspicion(id ID, of Finding) Finding {
+	s := byID[id]
+	return Finding{Symptom: id, Level: Warn, Node: of.Node, Meaning: perhaps + s.Meaning, Evidence: of.Evidence[:min(len(of.Evidence), 1)],
+		Hint: s.Hint, BecauseOf: of.Symptom}
 }
 
-// excerpt is the part of text around the phrase, without control characters.
-func excerpt(text string, p phrase) string {
-	from := 0
-	if len(text) > excerptLimit {
-		if at := p.find(bare(text) + "\n"); at > 0 {
-			from = max(0, rawOffset(text, at)-excerptLimit/3)
-		}
-	}
-	short := text[from:min(len(text), from+excerptLimit)]
-	clean := make([]byte, 0, len(short))
-	for i := 0; i < len(short); i++ {
-		switch c := short[i]; {
-		case c == 0x1b:
-			i += dropped(short[i:]) - 1
-		case c < ' ' || c == 0x7f:
-			clean = append(clean, ' ')
-		default:
-			clean = append(clean, c)
-		}
-	}
-	return strings.TrimSpace(strings.ToValidUTF8(string(clean), ""))
-}
-
-// rawOffset is where in text the byte stands that has the given offset in its bare form.
-func rawOffset(text string, bareOffset int) int {
-	for i := 0; i < len(text); i++ {
-		if bareByte[text[i]] != 0 {
-			if bareOffset--; bareOffset < 0 {
-				return i
-			}
-		} else {
-			i += dropped(text[i:]) - 1
-		}
-	}
-	return len(text)
-}
+// Suspected says that the finding is only what another one may be mistaken for. A judge of several texts of one node may drop it, because
+// the other texts tell more.
+func (f Finding) Suspected() bool { return strings.HasPrefix(f.Meaning, perhaps) }

@@ -1,9 +1,9 @@
 package symptom
 
-// explains says which causes bring which others about: when both are seen, the right-hand ones are consequences. It is a reading of what
-// the programs do, one direct step each; reach follows it to the end. There must be no cycle.
+// explains says which causes directly bring which others about: if both are seen, the right-hand ones are consequences. It follows from
+// what the programs do. There must be no cycle.
 var explains = map[ID][]ID{
-	// What keeps the runtime from serving keeps the kubelet from running anything.
+	// Without a runtime the kubelet runs nothing.
 	CRIEndpointWrong:          {CRIPluginDisabled, RuntimeSocketMissing, KubeletNotRunning},
 	CRIEndpointAmbiguous:      {KubeletNotRunning},
 	RuntimeVersionUnsupported: {CRIPluginDisabled, KubeletNotRunning},
@@ -54,7 +54,7 @@ var explains = map[ID][]ID{
 	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout},
 	ControlPlaneEndpointMissing: {CertificateKeyExpired},
 
-	// Roads.
+	// Ways between machines.
 	AdvertiseAddressWrong: {FirewallBlocked, X509SANMismatch, APIServerUnreachable, EtcdUnreachable, EtcdNoQuorum, EtcdLearnerNotInSync,
 		EtcdMemberMismatch, NodeNameMismatch},
 	ProxyInterference:    {DNSResolutionFailure, APIServerUnreachable, ImagePullFailure, X509UnknownAuthority},
@@ -78,7 +78,7 @@ var explains = map[ID][]ID{
 	EtcdUnreachable:       {ControlPlaneCrashloop},
 	ControlPlaneCrashloop: {APIServerUnreachable},
 
-	// The pod network comes last.
+	// The pod network, which needs all of the above.
 	ControllerManagerFailing: {CSRNotApproved, PodCIDRNotAssigned},
 	PodCIDRNotAssigned:       {FlannelSubnetEnvMissing, NetworkPluginPodsFailing},
 	KubeProxyCrash:           {NetworkPluginPodsFailing},
@@ -88,7 +88,7 @@ var explains = map[ID][]ID{
 	NetworkPluginPodsFailing: {CNINotInitialized},
 }
 
-// reach is explains followed to the end: reach[a][b] when a brings b about, directly or not.
+// reach has explains and its indirect steps: reach[a][b] says that a brings b about.
 var reach = func() map[ID]map[ID]bool {
 	all := make(map[ID]map[ID]bool, len(explains))
 	var follow func(ID) map[ID]bool
@@ -112,20 +112,14 @@ var reach = func() map[ID]map[ID]bool {
 	return all
 }()
 
-// explainers counts the causes that bring an ID about: many for what is a sign of almost anything, such as a timeout.
-var explainers = func() map[ID]int {
-	n := map[ID]int{}
-	for _, seen := range reach {
-		for b := range seen {
-			n[b]++
-		}
-	}
-	return n
-}()
-
-// general are the failures that so many causes bring about that each names a place to look rather than a cause.
+// general are the failures with so many causes that each of them is a place to look rather than a cause.
 var general = map[ID]bool{
 	KubeletNotRunning: true, TLSBootstrapTimeout: true, APIServerUnreachable: true, ControlPlaneCrashloop: true,
-	ControllerManagerFailing: true,
-	EtcdUnreachable:          true, NetworkPluginPodsFailing: true,
+	ControllerManagerFailing: true, EtcdUnreachable: true, NetworkPluginPodsFailing: true,
 }
+
+// Brings reports whether a brings b about, directly or through others, by the catalogue's graph of causes.
+func Brings(a, b ID) bool { return reach[a][b] }
+
+// General reports whether a failure has so many causes that it is a place to look rather than a cause.
+func General(id ID) bool { return general[id] }

@@ -1,5 +1,5 @@
-// Package symptom is the closed catalogue of causes that k8slab names: their IDs, what they mean and what mends them, and how to recognise
-// them in text. It is pure: it reads what it is given and nothing else.
+// Package symptom is the closed catalogue of causes that k8slab names: their IDs, what they mean, what mends them, and which brings which
+// about. It holds no phrases: package reader finds the causes in text.
 package symptom
 
 // ID names a cause, in kebab-case, the same in code, output and documents.

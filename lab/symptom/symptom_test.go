@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -63,26 +64,10 @@ func TestEntriesAreWhole(t *testing.T) {
 		if s.Hint == "" || dangerous.MatchString(s.Hint) {
 			t.Errorf("%s: hint is empty or dangerous: %q", s.ID, s.Hint)
 		}
-		if s.ID != Healthy && len(s.patterns) == 0 {
-			t.Errorf("%s: nothing shows it", s.ID)
-		}
 		for _, ref := range s.Sources {
 			if !source.MatchString(ref) {
 				t.Errorf("%s: source %q", s.ID, ref)
 			}
-		}
-	}
-}
-
-// TestPhrasesAreParticular guards against phrases so short that any text has them: bare text has no spaces to hold words apart.
-func TestPhrasesAreParticular(t *testing.T) {
-	for _, k := range words().all {
-		total := 0
-		for _, part := range k.parts {
-			total += len(part)
-		}
-		if total < 5 {
-			t.Errorf("%s: phrase %q is too short", k.id, k.pattern.phrase)
 		}
 	}
 }
@@ -107,6 +92,50 @@ func TestGraphNamesKnownCauses(t *testing.T) {
 				t.Errorf("%s explains %s, which is not in the catalogue", a, b)
 			}
 		}
+	}
+}
+
+func TestSuspectsAreKnown(t *testing.T) {
+	for id, others := range suspects {
+		for _, other := range append(slices.Clone(others), id) {
+			if _, known := Lookup(other); !known {
+				t.Errorf("%s is not in the catalogue", other)
+			}
+		}
+	}
+}
+
+func TestBrings(t *testing.T) {
+	for _, tt := range []struct {
+		a, b ID
+		want bool
+	}{
+		{CSRNotApproved, TLSBootstrapTimeout, true},
+		{CgroupV1Unsupported, EtcdUnreachable, true}, // by way of the kubelet
+		{TLSBootstrapTimeout, CSRNotApproved, false},
+		{SwapEnabled, SwapEnabled, false},
+	} {
+		if got := Brings(tt.a, tt.b); got != tt.want {
+			t.Errorf("Brings(%s, %s) = %v", tt.a, tt.b, got)
+		}
+	}
+	if !General(EtcdUnreachable) || General(SwapEnabled) {
+		t.Error("General is wrong about etcd-unreachable or swap-enabled")
+	}
+}
+
+func TestSuspicion(t *testing.T) {
+	of := Finding{Symptom: ClockSkew, Level: Fail, Node: "w1", Meaning: "The clocks differ.", Evidence: []Evidence{{Line: 1}, {Line: 2}}}
+	for _, id := range MistakenFor(of.Symptom) {
+		got := Suspicion(id, of)
+		want, _ := Lookup(id)
+		if !got.Suspected() || got.Level != Warn || got.Repairable || got.Node != "w1" || got.BecauseOf != ClockSkew || got.Hint != want.Hint ||
+			!slices.Equal(got.Evidence, of.Evidence[:1]) {
+			t.Errorf("%+v", got)
+		}
+	}
+	if of.Suspected() || len(MistakenFor(ClockSkew)) == 0 {
+		t.Error("the finding itself is suspected, or no other")
 	}
 }
 

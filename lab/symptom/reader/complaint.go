@@ -1,0 +1,50 @@
+package reader
+
+import "regexp"
+
+// complaint is a record that says that something went wrong.
+type complaint struct {
+	line        int
+	normal, raw []byte
+	isError     bool // it is marked as an error, or ended a command
+}
+
+// errorMarks are how programs other than klog's mark a record as an error, in normal form.
+var errorMarks = normalizeAll("level=error", "level=fatal", "\"level\":\"error\"", "\"level\":\"fatal\"", "panic:", "[FATAL]", "FATAL:",
+	"ERRO[", "FATA[", "CRITICAL:", "[ERROR]", "]: Error:", "Main process exited, code=", "Failed with result", "entered failed state")
+
+var (
+	klogError = regexp.MustCompile(`(?:^|[\s:])[EF]\d{4} \d{2}:\d{2}:\d{2}`)
+	klogInfo  = regexp.MustCompile(`(?:^|[\s:])I\d{4} \d{2}:\d{2}:\d{2}`)
+)
+
+// isError reports whether a record is marked as an error.
+func isError(rec *record) bool {
+	return hasAny(rec.normal, errorMarks) || klogError.Match(rec.raw[:min(len(rec.raw), headerReach)])
+}
+
+// failureWords are the words by which a record says that something failed, in normal form.
+var failureWords = normalizeAll("error", "failed", "failure", "cannot", "can't", "couldn't", "unable", "fatal", "denied", "refused",
+	"timed out", "timeout", "not found", "invalid", "panic", "not supported", "unsupported", "mismatch", "missing", "not approved",
+	"expired", "not available", "not allowed", "not valid", "rejected", "does not match", "unauthorized", "forbidden", "[fatal]",
+	"crash", "not ready", "unhealthy", "killed", "exceeded", "no route", "unreachable", "does not exist", "no such", "is down",
+	"not respond", "conflict", "duplicate", "terminated", "evicted", "could not", "collision", "overloaded", "too long", "exited",
+	"aborted", "lost", "wrong", "corrupt", "is in use", "blocked", "constantly", "stuck", "hangs", "failing", "not working")
+
+// harmlessWords mark a record in which such a word means no failure.
+var harmlessWords = normalizeAll("system container stats", "nameserver limits", "no relationship found between node", "orphaned pod",
+	"summary stats", "update stats for container", "skipping pod synchronization", "container log stats", "can't get disk usage",
+	"partial failures", "TLS handshake error", "ensure lease", "failed to get rootfs", "image filesystem", "cadvisor",
+	"container factory", "reload cni", "leader election record", "object has been modified", "cannot get PodSandbox",
+	"not found: does not exist", "RemoveContainer", "ContainerStatus", "DeleteContainer", "[WARNING", "failed=0", "errors",
+	"error=<nil>", "no error", "level=info", "level=warning", "\"level\":\"info\"", "\"level\":\"warn\"", "skip plugin", "successfully",
+	"MESSAGE ERROR", "canary", "ip6tables", "legacy-service-account-token-tracking", "FAILED - RETRYING",
+	"failed to sync configmap cache", "no retries permitted", "Failed to find module", "service account token has expired",
+	"invalid bearer token", "authentication configuration", "untolerated taint {node.kubernetes.io/not-ready", "statuscode: 503")
+
+var warn = []byte("warn")
+
+// reassuring are the words by which a record says that something works, in normal form.
+var reassuring = normalizeAll("successfully", "caches are synced", "Healthy ok", "has joined", "is now running", "succeeded",
+	"pool is healthy", "0 errors", "Started container", "no issues", "took leadership", "acquired lease", "Active: active (running)",
+	"unreachable=0 failed=0")

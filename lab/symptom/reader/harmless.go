@@ -1,0 +1,100 @@
+package reader
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+
+	"k8slab/lab/symptom"
+)
+
+// endedPod finds that a file in the cgroup of one pod is missing, because the pod has ended. What the node lacks is missing for all pods.
+var endedPod = regexp.MustCompile(`(?:open|openat2|stat|lstat|read) \S*kubepods\S*pod[0-9a-f][0-9a-f_-]{5,}\S*: no such file`)
+
+// contained finds what systemd says when it starts in a container. The kernel's log there is that of the whole computer.
+var contained = regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|docker|podman|systemd-nspawn|openvz|container-other)\b` +
+	`|unmet condition check \(ConditionVirtualization=!container\)`)
+
+var virtualization = []byte("irtualization")
+
+// When the kernel kills a process for want of memory, its report begins with the process that asked for memory and names the memory
+// cgroup that had reached its limit. If that is the cgroup of a pod, or of another machine or container, the node has enough.
+var (
+	oomBegins    = []byte("invoked oom-killer")
+	memcg        = []byte("memcg=")
+	oomElsewhere = regexp.MustCompile(`oom_memcg=/\S*(?:kubepods|machine|lxc|docker|libpod|nspawn)`)
+)
+
+// kubelets is in the header of a journal's lines that the kubelet wrote.
+var kubelets = []byte(" kubelet[")
+
+// origin is what the text has said of where its lines come from.
+type origin struct {
+	container bool // a machine that is a container
+	// oomElsewhere: the kernel's last report of an out-of-memory kill is not about this node. beforeOOM is what was known of that cause
+	// before the report began.
+	oomElsewhere bool
+	beforeOOM    *tally
+	latest       []byte // the header of the kubelet's last line in a journal
+}
+
+// note keeps what the record at hand says about those after it, and takes back what it shows to be another machine's.
+func (o *origin) note(raw []byte, seen tallies) {
+	if start := raw[:min(len(raw), headerReach)]; bytes.Contains(start, kubelets) {
+		o.latest = append(o.latest[:0], start...)
+	}
+	switch {
+	case bytes.Contains(raw, virtualization) && contained.Match(raw):
+		o.container = true
+		for id, t := range seen {
+			if isKernels(t.first.raw) && isKernels(t.last.raw) {
+				delete(seen, id)
+			}
+		}
+	case bytes.Contains(raw, oomBegins):
+		o.oomElsewhere, o.beforeOOM = false, seen[symptom.OutOfMemory].copied()
+	case !o.oomElsewhere && bytes.Contains(raw, memcg) && oomElsewhere.Match(raw):
+		o.oomElsewhere = true
+		delete(seen, symptom.OutOfMemory)
+		if o.beforeOOM != nil {
+			seen[symptom.OutOfMemory] = o.beforeOOM
+		}
+	}
+}
+
+// probed finds the event of a probe that failed. It does not say whether the probe still fails.
+var probed = regexp.MustCompile(`\bWarning +Unhealthy +pod/`)
+
+// atStart finds what every kubelet says once when it starts, in its journal and as an event of its Node.
+var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
+
+// housekeeping is the kubelet's, so it says nothing about etcd.
+var housekeeping = []byte("Housekeeping took longer")
+
+// withoutHarmless is what was found in a record without the causes that are none on this node.
+func (o *origin) withoutHarmless(found []find, raw []byte) []find {
+	kernels := len(found) > 0 && o.container && isKernels(raw)
+	return slices.DeleteFunc(found, func(f find) bool {
+		switch {
+		case f.known.kind != ofCause:
+			return false
+		case f.known.id == symptom.CgroupControllerMissing && endedPod.Match(raw):
+			return true
+		case f.known.id == symptom.EtcdSlow && bytes.Contains(raw, housekeeping):
+			return true
+		case symptom.General(f.known.id) && probed.Match(raw):
+			return true
+		case f.known.id == symptom.NodeUnreachable && programOf(raw) == "sshd": // a client went away; the node did answer
+			return true
+		case f.known.id == symptom.ImageFilesystemZero && atStart.Match(raw):
+			return true
+		}
+		return kernels || f.known.id == symptom.OutOfMemory && o.oomElsewhere
+	})
+}
+
+// isKernels reports whether a record of a journal is the kernel's.
+func isKernels(raw []byte) bool { return programOf(raw) == "kernel" }
+
+// programOf is the program that wrote a record of a journal.
+func programOf(raw []byte) string { return readHeader(raw).program }

@@ -1,0 +1,250 @@
+// Package reader finds the causes of package symptom in text: in what programs print, in journals and in logs. It knows the phrases of each
+// cause, the signs that a cause has passed, and the words to guess by when it knows no phrase. It reads what it is given and nothing else.
+package reader
+
+import (
+	"io"
+	"sort"
+
+	"k8slab/lab/symptom"
+)
+
+// Judge reads text of any kind that a cluster prints – kubeadm's output, journals, etcd's JSON, kubectl's tables, the kernel's log, or a
+// mix – and names what is wrong, nearest root cause first, then what those brought about. No findings mean that nothing is. source tells
+// the reader of a finding where it comes from; redact takes the secrets out of evidence (event.Redact). Memory does not grow with the text.
+// The error is r's: what was read until then is still judged.
+func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Finding, error) {
+	s := newScan()
+	err := s.read(r)
+	return s.findings(source, redact), err
+}
+
+// Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
+func Certain(line string) (symptom.ID, bool) {
+	text := append(appendNormalized(nil, []byte(line)), '\n')
+	var ids []symptom.ID
+	words().matches(text, &marks{}, func(k *known, warning bool) {
+		if k.kind == ofCause && k.pattern.strength == certain && !warning {
+			ids = append(ids, k.id)
+		}
+	})
+	for _, id := range ids {
+		if rootAmong(id, ids) {
+			return id, true
+		}
+	}
+	return "", false
+}
+
+func rootAmong(id symptom.ID, ids []symptom.ID) bool {
+	for _, other := range ids {
+		if symptom.Brings(other, id) {
+			return false
+		}
+	}
+	return true
+}
+
+// findings turns what was seen into findings, root causes first.
+func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
+	if s.tallies.dropOutlived(s.origin.latest) {
+		s.complaints.recovered = true
+	}
+	ids := s.standing()
+	var because map[symptom.ID]symptom.ID
+	if len(ids) == 0 {
+		ids = s.guess() // in order of likelihood: which brought which about cannot be guessed
+	} else {
+		s.order(ids)
+		because = s.because(ids)
+	}
+	var out []symptom.Finding
+	for _, consequence := range []bool{false, true} {
+		for _, id := range ids {
+			if (because[id] != "") == consequence {
+				out = append(out, s.finding(id, because[id], source, redact))
+			}
+		}
+	}
+	return s.suspect(out)
+}
+
+// standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause
+// explains. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
+func (s *scan) standing() []symptom.ID {
+	var proved, shown []symptom.ID
+	for _, sym := range symptom.All() {
+		t := s.tallies[sym.ID]
+		if t != nil && t.slow && s.complaints.records > excerptRecords { // a healthy etcd says so too whenever its computer is busy
+			t.repeats, t.weak = 0, t.weak+1
+		}
+		switch {
+		case t == nil:
+		case t.proved():
+			proved = append(proved, sym.ID)
+		default:
+			shown = append(shown, sym.ID)
+		}
+	}
+	if len(proved) == 0 && (s.ends > 0 || s.complaints.isExcerpt()) {
+		return shown
+	}
+	unexplained := s.unexplained(proved)
+	for _, id := range shown {
+		if !symptom.General(id) && reachesAny(id, unexplained) {
+			proved = append(proved, id)
+		}
+	}
+	return proved
+}
+
+// unexplained are the proved causes if all of them are general failures; otherwise a particular cause explains them.
+func (s *scan) unexplained(proved []symptom.ID) []symptom.ID {
+	var out []symptom.ID
+	for _, id := range proved {
+		if !symptom.General(id) && id != symptom.CNINotInitialized { // every node says so until it has a pod network
+			return nil
+		}
+		out = append(out, id)
+	}
+	return out
+}
+
+func reachesAny(id symptom.ID, ids []symptom.ID) bool {
+	for _, other := range ids {
+		if symptom.Brings(id, other) {
+			return true
+		}
+	}
+	return false
+}
+
+// explainers counts the causes that bring an ID about. Many do if it can be a sign of almost anything, as a timeout is.
+var explainers = func() map[symptom.ID]int {
+	n := map[symptom.ID]int{}
+	for _, a := range symptom.All() {
+		for _, b := range symptom.All() {
+			if symptom.Brings(a.ID, b.ID) {
+				n[b.ID]++
+			}
+		}
+	}
+	return n
+}()
+
+// order sorts the causes by which to look at first. What stops nothing comes last, and particular causes come before general ones. Of the
+// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about.
+// Of the general ones, those come first that fewer causes bring about.
+func (s *scan) order(ids []symptom.ID) {
+	present := map[symptom.ID]int{}
+	for _, id := range ids {
+		for _, other := range ids {
+			if symptom.Brings(other, id) {
+				present[id]++
+			}
+		}
+	}
+	rank := func(id symptom.ID) []int {
+		t := s.tallies[id]
+		if symptom.General(id) {
+			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
+		}
+		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id],
+			t.first.line, t.record}
+	}
+	sort.SliceStable(ids, func(i, j int) bool {
+		a, b := rank(ids[i]), rank(ids[j])
+		for k := range a {
+			if a[k] != b[k] {
+				return a[k] < b[k]
+			}
+		}
+		return false
+	})
+}
+
+func isMinor(id symptom.ID) bool {
+	sym, _ := symptom.Lookup(id)
+	return sym.Minor
+}
+
+// last is the rank of what comes last if it is so.
+func last(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// because finds for each consequence the first root that brings it about.
+func (s *scan) because(ids []symptom.ID) map[symptom.ID]symptom.ID {
+	out := map[symptom.ID]symptom.ID{}
+	for _, root := range ids {
+		if s.isConsequence(root, ids) {
+			continue
+		}
+		for _, id := range ids {
+			if out[id] == "" && s.brings(root, id) {
+				out[id] = root
+			}
+		}
+	}
+	return out
+}
+
+func (s *scan) isConsequence(id symptom.ID, ids []symptom.ID) bool {
+	for _, other := range ids {
+		if s.brings(other, id) {
+			return true
+		}
+	}
+	return false
+}
+
+// brings reports whether a brought b about: because the graph says so, or because b is what an attempt left behind that a had ended. The
+// latter reverses the graph's direction.
+func (s *scan) brings(a, b symptom.ID) bool {
+	return s.left(a, b) || symptom.Brings(a, b) && !s.left(b, a)
+}
+
+// left reports whether b is only what preflight of a later attempt finds of the attempt that a had ended.
+func (s *scan) left(a, b symptom.ID) bool {
+	leftover := b == symptom.LeftoverState || b == symptom.PortInUse
+	made := a != symptom.LeftoverState && a != symptom.PortInUse
+	return leftover && made && s.tallies[a].attempt < s.tallies[b].attempt
+}
+
+func (s *scan) finding(id, because symptom.ID, source string, redact func(string) string) symptom.Finding {
+	sym, _ := symptom.Lookup(id)
+	t := s.tallies[id]
+	f := symptom.Finding{Symptom: id, Level: symptom.Fail, Meaning: sym.Meaning, Hint: sym.Hint, Repairable: sym.Repairable,
+		BecauseOf: because,
+		Detail:    s.detailOf(id)}
+	f.Repairable = f.Repairable && !t.onlyGuessed
+	if sym.Minor || because != "" && isMinor(because) || !t.proved() && s.ends == 0 {
+		f.Level = symptom.Warn
+	}
+	told := map[int]bool{0: true}
+	for _, at := range []*sight{&t.first, &t.firstFatal, &t.last} {
+		if told[at.line] {
+			continue
+		}
+		told[at.line] = true
+		e, h := at.evidence(source, redact)
+		f.Evidence = append(f.Evidence, e)
+		if f.Node == "" {
+			f.Node = h.node
+		}
+	}
+	return f
+}
+
+// detailOf is what the text told more about a cause, "" if nothing.
+func (s *scan) detailOf(id symptom.ID) string {
+	for i, d := range details {
+		if d.of == id && s.details[i] {
+			return d.name
+		}
+	}
+	return ""
+}

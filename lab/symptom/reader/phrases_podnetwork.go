@@ -1,0 +1,91 @@
+package reader
+
+import "k8slab/lab/symptom"
+
+// podNetworkPhrases are of the network add-on, its plugins, and kube-proxy.
+var podNetworkPhrases = map[symptom.ID][]pattern{
+	symptom.CNINotInitialized: together(
+		except(proves(
+			"NetworkReady=false", "cni config uninitialized", "cni plugin not initialized", "runtime network not ready",
+			"NetworkPluginNotReady", "No networks found in /etc/cni/net.d", "Unable to update cni config: no networks found",
+			"Unable to update cni config: no valid networks found", "no valid networks found in /etc/cni/net.d",
+			"no network config found in /etc/cni/net.d", "Missing CNI default network", "cni network not ready", "network is not ready",
+			"No CNI configuration file in", "cni config load failed",
+		),
+			"failed to load cni during init", "starting cri plugin", "failed to reload cni configuration after receiving fs change",
+		),
+		mayShow("failed to load cni during init", "cni config load failed: no network config found"),
+	),
+	symptom.CNIPluginBinaryMissing: proves(
+		"in path [/opt/cni/bin", "failed to find plugin", "plugin*not found in /opt/cni/bin", "/opt/cni/bin/*: no such file or directory",
+		"stat /opt/cni/bin/*no such file", "exec: *flannel*executable file not found", "could not find plugin", "in path [/usr/lib/cni",
+		"/opt/cni/bin/*: permission denied", "unable to find*CNI plugin*binary", "fork/exec /opt/cni/bin/", `exec: "portmap": executable`,
+		`exec: "loopback": executable`, `exec: "bridge": executable`, `exec: "calico": executable`, "/usr/libexec/cni/*: no such file",
+		"plugin*not found in path",
+	),
+	symptom.CNIStaleConfig: proves(
+		"has an IP address different from", `cni0" already has`, "failed to set bridge addr", "no IP addresses available in range set",
+		"no IP addresses available in network", `could not add IP address to "cni0": file exists`, "cannot convert version*to supported",
+		"incompatible CNI versions", "multiple CNI config", "conflicting CNI", "more than one CNI config",
+		"duplicate allocation is not allowed", "error getting ClusterInformation", "/etc/cni/net.d/calico-kubeconfig: no such file",
+		`plugin type="multus"*not found`, "error getting default network*multus", "interface*already exists*vxlan",
+		"flannel.1: *file exists", "VTEP*duplicate*flannel.1", "unsupported CNI result version", "conflict*subnet*cni0",
+		"Error loading CNI config list file", "Error loading CNI config file", "error parsing configuration: missing 'type'",
+		"plugin*does not support config version", "container veth name provided (eth0) already exists", "failed to add host route",
+		"failed to add route*file exists", "could not set bridge's mac", "bridge*already exists", "cni0*already exists", "stale*cni",
+		"leftover*cni", `plugin type="calico"*connection is unauthorized`, "multus*No networks found",
+	),
+	symptom.FlannelSubnetEnvMissing: proves("loadFlannelSubnetEnv failed", "subnet.env: no such file"),
+	symptom.PodCIDRNotAssigned: together(
+		proves(
+			"pod cidr not assigned", "podCIDR is not assigned", "CIDRNotAvailable", "node*podCIDR*not assigned", "doesn't have PodCIDR",
+			"no podCIDR", "failed to allocate cidr", "range is full", "lack of PodCIDR", "PodCIDR*is empty", "no remaining CIDRs",
+			"Error registering network: failed to acquire lease", "failed to acquire lease: node*", "out of the configured net config",
+			"cluster-cidr*not*contain", "podSubnet*not specified", "node spec.podCIDR*empty", "Spec.PodCIDR not set",
+			"Unsuccessful parsing of cluster CIDR", "flannel net config doesn't contain",
+		),
+		// The controller retries after a conflicting write, so new nodes of healthy clusters show it once.
+		mayShow("CIDRAssignmentFailed"),
+	),
+	symptom.KubeProxyCrash: proves(
+		"kube-proxy*CrashLoopBackOff", "restarting failed container=kube-proxy", "nf_conntrack_max: permission denied",
+		"nf_conntrack_max: read-only file system", "conntrack_max: no such file", "proxier*failed to",
+		"failed complete: too many open files", "Can't use the IPVS proxier", "nf_conntrack_hashsize*read-only",
+		"open /sys/module/nf_conntrack/parameters/hashsize", "write /sys/module/nf_conntrack", "kube-proxy*ContainerCannotRun",
+		"Back-off restarting failed container kube-proxy", "kube-proxy*Exited (", "server.go*] failed complete: ",
+		"Error running ProxyServer", "unable to create proxier", "kube-proxy*OOMKilled", "can't set sysctl net/ipv4",
+		"can't set sysctl net/netfilter", "iptables is not available*proxier", "conntrack*operation not permitted*proxy",
+		"kube-proxy*RunContainerError", "kube-proxy*0/1*CrashLoop", "kube-proxy*0/1*Error", "kube-proxy*ImageInspectError",
+		"kube-proxy*CreateContainerError", "Failed to ensure that filter chain", "iptables-restore*failed*proxier",
+		"proxier.go*exit status", "kube-proxy*Unhealthy", "unable to initialise ipvs proxier", "server.go*] unable to",
+		"error parsing kube-proxy config", "kube-proxy*Back-off restarting", "Failed to execute iptables-restore",
+		"Error removing pure-iptables proxy rule",
+	),
+	symptom.NetworkPluginPodsFailing: together(
+		proves(
+			"kube-flannel*CrashLoopBackOff", "kube-flannel*0/1 Error", "/var/lib/calico/nodename: no such file",
+			"unable to connect to Cilium daemon", "127.0.0.1:6784: connect: connection refused", "calico-node*CrashLoopBackOff",
+			"calico-node*Init:CrashLoopBackOff", "calico-node*Init:Error", "calico*Init:CrashLoopBackOff", "cilium*CrashLoopBackOff",
+			"cilium*Init:CrashLoopBackOff", "weave-net*CrashLoopBackOff", "canal*CrashLoopBackOff", "tigera-operator*CrashLoopBackOff",
+			"antrea-agent*CrashLoopBackOff", "restarting failed container=kube-flannel", "restarting failed container=calico-node",
+			"restarting failed container=cilium-agent", "restarting failed container=install-cni", "restarting failed container=weave",
+			"kube-router*CrashLoopBackOff", "kube-ovn*CrashLoopBackOff", "multus*CrashLoopBackOff", "calico-node*0/1*Running",
+			"BIRD is not ready", "calico/node is not ready", "Failed to create SubnetManager",
+			"Failed to find any valid interface to use", "Failed to find interface to use", "Couldn't fetch network config",
+			"failed to retrieve subnet lease", "calico-node*Unhealthy", "felix is not live", "Unable to auto-detect an IPv4 address",
+			"level=fatal*cilium", "cilium*level=error*Unable to", "calico-node*0/1 Error", "flannel*Init:Error", "kube-flannel*OOMKilled",
+			"back-off*kube-flannel", "cilium-agent*not ready", "Back-off restarting failed container calico",
+			"IPAM*conflicting with*calico", "overlaps with existing route", "cilium.sock: connect:", "cilium.sock: no such file",
+			"failed to set up pod*network: context deadline exceeded", "netplugin failed with no error message",
+			"netplugin failed but error parsing its diagnostic message", "kube-flannel*Unhealthy",
+			"calico-kube-controllers*CrashLoopBackOff", "cilium-operator*CrashLoopBackOff", "Calico node failed to start",
+			"Unable to access datastore to query", "calico-typha*CrashLoopBackOff", "calico-typha*0/1", "flannel*Init:CrashLoopBackOff",
+			"cilium*0/1*Error", "weave-net*Error", "weave-net*1/2", "flannel*RunContainerError",
+			"Connection to the datastore is unauthorized", "Hit error connecting to datastore",
+			"Calico*Skipping datastore connection test*ERROR", "Readiness probe failed: calico", "Liveness probe failed: calico",
+			"Readiness probe failed: *BIRD", "level=fatal*subsys=daemon", "felix*panic", "failed to create VXLAN",
+			"coredns*0/1 CrashLoopBackOff",
+		),
+		assumes("plugin type=*failed (add):", "NetworkPlugin cni failed to set up pod"),
+	),
+}

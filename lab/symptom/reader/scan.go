@@ -1,0 +1,116 @@
+package reader
+
+import (
+	"bytes"
+	"io"
+	"slices"
+
+	"k8slab/lab/symptom"
+)
+
+// scan reads text and keeps what it proves; its size does not depend on the text's.
+type scan struct {
+	words      *lexicon
+	reader     recordReader
+	tallies    tallies
+	cleared    map[symptom.ID]bool // causes that a recovery has taken back in this attempt
+	attempts   int                 // of kubeadm, so far
+	ends       int                 // commands that ended with an error since the last success
+	complaints complaints
+	duplicates duplicateIDs
+	origin     origin
+	owner      podOwner
+	found      []find // in the record at hand
+	done       marks
+	details    []bool // that the text told, by index into details
+}
+
+// findLimit is how much of what one record says is counted.
+const findLimit = 200
+
+func newScan() *scan {
+	s := &scan{words: words(), tallies: tallies{}, cleared: map[symptom.ID]bool{}, details: make([]bool, len(details))}
+	s.reader.onRecord = s.judge
+	s.reader.onLine = func(number int, line []byte) {
+		if s.duplicates.reads(number, line) {
+			s.count(duplicateID, false, false)
+		}
+	}
+	return s
+}
+
+// read takes all of r.
+func (s *scan) read(r io.Reader) error { return s.reader.read(r) }
+
+// ignored is what Ansible writes after a task that failed and need not succeed.
+var ignored = []byte("}...ignoring")
+
+// judge takes the record at hand.
+func (s *scan) judge() {
+	rec := &s.reader.rec
+	s.found = s.found[:0]
+	if bytes.Contains(rec.normal, ignored) {
+		return
+	}
+	fatal := bytes.HasPrefix(rec.normal, []byte("error:"))
+	s.words.matches(rec.normal, &s.done, func(k *known, warning bool) {
+		if len(s.found) < findLimit {
+			s.found = append(s.found, find{k, warning})
+		}
+		fatal = fatal || k.kind == ofRecovery && recoveries[k.index].what == commandFailed
+	})
+	if fatal {
+		s.ends++
+	}
+	s.origin.note(rec.raw, s.tallies)
+	matched := len(s.found)
+	s.found = s.owner.withoutUsersOwn(s.origin.withoutHarmless(s.found, rec.raw), rec.raw)
+	s.complaints.add(rec, s.found, fatal, len(s.found) < matched)
+	for _, f := range s.found {
+		switch f.known.kind {
+		case ofRecovery:
+			s.recover(recoveries[f.known.index])
+		case ofDetail:
+			s.details[f.known.index] = true
+		default:
+			s.count(f.known, f.warning, fatal)
+		}
+	}
+}
+
+// recover takes back what a sign of recovery says has passed.
+func (s *scan) recover(r recovery) {
+	if r.what == joined || r.what == clears {
+		s.complaints.recover()
+	}
+	switch r.what {
+	case attemptBegins:
+		s.attempts++
+		clear(s.cleared)
+	case joined:
+		s.ends = 0
+		for id, t := range s.tallies {
+			if t.attempt > 0 || s.attempts == 0 || !slices.Contains(outlastsJoin, id) {
+				delete(s.tallies, id)
+			}
+		}
+	case clears:
+		for _, id := range r.causes {
+			delete(s.tallies, id)
+			s.cleared[id] = true
+		}
+	}
+}
+
+// count adds a sight of a cause in the record at hand.
+func (s *scan) count(k *known, warning, fatal bool) {
+	if warning && k.pattern.strength != weak {
+		return
+	}
+	t := s.tallies[k.id]
+	if t == nil {
+		t = &tally{attempt: s.attempts, record: s.complaints.records}
+		s.tallies[k.id] = t
+	}
+	t.count(k, &s.reader.rec, fatal, s.cleared[k.id])
+}
