@@ -8,12 +8,11 @@ import (
 	"slices"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"k8slab/config"
 	"k8slab/lab/addon"
 	"k8slab/lab/event"
 	"k8slab/lab/image"
+	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
 
@@ -239,7 +238,7 @@ func (v *view) addonStatus(ctx context.Context, a addon.Addon, s *AddonStatus) e
 	s.Installed = true
 	for _, w := range a.Workloads {
 		ready, want, err := v.workload(ctx, w)
-		if apierrors.IsNotFound(err) {
+		if kube.NotFound(err) {
 			s.Installed = false
 			continue
 		}

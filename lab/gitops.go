@@ -12,14 +12,14 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"k8slab/config"
 	"k8slab/lab/addon"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/image"
-	"k8slab/lab/onboard/gitrepo"
+	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
 
@@ -184,7 +184,7 @@ func (l *Lab) push(ctx context.Context, to GitOps, seed gitSeed) error {
 
 // fluxReady tells why Flux has not applied what the Git repository has.
 func (v *view) fluxReady(ctx context.Context) error {
-	for _, r := range []schema.GroupVersionResource{
+	for _, r := range []kube.Resource{
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
 		{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
 	} {

@@ -13,9 +13,8 @@ import (
 
 	"filippo.io/age"
 
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/gitserver"
-	onboarding "k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 )
 
 // gitLab is a lab with a Git server, which has the name that it has in the cluster.
@@ -56,7 +55,7 @@ func TestSeedGit(t *testing.T) {
 	}
 	r, err := gitrepo.Open(t.Context(), gitrepo.Config{
 		URL: to.URL, Branch: to.Branch, PasswordFile: to.PasswordFile, Dial: to.Dial, File: gitNodes, Entry: "w3.yaml",
-		Target: onboarding.Target{Node: "w3"},
+		Target: gitrepo.Target{Node: "w3"},
 	})
 	if err != nil {
 		t.Fatal(err)

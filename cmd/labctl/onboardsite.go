@@ -14,9 +14,9 @@ import (
 	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/image"
 	"k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/onboard/phase"
 	"k8slab/lab/validate"
 )
@@ -206,7 +206,8 @@ func (s *site) openGit(ctx context.Context, g config.Git) error {
 	s.Flux = validate.Ref{Namespace: namespace, Source: source, Kustomization: kustomization}
 	c := gitrepo.Config{
 		URL: g.URL, Branch: g.Branch, File: g.File, Entry: g.EntryOf(s.Target.Node), Username: g.Username, PasswordFile: g.PasswordFile,
-		SigningKey: g.SigningKey, Target: s.Target, Backup: filepath.Join(s.Dir, s.Target.Node, "kustomization-before.yaml"),
+		SigningKey: g.SigningKey, Target: gitrepo.Target{Node: s.Target.Node, Cluster: s.Target.Cluster, ClusterID: s.Target.ClusterID},
+		Backup: filepath.Join(s.Dir, s.Target.Node, "kustomization-before.yaml"),
 	}
 	s.GitExplicit = g.URL != ""
 	if !s.GitExplicit {
