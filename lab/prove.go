@@ -44,9 +44,9 @@ func (l *Lab) conditions(v *view) []condition {
 		{"every etcd member a started, healthy voter", func(ctx context.Context) error { return l.etcdComplete(ctx, v) }},
 		{"every node Ready", func(ctx context.Context) error { return l.nodesReady(ctx, v) }},
 		{"pod network and probe deployed", func(ctx context.Context) error {
-			return errors.Join(daemonSetReady(ctx, v, flannelNamespace, "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
+			return errors.Join(v.kube.DaemonSetReady(ctx, flannelNamespace, "flannel"), v.kube.DaemonSetReady(ctx, probeNamespace, "probe"))
 		}},
-		{"CoreDNS running", func(ctx context.Context) error { return coreDNSReady(ctx, v) }},
+		{"CoreDNS running", func(ctx context.Context) error { return v.kube.DeploymentReady(ctx, "kube-system", "coredns") }},
 		{"pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return l.podsReach(ctx, v) }},
 	}
 }
@@ -134,22 +134,6 @@ func (l *Lab) nodesReady(ctx context.Context, v *view) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-func daemonSetReady(ctx context.Context, v *view, namespace, name string) error {
-	ready, want, err := v.kube.DaemonSet(ctx, namespace, name)
-	if err == nil && (want == 0 || ready < want) {
-		err = fmt.Errorf("daemonset %s/%s: %d of %d pods ready", namespace, name, ready, want)
-	}
-	return err
-}
-
-func coreDNSReady(ctx context.Context, v *view) error {
-	ready, want, err := v.kube.Deployment(ctx, "kube-system", "coredns")
-	if err == nil && (want == 0 || ready < want) {
-		err = fmt.Errorf("coredns: %d of %d pods ready", ready, want)
-	}
-	return err
 }
 
 // podsReach has the probe of each node reach every other node's, the Service by its DNS name and each of them by way of the Service, all at

@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
 
@@ -96,11 +97,11 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 	}
 	var ready []corev1.Node
 	for _, n := range nodes {
-		switch {
-		case nodeReady(&n):
+		switch err := kube.NodeReady(&n); {
+		case err == nil:
 			ready = append(ready, n)
 		case n.Name == node:
-			return t, fmt.Errorf("%s is not Ready: %s", n.Name, nodeCondition(&n, corev1.NodeReady).Message)
+			return t, err
 		default:
 			t.left = append(t.left, n.Name)
 		}
@@ -115,7 +116,7 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 		for _, n := range ready {
 			pods = append(pods, c.probePod(n.Name, token))
 		}
-		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, podReady); err != nil {
+		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, kube.PodReady); err != nil {
 			return err
 		}
 		t.routes = routes(node, ready, t.pods, service)
