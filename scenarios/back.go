@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -120,20 +119,6 @@ func (f placed) refused(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// Calls are the calls of labctl that end the fault on the node. A File in them is their caller's to choose.
-func (f Fault) Calls(node string) [][]string {
-	calls := make([][]string, len(f.Recover))
-	for i, args := range f.Recover {
-		calls[i] = slices.Clone(args)
-		for k, a := range args {
-			if a == Node {
-				calls[i][k] = node
-			}
-		}
-	}
-	return calls
 }
 
 func (c *circle) restore(ctx context.Context) error {

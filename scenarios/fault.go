@@ -7,7 +7,6 @@ import (
 	"context"
 	"net"
 	"slices"
-	"strings"
 
 	"k8slab/config"
 	"k8slab/lab/symptom"
@@ -108,32 +107,22 @@ var (
 	up     = [][]string{{"up"}}
 )
 
-// faults are sorted by name, which is unique.
-var faults = []Fault{
-	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cgroupDriverMismatch, cniConfigMoved,
-	cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff,
-	criPluginDisabled, deadContainerd, diskFull, dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt,
-	firstControlPlaneKubeadmMissing, flannelDown, imageFilesystemZero, ipForwardOff, joinKilled, kubeadmMissing, kubeletConfigMissing,
-	kubeletMasked, kubeletStarted, kubeletStopped, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, learnerPortBlocked,
-	learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink, missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk,
-	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, wipedVoter, workerPoweredOff, workerSuspended,
-	wrongCAHash, wrongPeerAddress,
-}
-
-// All are the faults, sorted by name.
-func All() []Fault { return slices.Clone(faults) }
-
-// Lookup is the fault of the name.
-func Lookup(name string) (Fault, bool) {
-	i, known := slices.BinarySearchFunc(faults, name, func(f Fault, name string) int { return strings.Compare(f.Name, name) })
-	if !known {
-		return Fault{}, false
-	}
-	return faults[i], true
-}
-
 // For tells whether the fault can be made on a node of the role.
 func (f Fault) For(role config.Role) bool { return slices.Contains(f.Roles, role) }
+
+// Calls are the calls of labctl that end the fault on the node. A File in them is their caller's to choose.
+func (f Fault) Calls(node string) [][]string {
+	calls := make([][]string, len(f.Recover))
+	for i, args := range f.Recover {
+		calls[i] = slices.Clone(args)
+		for k, a := range args {
+			if a == Node {
+				calls[i][k] = node
+			}
+		}
+	}
+	return calls
+}
 
 var (
 	everyRole    = []config.Role{config.ControlPlane, config.Worker}

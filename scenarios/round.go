@@ -55,15 +55,6 @@ func ParseRound(text string) (Round, error) {
 	return r, nil
 }
 
-// Unknown says that there is no fault of the name, and which may have been meant.
-func Unknown(name string) error {
-	var names []string
-	for _, f := range faults {
-		names = append(names, f.Name)
-	}
-	return fmt.Errorf("no fault %q%s (see `labctl fault list`)", name, config.DidYouMean(name, names))
-}
-
 // compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
 // on one node, where one could hide the other; at most one is on a control plane, so that etcd keeps its quorum; and none is among them that
 // stops for a person, costs the quorum or is about several nodes.
@@ -93,26 +84,6 @@ func compose(faults []placed) error {
 		return fmt.Errorf("%w: faults on %d control planes at the same time could break etcd's quorum", errNotApplicable, controlPlanes)
 	}
 	return nil
-}
-
-func (s Site) role(node string) config.Role {
-	for _, m := range s.Members {
-		if m.Name == node {
-			return m.Role
-		}
-	}
-	return ""
-}
-
-// beside is the site with a control plane that is none of the nodes, where there is one.
-func (s Site) beside(nodes []string) Site {
-	for _, m := range s.Members {
-		if m.Role == config.ControlPlane && !slices.Contains(nodes, m.Name) {
-			s.ControlPlane = m.Name
-			break
-		}
-	}
-	return s
 }
 
 // saying is what a diagnosis says: a symptom, and the node that has it or "" for the cluster. The zero saying is that nothing is wrong.

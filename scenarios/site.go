@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -108,4 +109,24 @@ func (s Site) unknownNode() error {
 		names = append(names, m.Name)
 	}
 	return config.Unknown("node", s.Node, "the lab has", names)
+}
+
+func (s Site) role(node string) config.Role {
+	for _, m := range s.Members {
+		if m.Name == node {
+			return m.Role
+		}
+	}
+	return ""
+}
+
+// beside is the site with a control plane that is none of the nodes, where there is one.
+func (s Site) beside(nodes []string) Site {
+	for _, m := range s.Members {
+		if m.Role == config.ControlPlane && !slices.Contains(nodes, m.Name) {
+			s.ControlPlane = m.Name
+			break
+		}
+	}
+	return s
 }

@@ -15,7 +15,6 @@ var loopLimits = map[string]int{
 	"k8slab/lab/join":     38,
 	"k8slab/lab/machine":  9,
 	"k8slab/lab/symptom":  11,
-	"k8slab/scenarios":    62,
 }
 
 // lineLimits hold packages that must not grow.
