@@ -14,8 +14,8 @@ var cgroupDriverMismatch = Fault{
 	Roles:   workers,
 	Symptom: symptom.CgroupDriverMismatch,
 	// A kubelet that is still starting ends when the runtime does, and its next start asks again.
-	Inject: func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.Node, `
+	Inject: func(ctx context.Context, t Target) error {
+		err := t.shell(ctx, t.Node, `
 			config=/etc/containerd/config.toml
 			cp --preserve $config $config.fault
 			sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' $config
@@ -30,10 +30,10 @@ var cgroupDriverMismatch = Fault{
 		if err != nil {
 			return err
 		}
-		return s.renewProbe(ctx)
+		return t.renewProbe(ctx)
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		return s.probeStuck(ctx, "expected cgroupsPath to be of format")
+	Effect: func(ctx context.Context, t Target) error {
+		return t.probeStuck(ctx, "expected cgroupsPath to be of format")
 	},
 	Once:    true,
 	Recover: repair,

@@ -18,7 +18,7 @@ var cniConfigMoved = Fault{
 		done
 		mv /etc/cni/net.fault/* /etc/cni/net.d/
 		rmdir /etc/cni/net.fault`),
-	Bites:   networkDown,
+	Effect:  networkDown,
 	Recover: repair,
 	Restore: script(`
 		for file in /etc/cni/net.fault/*; do

@@ -10,7 +10,7 @@ var containerdSocketRemoved = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("rm", "--force", "/run/containerd/containerd.sock"),
-	Bites:   runtimeSilent,
+	Effect:  runtimeSilent,
 	Recover: repair,
 	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},

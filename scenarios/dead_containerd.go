@@ -9,7 +9,7 @@ var deadContainerd = Fault{
 	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "stop", "containerd"),
-	Bites:   runtimeSilent,
+	Effect:  runtimeSilent,
 	Recover: repair,
 	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},

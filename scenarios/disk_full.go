@@ -13,7 +13,7 @@ var diskFull = Fault{
 		mkdir -p /var/lib/kubelet
 		mount -t tmpfs -o size=1m fault /var/lib/kubelet
 		head --bytes 1000K /dev/zero > /var/lib/kubelet/ballast.fault`),
-	Bites:   refuses(symptom.DiskFull),
+	Effect:  refuses(symptom.DiskFull),
 	Symptom: symptom.DiskFull,
 	Recover: nodeVerb("join"),
 	Stops:   true,

@@ -14,13 +14,13 @@ var dnsFailure = Fault{
 	Roles:   workers,
 	Alone:   "kubeadm fails after 300 s, with a time-out",
 	Outside: true,
-	Inject: tries(func(_ context.Context, _ Site, command string) (string, error) {
+	Inject: tries(func(_ context.Context, _ Target, command string) (string, error) {
 		if !endpointWord.MatchString(command) {
 			return "", errors.New("the join command has no endpoint")
 		}
 		return endpointWord.ReplaceAllString(command, "kubeadm join control-plane.fault.invalid:$2"), nil
 	}),
-	Bites:   recorded(symptom.DNSResolutionFailure),
+	Effect:  recorded(symptom.DNSResolutionFailure),
 	Symptom: symptom.DNSResolutionFailure,
 	Recover: nodeVerb("join"),
 }

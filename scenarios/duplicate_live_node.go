@@ -12,22 +12,22 @@ var duplicateLiveNode = Fault{
 	Roles:   workers,
 	Alone:   "kubeadm refuses after 0.3 s",
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		if err := s.shell(ctx, s.ControlPlane, liveNode, s.Node); err != nil {
+	Inject: func(ctx context.Context, t Target) error {
+		if err := t.shell(ctx, t.ControlPlane, liveNode, t.Node); err != nil {
 			return err
 		}
-		return s.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", s.Node)
+		return t.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", t.Node)
 	},
-	Bites:   refuses(symptom.NodeNameExists),
+	Effect:  refuses(symptom.NodeNameExists),
 	Symptom: symptom.NodeNameExists,
 	Recover: nodeVerb("join"),
 	Stops:   true,
 	// What a person does: turn the other machine off, and delete its Node.
-	Restore: func(ctx context.Context, s Site) error {
-		if err := stopUnit(heartbeat)(ctx, s.atControlPlane()); err != nil {
+	Restore: func(ctx context.Context, t Target) error {
+		if err := stopUnit(heartbeat)(ctx, t.atControlPlane()); err != nil {
 			return err
 		}
-		return s.shell(ctx, s.ControlPlane, `
+		return t.shell(ctx, t.ControlPlane, `
 			kubectl --kubeconfig /etc/kubernetes/admin.conf delete nodes --selector fault=duplicate-live-node --ignore-not-found
 			kubectl --kubeconfig /etc/kubernetes/admin.conf --namespace kube-node-lease delete leases --selector fault=duplicate-live-node --ignore-not-found`)
 	},

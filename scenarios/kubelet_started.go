@@ -21,8 +21,8 @@ var kubeletStarted = Fault{
 		rm -f /var/lib/kubelet/config.yaml
 		systemctl enable kubelet
 		systemctl start --no-block kubelet`),
-	Bites: func(ctx context.Context, s Site) error {
-		return s.says(ctx, []string{"failed to load kubelet config file"}, "journalctl", "--quiet", "--output=cat", "--unit=kubelet", "--since=-15s")
+	Effect: func(ctx context.Context, t Target) error {
+		return t.says(ctx, []string{"failed to load kubelet config file"}, "journalctl", "--quiet", "--output=cat", "--unit=kubelet", "--since=-15s")
 	},
 	Recover: nodeVerb("join"),
 	Restore: script(`

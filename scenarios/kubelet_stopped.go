@@ -8,7 +8,7 @@ var kubeletStopped = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
 	Inject:  on("systemctl", "stop", "kubelet"),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: repair,
 	Restore: startKubelet,
 }

@@ -13,10 +13,10 @@ var lossyLink = Fault{
 	// TCP sends again: the cluster lives with it, and a diagnosis must not take it for a firewall.
 	Symptom: "",
 	Applies: threeControlPlanes,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.wall(ctx, "ip saddr "+s.others()+" numgen random mod 100 < 20 drop", "accept")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.wall(ctx, "ip saddr "+t.others()+" numgen random mod 100 < 20 drop", "accept")
 	},
-	Bites:   slowAnswers,
+	Effect:  slowAnswers,
 	Once:    true,
 	Recover: repair,
 	Restore: openWall,
@@ -24,16 +24,16 @@ var lossyLink = Fault{
 
 // slowAnswers is nil once most answers of the node's etcd come to another control plane later than that one's own by what TCP waits before it
 // sends again. Each is compared with one that crosses no link, because a busy computer makes both late.
-func slowAnswers(ctx context.Context, s Site) error {
+func slowAnswers(ctx context.Context, t Target) error {
 	const asked, wanted, again = 5, 3, 200 * time.Millisecond
 	late := 0
 	for range asked {
-		near, err := s.asked(ctx, "127.0.0.1")
+		near, err := t.asked(ctx, "127.0.0.1")
 		if err != nil {
-			return fmt.Errorf("%s can ask no etcd: %w", s.ControlPlane, err)
+			return fmt.Errorf("%s can ask no etcd: %w", t.ControlPlane, err)
 		}
-		far, _ := s.asked(ctx, s.Address) // lost for good takes all the time that it may
-		if far >= near+s.patiently(again) {
+		far, _ := t.asked(ctx, t.Address) // lost for good takes all the time that it may
+		if far >= near+t.patiently(again) {
 			late++
 		}
 	}
@@ -44,8 +44,8 @@ func slowAnswers(ctx context.Context, s Site) error {
 }
 
 // asked is how long the control plane waits for an answer of the member at the address.
-func (s Site) asked(ctx context.Context, address string) (time.Duration, error) {
+func (t Target) asked(ctx context.Context, address string) (time.Duration, error) {
 	begun := time.Now()
-	_, err := s.etcdOf(ctx, address, "--command-timeout=2s", "endpoint", "status")
+	_, err := t.etcdOf(ctx, address, "--command-timeout=2s", "endpoint", "status")
 	return time.Since(begun), err
 }

@@ -9,7 +9,7 @@ var missingCNI = Fault{
 	Alone:   "kubeadm joins a node that is not Ready, and it stays so",
 	Symptom: symptom.CNINotInitialized,
 	Inject:  script(`rm -f /etc/cni/net.d/*`),
-	Bites:   networkDown,
+	Effect:  networkDown,
 	Recover: repair,
 	Restore: restoreCNI,
 	Join:    &Join{Cause: symptom.CNINotInitialized},

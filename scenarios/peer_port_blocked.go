@@ -13,10 +13,10 @@ var peerPortBlocked = Fault{
 	Symptom: symptom.FirewallBlocked,
 	Applies: threeControlPlanes,
 	// Both ways: a member also gets its messages over connections that it makes itself.
-	Inject: func(ctx context.Context, s Site) error {
-		return s.wall(ctx, "tcp dport 2380 drop", "tcp dport 2380 drop")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.wall(ctx, "tcp dport 2380 drop", "tcp dport 2380 drop")
 	},
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: repair,
 	Stops:   true,
 	Restore: openWall,
