@@ -20,7 +20,7 @@ var abandonedLearner = Fault{
 		if err := killed(ctx, t); err != nil {
 			return err
 		}
-		// The join is made once: the next one would succeed.
+		// Wait here and do not join again: the next join would succeed.
 		return t.await(ctx, "etcd to have no room for a learner", 20*time.Second, time.Second, t.noRoomForLearner)
 	},
 	Symptom: symptom.EtcdLearnerNotInSync,

@@ -6,14 +6,14 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// kubelet 1.31 and newer asks the runtime for its driver, once, when it starts. So the two differ when the runtime's is changed under a
-// kubelet that runs.
+// kubelet 1.31 and newer asks the runtime for its driver once, when it starts. So the two differ when the runtime's driver changes while kubelet
+// runs.
 var cgroupDriverMismatch = Fault{
 	Name:    "cgroup-driver-mismatch",
 	Story:   "SystemdCgroup was corrected in containerd's configuration, containerd restarted, and kubelet not (kubernetes#74249)",
 	Roles:   workers,
 	Symptom: symptom.CgroupDriverMismatch,
-	// A kubelet that is still starting ends when the runtime does, and its next start asks again.
+	// A kubelet that is still starting exits when the runtime stops, and its next start would ask again.
 	Inject: func(ctx context.Context, t Target) error {
 		err := t.shell(ctx, t.Node, `
 			config=/etc/containerd/config.toml

@@ -15,7 +15,7 @@ var deadContainerd = Fault{
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }
 
-// startContainerd gets containerd running again where it does not.
+// startContainerd starts containerd if it does not run.
 var startContainerd = script(`
 	systemctl unmask containerd
 	test -S /run/containerd/containerd.sock || systemctl restart containerd`)

@@ -25,5 +25,5 @@ var dnsFailure = Fault{
 	Recover: nodeVerb("join"),
 }
 
-// endpointWord is where a join command says which cluster.
+// endpointWord is the word of a join command that has the address of the cluster.
 var endpointWord = regexp.MustCompile(`kubeadm join (\S+):([0-9]+)`)

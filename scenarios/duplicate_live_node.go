@@ -22,7 +22,7 @@ var duplicateLiveNode = Fault{
 	Symptom: symptom.NodeNameExists,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	// What a person does: turn the other machine off, and delete its Node.
+	// As a person would: turn the other machine off, and delete its Node.
 	Restore: func(ctx context.Context, t Target) error {
 		if err := stopUnit(heartbeat)(ctx, t.atControlPlane()); err != nil {
 			return err
@@ -35,7 +35,7 @@ var duplicateLiveNode = Fault{
 
 const heartbeat = "fault-heartbeat"
 
-// liveNode makes the Node of the other machine, as its kubelet would.
+// liveNode creates the Node of the other machine, as its kubelet would.
 const liveNode = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s", "labels": {"fault": "duplicate-live-node", "kubernetes.io/os": "linux"}}}' "$1" |
@@ -44,7 +44,7 @@ const liveNode = `
 		"nodeInfo": {"machineID": "fa017000000000000000000000000001", "systemUUID": "fa017000-0000-0000-0000-000000000001", "kubeletVersion": "v1.36.3"},
 		"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}]}}'`
 
-// liveLease renews its Lease, as its kubelet would.
+// liveLease renews the Lease of the other machine, as its kubelet would.
 const liveLease = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	while true; do

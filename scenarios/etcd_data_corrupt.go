@@ -16,7 +16,7 @@ var etcdDataCorrupt = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdDataCorrupt,
 	Applies: threeControlPlanes,
-	// The pages that describe the database, while nobody can write them again.
+	// The first pages describe the database. etcd is stopped meanwhile, so it cannot write them again.
 	Inject: script(`
 		pid=$(pgrep --oldest --exact etcd)
 		kill -STOP "$pid"

@@ -8,7 +8,7 @@ import (
 	"k8slab/config"
 )
 
-// faults are sorted by name, which is unique.
+// faults are sorted by their unique names.
 var faults = []Fault{
 	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cgroupDriverMismatch, cniConfigMoved,
 	cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff,
@@ -20,10 +20,10 @@ var faults = []Fault{
 	wrongCAHash, wrongPeerAddress,
 }
 
-// All are the faults, sorted by name.
+// All returns the faults, sorted by name.
 func All() []Fault { return slices.Clone(faults) }
 
-// Lookup is the fault of the name.
+// Lookup returns the fault of the name.
 func Lookup(name string) (Fault, bool) {
 	i, known := slices.BinarySearchFunc(faults, name, func(f Fault, name string) int { return strings.Compare(f.Name, name) })
 	if !known {
@@ -32,7 +32,7 @@ func Lookup(name string) (Fault, bool) {
 	return faults[i], true
 }
 
-// Unknown says that there is no fault of the name, and which may have been meant.
+// Unknown is the error for a name that no fault has, with the names that may have been meant.
 func Unknown(name string) error {
 	var names []string
 	for _, f := range faults {

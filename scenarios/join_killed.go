@@ -24,13 +24,13 @@ var joinKilled = Fault{
 
 const killer = "fault-kill-kubeadm"
 
-// killKubeadmAt makes the node kill the kubeadm that writes the file, once.
+// killKubeadmAt has the node kill kubeadm once, as soon as it writes the file.
 func (t Target) killKubeadmAt(ctx context.Context, file string) error {
 	return t.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", killer, "sh", "-c",
 		`until test -e "$1" && pkill -KILL -x kubeadm; do sleep 0.01; done`, "sh", file)
 }
 
-// stopUnit ends a unit that an injector started.
+// stopUnit stops a systemd unit that an injection started.
 func stopUnit(name string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		return t.shell(ctx, t.Node, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, name)

@@ -13,7 +13,7 @@ var kubeletStarted = Fault{
 	Alone:   "kubeadm joins after 1.8 s",
 	Outside: true,
 	Symptom: symptom.KubeletConfigMissing,
-	// The unit of the lab's image waits for the configuration; the packages' does not.
+	// The systemd unit of the lab's image waits for the configuration; that of the Debian package does not.
 	Inject: script(`
 		mkdir -p ` + fearless + `
 		printf '[Unit]\nConditionPathExists=\n' >` + fearless + `/fault-unconditional.conf

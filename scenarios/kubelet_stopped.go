@@ -13,7 +13,7 @@ var kubeletStopped = Fault{
 	Restore: startKubelet,
 }
 
-// startKubelet gets kubelet running again on a member where it does not. Elsewhere its own condition keeps it from starting.
+// startKubelet starts kubelet if it does not run. On a machine that has not joined, the condition of the systemd unit prevents the start.
 var startKubelet = script(`
 	systemctl unmask kubelet
 	systemctl daemon-reload

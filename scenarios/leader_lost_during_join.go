@@ -64,7 +64,7 @@ const (
 	termKey    = "/k8slab/fault-term" // the raft term before the fault
 )
 
-// etcdLeader is the control plane whose member leads, and the term of its reign.
+// etcdLeader is the control plane with etcd's leader, and the Raft term.
 func (t Target) etcdLeader(ctx context.Context) (name string, term uint64, err error) {
 	out, err := t.etcd(ctx, "endpoint", "status", "--cluster", "--write-out=json")
 	var members []struct {

@@ -7,7 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// ballastKey is what the ballast is written to.
+// ballastKey is the key that the ballast is written to.
 const ballastKey = "/k8slab/fault-ballast"
 
 var learnerLagging = Fault{
@@ -24,8 +24,8 @@ var learnerLagging = Fault{
 	Restore: endSlowJoin,
 }
 
-// joinSlowly begins a join whose learner catches up at a rate: at 4 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
-// that.
+// joinSlowly begins a join whose learner catches up at the given rate: at 4 Mbit/s that takes most of a minute. etcdLimit is how long kubeadm
+// waits for it.
 func (t Target) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
 	if err := t.ballast(ctx); err != nil {
 		return err
@@ -36,13 +36,13 @@ func (t Target) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
 	return t.joinByHand(ctx, t.Address, etcdLimit)
 }
 
-// endSlowJoin takes away what joinSlowly made.
+// endSlowJoin undoes joinSlowly.
 func endSlowJoin(ctx context.Context, t Target) error {
 	return errors.Join(t.freePeers(ctx), unballast(ctx, t), forgetJoinByHand(ctx, t))
 }
 
-// ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member gets at least that: all that was
-// ever written, or a snapshot with what was freed in it. One program makes all requests, because one for each would take minutes.
+// ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member receives at least as much, as a log or
+// as a snapshot. One process makes all requests, because a process for each would take minutes.
 func (t Target) ballast(ctx context.Context) error {
 	return t.shell(ctx, t.ControlPlane, `
 		dir=$(mktemp -d)

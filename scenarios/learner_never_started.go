@@ -26,12 +26,12 @@ var learnerNeverStarted = Fault{
 	Join:    &Join{Cause: symptom.EtcdTooManyLearners},
 }
 
-// strangersURL is of an address that no machine has.
+// strangersURL has an address that no machine has.
 const strangersURL = "https://192.0.2.43:2380"
 
-// noRoomForLearner wants etcd to take no further member: what every control plane's join would meet.
+// noRoomForLearner returns nil if etcd refuses another learner, as it would in the join of any control plane.
 func (t Target) noRoomForLearner(ctx context.Context) error {
-	if err := t.expelStranger(ctx); err != nil { // of an earlier look, which got no answer
+	if err := t.expelStranger(ctx); err != nil { // left of an earlier check that got no answer
 		return err
 	}
 	err := t.etcdctl(ctx, "member", "add", "fault", "--learner", "--peer-urls="+strangersURL)
@@ -44,7 +44,7 @@ func (t Target) noRoomForLearner(ctx context.Context) error {
 	return err
 }
 
-// expelStranger takes back what noRoomForLearner asked etcd to take.
+// expelStranger removes the member that noRoomForLearner added.
 func (t Target) expelStranger(ctx context.Context) error {
 	members, err := t.etcdMembers(ctx)
 	for _, m := range members {

@@ -9,7 +9,7 @@ import (
 
 const (
 	lateUnit = "fault-late" // does something on the node when its etcd has been added
-	// etcdAdded appears when kubeadm has added the node's member to etcd.
+	// etcdAdded is a file that appears when kubeadm has added the node's member to etcd.
 	etcdAdded = "/etc/kubernetes/manifests/etcd.yaml"
 )
 
@@ -36,7 +36,7 @@ var learnerPortBlocked = Fault{
 	},
 }
 
-// late has the node run a script once, as soon as etcd's manifest is there. value is its $2.
+// late has the node run a script once, as soon as etcd's manifest exists. value is the script's $2.
 func (t Target) late(ctx context.Context, text, value string) error {
 	return t.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", lateUnit, "sh", "-c",
 		`until test -e "$1"; do sleep 0.1; done; `+text, "sh", etcdAdded, value)

@@ -16,7 +16,7 @@ var learnerSlowDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Outside: true,
-	// The ballast comes as one snapshot, in writes of about a megabyte, two a second: longer than kubeadm waits.
+	// The ballast arrives as one snapshot in writes of about a megabyte, two a second. That takes longer than kubeadm waits.
 	Inject: func(ctx context.Context, t Target) error {
 		if err := t.ballast(ctx); err != nil {
 			return err

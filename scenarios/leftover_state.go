@@ -19,7 +19,7 @@ var leftoverState = Fault{
 		mkdir -p /etc/kubernetes/manifests /etc/kubernetes/pki
 		touch /etc/kubernetes/bootstrap-kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml
 		echo stale > /etc/kubernetes/pki/sa.pub`),
-	// labnode would clear them away; kubeadm itself refuses.
+	// labnode would remove them; kubeadm itself refuses.
 	Effect: func(ctx context.Context, t Target) error {
 		out, err := t.Run(ctx, t.Node, "sh", "-c", `kubeadm join phase preflight 127.0.0.1:6443 --token abcdef.0123456789abcdef \
 			--discovery-token-unsafe-skip-ca-verification --ignore-preflight-errors=SystemVerification,Mem,NumCPU 2>&1; true`)

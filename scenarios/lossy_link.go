@@ -10,7 +10,7 @@ var lossyLink = Fault{
 	Name:  "lossy-link",
 	Story: "the link of a control plane loses one packet in five: everything is slow, but nothing may fail (control-plane-join-failures)",
 	Roles: controlPlane,
-	// TCP sends again: the cluster lives with it, and a diagnosis must not take it for a firewall.
+	// TCP resends, so the cluster keeps working, and a diagnosis must not mistake it for a firewall.
 	Symptom: "",
 	Applies: threeControlPlanes,
 	Inject: func(ctx context.Context, t Target) error {
@@ -22,8 +22,8 @@ var lossyLink = Fault{
 	Restore: openWall,
 }
 
-// slowAnswers is nil once most answers of the node's etcd come to another control plane later than that one's own by what TCP waits before it
-// sends again. Each is compared with one that crosses no link, because a busy computer makes both late.
+// slowAnswers returns nil once most answers of the node's etcd reach another control plane later than the answers of that control plane's own
+// etcd, by the time that TCP waits before it resends. The comparison excludes delays of a busy computer, which affect both.
 func slowAnswers(ctx context.Context, t Target) error {
 	const asked, wanted, again = 5, 3, 200 * time.Millisecond
 	late := 0
@@ -43,7 +43,7 @@ func slowAnswers(ctx context.Context, t Target) error {
 	return ctx.Err()
 }
 
-// asked is how long the control plane waits for an answer of the member at the address.
+// asked measures how long the control plane waits for an answer of the member at the address.
 func (t Target) asked(ctx context.Context, address string) (time.Duration, error) {
 	begun := time.Now()
 	_, err := t.etcdOf(ctx, address, "--command-timeout=2s", "endpoint", "status")

@@ -12,8 +12,8 @@ import (
 
 var errMemberHealthy = absent("its etcd member is healthy")
 
-// memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks, which can ask
-// its own member how it is.
+// memberDown returns nil once the node's etcd member does not answer, or has lost its peers. Another control plane asks it, which must be able to
+// ask its own member.
 func memberDown(ctx context.Context, t Target) error {
 	limit := "--command-timeout=" + t.patiently(2*time.Second).String()
 	if _, err := t.etcd(ctx, limit, "endpoint", "status"); err != nil {
@@ -25,7 +25,7 @@ func memberDown(ctx context.Context, t Target) error {
 	return ctx.Err()
 }
 
-// etcdMember is one of etcd's, as another tells of it.
+// etcdMember is a member of etcd, as etcdctl lists it.
 type etcdMember struct {
 	ID        uint64
 	Name      string
@@ -43,7 +43,7 @@ func (t Target) etcdMembers(ctx context.Context) ([]etcdMember, error) {
 	return list.Members, err
 }
 
-// votes is nil once the node's member votes.
+// votes returns nil once the node's member is a voter.
 func (t Target) votes(ctx context.Context) error {
 	members, err := t.etcdMembers(ctx)
 	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == t.Node && !m.IsLearner }) {
@@ -52,8 +52,8 @@ func (t Target) votes(ctx context.Context) error {
 	return err
 }
 
-// learns is nil once the node's member has started, which gives it its name, and is a learner. It answers nobody while it receives a
-// snapshot.
+// learns returns nil once the node's member has started and is a learner. A member has no name before it starts. While a learner receives a
+// snapshot it does not answer, so others are asked.
 func learns(ctx context.Context, t Target) error {
 	members, err := t.etcdMembers(ctx)
 	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == t.Node && m.IsLearner }) {
@@ -62,15 +62,15 @@ func learns(ctx context.Context, t Target) error {
 	return err
 }
 
-// A join that the node's owner makes without the lab: its unit, and the label of the token that it was made with.
+// The systemd unit of a join without the lab, and the label of its token.
 const (
 	byHand     = "fault-join"
 	ownerToken = "k8slab.fault=join"
 )
 
-// joinByHand has the node's owner begin a join as a control plane, with a command of `labctl join-command` turned into kubeadm's
-// configuration, and does not wait for its end. address is what the node's API server and etcd tell the others to reach them at; etcdLimit
-// is how long kubeadm tries to change etcd's membership.
+// joinByHand begins a join as a control plane, as the node's owner would, and does not wait for its end. It makes kubeadm's configuration from
+// what `labctl join-command` prints. address is the one that the node's API server and etcd advertise; etcdLimit is how long kubeadm tries to
+// change etcd's membership.
 func (t Target) joinByHand(ctx context.Context, address, etcdLimit string) error {
 	command, err := t.Labctl(ctx, "join-command", "--control-plane")
 	if err != nil {
@@ -108,8 +108,8 @@ timeouts: {etcdAPICall: %q}
 		configuration, byHand)
 }
 
-// forgetJoinByHand takes away what joinByHand left: the configuration, should the join have been killed, and the token. A join that is at work
-// comes to its end first: without its token it would wait for the kubelet's certificate for minutes.
+// forgetJoinByHand removes what joinByHand left: the token, and the configuration of a killed join. It waits for the end of a running join,
+// which without its token would wait for the kubelet's certificate for minutes.
 func forgetJoinByHand(ctx context.Context, t Target) error {
 	ended := t.await(ctx, "the join that was begun by hand to end", 3*time.Minute, time.Second, func(ctx context.Context) error {
 		return t.shell(ctx, t.Node, `! systemctl --quiet is-active "$1"`, byHand)
@@ -118,7 +118,7 @@ func forgetJoinByHand(ctx context.Context, t Target) error {
 	return errors.Join(ended, err, t.run(ctx, "rm", "--force", "/run/k8slab.fault"))
 }
 
-// joinFailed is nil once the join that was begun by hand has failed.
+// joinFailed returns nil once the join that was begun by hand has failed.
 func joinFailed(ctx context.Context, t Target) error {
 	out, err := t.Run(ctx, t.Node, "labnode", "facts")
 	if err != nil {

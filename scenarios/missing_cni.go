@@ -15,7 +15,7 @@ var missingCNI = Fault{
 	Join:    &Join{Cause: symptom.CNINotInitialized},
 }
 
-// restoreCNI writes the image's CNI configuration again where there is none, by cp, which containerd notices.
+// restoreCNI copies the image's CNI configuration back if there is none. containerd notices a copy, but not a move.
 var restoreCNI = script(`
 	mkdir -p /etc/cni/net.d
 	test -n "$(ls /etc/cni/net.d)" || cp /usr/share/k8slab/cni/* /etc/cni/net.d/`)

@@ -9,7 +9,7 @@ import (
 	"k8slab/config"
 )
 
-// wall puts rules of nftables on the node, for packets that come in and for those that go out. It has no room for a second one.
+// wall adds nftables rules for incoming and outgoing packets on the node. A node can have only one wall.
 func (t Target) wall(ctx context.Context, input, output string) error {
 	return t.run(ctx, "nft", wallText(input, output))
 }
@@ -19,10 +19,10 @@ func wallText(input, output string) string {
 		"chain output { type filter hook output priority -5; %s; }; }", input, output)
 }
 
-// openWall takes the rules away; that there are none is fine.
+// openWall removes the rules, if there are any.
 var openWall = on("nft", "add table inet fault; delete table inet fault")
 
-// others are the addresses of the other nodes, as nftables writes a set.
+// others is the addresses of the other nodes, as an nftables set.
 func (t Target) others() string {
 	var all []string
 	for _, m := range t.Members {
@@ -42,12 +42,12 @@ func (t Target) controlPlanes() (all []Member) {
 	return all
 }
 
-// otherControlPlanes are all but the node.
+// otherControlPlanes are the control planes but the node.
 func (t Target) otherControlPlanes() []Member {
 	return slices.DeleteFunc(t.controlPlanes(), func(m Member) bool { return m.Name == t.Node })
 }
 
-// threeControlPlanes says why a fault that takes one of them away cannot be made: etcd would have no quorum.
+// threeControlPlanes is for faults that stop one control plane: with fewer than three, etcd would lose its quorum.
 func threeControlPlanes(t Target) string {
 	if len(t.otherControlPlanes()) < 2 {
 		return "with fewer than three control planes etcd loses its quorum"
@@ -55,10 +55,10 @@ func threeControlPlanes(t Target) string {
 	return ""
 }
 
-// shaper is the handle of a queue that slows a link down. tc knows hexadecimal ones only.
+// shaper is the handle of a tc queue that slows a link down. tc takes hexadecimal handles only.
 const shaper = "fa17:"
 
-// slowPeers lets the other control planes send the node no more than rate of what etcd's members tell each other.
+// slowPeers limits the etcd peer traffic from the other control planes to the node to rate.
 func (t Target) slowPeers(ctx context.Context, rate string) error {
 	for _, m := range t.otherControlPlanes() {
 		err := t.shell(ctx, m.Name, `
@@ -76,7 +76,7 @@ func (t Target) slowPeers(ctx context.Context, rate string) error {
 	return nil
 }
 
-// freePeers ends slowPeers.
+// freePeers undoes slowPeers.
 func (t Target) freePeers(ctx context.Context) error {
 	for _, m := range t.otherControlPlanes() {
 		err := t.shell(ctx, m.Name, `

@@ -42,7 +42,7 @@ func unlessSucceeded(what, out string) error {
 	return fmt.Errorf("%s: %s", what, strings.TrimSpace(out))
 }
 
-// runtimeSilent is nil when nothing answers on the runtime's socket.
+// runtimeSilent returns nil if nothing answers on the runtime's socket.
 func runtimeSilent(ctx context.Context, t Target) error {
 	return t.says(ctx, []string{"no such file or directory", "connection refused"}, "crictl", "--timeout", "3s", "version")
 }
@@ -57,7 +57,7 @@ type runtimeInfo struct {
 	}
 }
 
-// networkDown is nil when the runtime answers that it has no network for pods.
+// networkDown returns nil if the runtime answers that it has no network for pods.
 func networkDown(ctx context.Context, t Target) error {
 	out, err := t.Run(ctx, t.Node, "crictl", "--timeout", "3s", "info")
 	var info runtimeInfo
@@ -77,7 +77,7 @@ func networkDown(ctx context.Context, t Target) error {
 
 const probeSandbox = "fault-probe"
 
-// sandboxFails is nil when a pod's sandbox cannot be made on the node, for a reason that has the word.
+// sandboxFails returns nil if a pod's sandbox cannot be made on the node, for a reason that has the word.
 func (t Target) sandboxFails(ctx context.Context, word string) error {
 	out, err := t.Run(ctx, t.Node, "sh", "-ec", `
 		file=$(mktemp)
@@ -91,8 +91,8 @@ func (t Target) sandboxFails(ctx context.Context, word string) error {
 	return unlessSucceeded("a sandbox on "+t.Node, out)
 }
 
-// dropSandboxes removes what sandboxFails left, where the runtime answers. kubelet ends pods that it does not know too, and one of the two may
-// fail.
+// dropSandboxes removes the sandboxes of sandboxFails if the runtime answers. It tries again, because kubelet removes unknown pods at the same time
+// and one of the two may fail.
 const dropSandboxes = `
 	for try in 1 2 3 4 5; do
 		left=$(crictl --timeout 3s pods --quiet --name '^` + probeSandbox + `$' 2>/dev/null) && test -n "$left" || break
@@ -102,7 +102,7 @@ const dropSandboxes = `
 	done
 `
 
-// kubeletSilent is nil when the API server, which answers, gets no answer of the node's kubelet.
+// kubeletSilent returns nil if the API server answers and gets no answer of the node's kubelet.
 func kubeletSilent(ctx context.Context, t Target) error {
 	_, err := t.askKubelet(ctx, "healthz")
 	if err == nil {
@@ -117,7 +117,7 @@ func (t Target) askKubelet(ctx context.Context, path string) (string, error) {
 	return t.kubectl(ctx, "--request-timeout=4s", "get", "--raw", "/api/v1/nodes/"+t.Node+"/proxy/"+path)
 }
 
-// kubeletForgot is nil when the node's kubelet answers and knows none of the pods that the cluster gave it.
+// kubeletForgot returns nil if the node's kubelet answers and knows none of the pods that the cluster gave it.
 func kubeletForgot(ctx context.Context, t Target) error {
 	out, err := t.askKubelet(ctx, "pods")
 	var list struct{ Items []struct{} }
@@ -144,7 +144,7 @@ func (t Target) renewProbe(ctx context.Context) error {
 	return err
 }
 
-// probeStuck is nil when the events of a probe of the node that is there have the word.
+// probeStuck returns nil if the events of a probe of the node that is there have the word.
 func (t Target) probeStuck(ctx context.Context, word string) error {
 	names, err := t.kubectl(ctx, probeNamespace, "get", "pod", probePods, t.onNode(), "--output=jsonpath={.items[*].metadata.name}")
 	if err != nil {
@@ -160,12 +160,12 @@ func (t Target) probeStuck(ctx context.Context, word string) error {
 	return fmt.Errorf("no pod on %s fails for %q yet", t.Node, word)
 }
 
-// probeAddresses are those of the node's probe; while it is made anew, those of both.
+// probeAddresses are the addresses of the node's probe: two while a new probe replaces it.
 func (t Target) probeAddresses(ctx context.Context) (string, error) {
 	return t.kubectl(ctx, probeNamespace, "get", "pod", probePods, t.onNode(), "--output=jsonpath={.items[*].status.podIP}")
 }
 
-// probeUnreachable is nil when the node's probe does not answer another node.
+// probeUnreachable returns nil if the node's probe does not answer another node.
 func probeUnreachable(ctx context.Context, t Target) error {
 	ip, err := t.probeAddresses(ctx)
 	if err == nil && len(strings.Fields(ip)) != 1 {

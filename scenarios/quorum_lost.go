@@ -16,8 +16,8 @@ var quorumLost = Fault{
 	Applies: threeControlPlanes,
 	Inject: func(ctx context.Context, t Target) error {
 		for _, m := range t.otherControlPlanes() {
-			// Without its manifest, because kubelet would start it at once with no data: that of the first control plane would make a cluster
-			// of its own.
+			// The manifest goes first, because kubelet would start etcd at once without data, and on the first control plane that would create a
+			// new cluster.
 			err := t.shell(ctx, m.Name, `
 				mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.fault
 				until test -z "$(crictl ps --quiet --state running --name '^etcd$')"; do sleep 0.3; done
@@ -37,7 +37,7 @@ var quorumLost = Fault{
 	May:     []Change{Identity, Quorum, Others},
 	Restore: func(ctx context.Context, t Target) error {
 		var errs []error
-		// A recovery that was killed left manifests where kubelet does not look. `up` resets those whose cluster it had replaced.
+		// A killed recovery left manifests outside of kubelet's directory. `up` resets the nodes whose cluster it had replaced.
 		for _, m := range t.controlPlanes() {
 			errs = append(errs, t.shell(ctx, m.Name, `
 				cd /etc/kubernetes
@@ -45,7 +45,7 @@ var quorumLost = Fault{
 				systemctl start kubelet`))
 		}
 		for _, m := range t.otherControlPlanes() {
-			// A node that has both data and a manifest again has joined the new cluster: what it had before is of no use.
+			// A node with both data and a manifest has joined the new cluster, so its old data is of no use.
 			errs = append(errs, t.shell(ctx, m.Name, `
 				cd /etc/kubernetes
 				if test -e /var/lib/etcd/member && test -e manifests/etcd.yaml; then

@@ -36,7 +36,7 @@ var twoControlPlanesAtOnce = Fault{
 		wg.Wait()
 		return errors.Join(errs...)
 	},
-	// One of them is in, and the other met its learner.
+	// One has joined, and the other was refused because of the first one's learner.
 	Effect: func(ctx context.Context, t Target) error {
 		one, err := t.lastJoin(ctx, t.Node)
 		if err != nil {
@@ -64,7 +64,7 @@ var twoControlPlanesAtOnce = Fault{
 	May:     []Change{Others},
 }
 
-// otherControlPlane is one that is neither the node nor the healthy one that the rest goes by.
+// otherControlPlane is neither the node nor the healthy control plane that the checks use.
 func (t Target) otherControlPlane() string {
 	for _, m := range t.Members {
 		if m.Role == config.ControlPlane && m.Name != t.Node && m.Name != t.ControlPlane {

@@ -6,18 +6,17 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Without is a symptom that no fault makes, and why. Every one of them is known by texts that real clusters printed
-// (lab/symptom/testdata/corpus).
+// Without is a symptom that no fault causes, and why. Each is known from texts that real clusters printed (lab/symptom/testdata/corpus).
 type Without struct {
 	Symptom symptom.ID `json:"symptom"`
 	Reason  string     `json:"reason"`
 }
 
-// WithoutScenario are the symptoms that no fault makes, in the order of the catalogue.
+// WithoutScenario returns the symptoms that no fault causes, in the order of the catalogue.
 func WithoutScenario() []Without { return slices.Clone(without) }
 
-// without groups the reasons: what nodes have by their image, what a lab settles before there is a node, what containers share with this
-// computer, what an administrator breaks for the whole cluster at once, and what never stands without a nearer cause.
+// without has five kinds of reasons: the node image decides it; the lab decides it before there is a node; containers share it with this computer;
+// an administrator breaks it for the whole cluster; or a nearer cause is always named instead.
 var without = []Without{
 	{symptom.RuntimeVersionUnsupported, "a lab's containerd is of its image, one pinned version; an older one would be another image"},
 	{symptom.CRIEndpointAmbiguous, "takes a second runtime's socket; the image has containerd alone, and labnode always tells kubeadm which socket to use"},
@@ -55,6 +54,6 @@ var without = []Without{
 	{symptom.SELinuxDenied, "the image is Debian without SELinux"},
 	{symptom.HostnameInvalid, "cluster.yaml refuses such a name before there is a machine"},
 	{symptom.DuplicateMachineIdentity, "a lab gives each machine an identity of its own; that two claim one name is duplicate-live-node"},
-	{symptom.Healthy, "every cycle begins and ends with it"},
+	{symptom.Healthy, "every experiment begins and ends with it"},
 	{symptom.NodeUnreachable, "SSH is the only way in, so nothing could take the fault back; near to it are worker-suspended and control-plane-partitioned"},
 }

@@ -17,7 +17,7 @@ var workerPoweredOff = Fault{
 	May:     []Change{Boot},
 }
 
-// power does something to the node's machine, as a person in front of it would.
+// power runs `labctl power` for the node.
 func power(what string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		_, err := t.Labctl(ctx, "power", what, t.Node)

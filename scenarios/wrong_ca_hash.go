@@ -24,7 +24,7 @@ var wrongCAHash = Fault{
 	},
 }
 
-// showCA puts the CA of the file into cluster-info, which is what a machine that joins sees of the cluster.
+// showCA puts the CA of the file into the ConfigMap cluster-info, which a joining machine reads.
 const showCA = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	ca=$(base64 --wrap 0 "$1")

@@ -7,7 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// natAddress is what Vagrant's first interface has on every machine.
+// natAddress is the address of Vagrant's first interface, the same on every machine.
 const natAddress = "10.0.2.15"
 
 var wrongPeerAddress = Fault{
