@@ -14,7 +14,7 @@ var abandonedLearner = Fault{
 	Alone:   "tried again, kubeadm refuses after 0.8 s",
 	Outside: true,
 	Inject: func(ctx context.Context, t Target) error {
-		return t.killKubeadmAt(ctx, "/etc/kubernetes/manifests/etcd.yaml")
+		return t.killKubeadmAt(ctx, etcdAdded)
 	},
 	Effect: func(ctx context.Context, t Target) error {
 		if err := killed(ctx, t); err != nil {

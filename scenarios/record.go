@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
+
+	"k8slab/lab/atomicfile"
 )
 
 // Injected is a fault that was injected and is not restored yet.
@@ -78,9 +79,5 @@ func (r Record) write(faults []Injected) error {
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(filepath.Dir(r.Path), ".faults.tmp")
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, r.Path)
+	return atomicfile.Write(r.Path, atomicfile.Private, data)
 }
