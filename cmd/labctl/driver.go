@@ -48,7 +48,7 @@ func (d driver) Labctl(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// end is the last lines of what a command said, where the cause is.
+// end is the end of a command's output, which has the cause.
 func end(s string) string {
 	const most = 2000
 	s = strings.TrimSpace(s)

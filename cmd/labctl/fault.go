@@ -33,7 +33,7 @@ a healthy lab, the fault, its effect, the diagnosis that names it, the recovery,
 	return cmd
 }
 
-// record is where the lab's injected faults are written down; `labctl down` removes it with the rest.
+// record is the record of the faults that are in the lab. `labctl down` removes it.
 func (a *app) record() (scenarios.Record, error) {
 	c, err := a.cluster()
 	if err != nil {
@@ -43,7 +43,7 @@ func (a *app) record() (scenarios.Record, error) {
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
-// withFaults is withEvents for what makes faults or takes them back.
+// withFaults is withEvents for commands that inject or restore faults. Only one can work at a time.
 func (a *app) withFaults(verb string, do func(*lab.Lab, scenarios.Record) error) error {
 	return a.withEvents(verb, func(l *lab.Lab) error {
 		if err := l.Made(); err != nil {
@@ -108,7 +108,7 @@ fault has taken effect.`,
 	return cmd
 }
 
-// advice is what to do with a fault that was made.
+// advice says what to do with an injected fault.
 func advice(f scenarios.Fault, node string) string {
 	end := quoted(f.Calls(node))
 	if f.Stops {
@@ -154,7 +154,7 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 	}
 }
 
-// restore undoes faults, brings the lab up again, and forgets them.
+// restore restores faults, brings the lab up again, and removes the faults from the record.
 func (d driver) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
 	var errs []error
 	for _, i := range slices.Backward(faults) {
@@ -177,7 +177,7 @@ func (d driver) restoreLeft(ctx context.Context, injected scenarios.Record) erro
 	return d.restore(ctx, injected, left)
 }
 
-// undo takes away what is left of one fault. One that this labctl does not know was made by another version.
+// undo restores one fault. Another version of labctl may have injected one that this version does not know.
 func undo(ctx context.Context, d scenarios.Driver, i scenarios.Injected) error {
 	f, err := faultOf(i.Fault)
 	if err != nil || f.Restore == nil {
@@ -243,7 +243,7 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 	return cmd
 }
 
-// roundOf reads NAME[@NODE][+NAME[@NODE]]…; node is for those that name none.
+// roundOf parses NAME[@NODE][+NAME[@NODE]]…; node is the default.
 func roundOf(text, node string) (scenarios.Round, error) {
 	r, err := scenarios.ParseRound(text)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"k8slab/lab/event"
 )
 
-// labCommand is about all labs of this user.
+// labCommand lists all labs of this user.
 func (a *app) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "List your labs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}

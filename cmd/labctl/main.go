@@ -36,7 +36,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main without the process. The first Ctrl-C cancels, and what runs cleans up; the second ends at once.
+// run is main, callable from tests. The first Ctrl-C cancels the command, which cleans up; the second ends it at once.
 func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -60,11 +60,11 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	return a.exitCode(ctx, root.ExecuteContext(ctx))
 }
 
-// samePress is how long after a signal another one is of the same Ctrl-C: a labctl that another one runs gets it from the terminal, and from
-// its parent.
+// samePress is how long after a signal another one belongs to the same Ctrl-C: a labctl that another labctl runs gets the signal from the
+// terminal and from its parent.
 const samePress = 500 * time.Millisecond
 
-// pressedAgain returns when there is a signal of a second Ctrl-C. The first has just been taken.
+// pressedAgain returns at the signal of a second Ctrl-C. The first one has just arrived.
 func pressedAgain(signals <-chan os.Signal) {
 	first := time.Now()
 	for again := false; !again; again = time.Since(first) > samePress {
@@ -74,7 +74,7 @@ func pressedAgain(signals <-chan os.Signal) {
 
 var errInterrupted = errors.New("interrupted; run the same command again to go on")
 
-// resumableError is what an interrupted command failed with that is not resumed by the same command.
+// resumableError is the error of an interrupted command that another command has to resume.
 type resumableError struct {
 	error
 	how string

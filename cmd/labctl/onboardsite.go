@@ -21,7 +21,7 @@ import (
 	"k8slab/lab/validate"
 )
 
-// site is where a node is onboarded, and by what means.
+// site is the cluster that a node is onboarded into, and what the onboarding works with.
 type site struct {
 	phase.Config
 	engine *onboard.Engine
@@ -97,7 +97,7 @@ func (a *app) site(cmd *cobra.Command, node string, o onboardOptions) (s *site, 
 	return s, nil
 }
 
-// limits are the phases' time-outs where they are not their own: cluster.yaml's, and longer ones for emulated machines.
+// limits are the phases' time limits that differ from the defaults: those of cluster.yaml, and longer ones for emulated machines.
 func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration {
 	all, given := map[onboard.PhaseID]time.Duration{}, set.ByPhase()
 	for _, p := range onboard.Phases() {
@@ -106,7 +106,7 @@ func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration
 	return all
 }
 
-// openLab is for a node of cluster.yaml.
+// openLab opens the lab, for a node of cluster.yaml.
 func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboarding, error) {
 	c, err := a.cluster()
 	if err != nil {
@@ -134,13 +134,13 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 	return c.Onboarding, err
 }
 
-// labTarget is whom an onboarding in the lab takes where.
+// labTarget is the target of an onboarding in the lab.
 func labTarget(l *lab.Lab, c *config.Cluster, n config.Node) (onboard.Target, error) {
 	id, err := l.ID()
 	return onboard.Target{Node: n.Name, Role: string(n.Role), Cluster: c.Name, ClusterID: id}, err
 }
 
-// openElsewhere is for a machine that joins another cluster. A file that -c names has the settings.
+// openElsewhere opens another cluster, for a machine that joins it. The file of -c has the settings.
 func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o onboardOptions) (settings config.Onboarding, err error) {
 	if cmd.Flags().Changed("config") {
 		if settings, err = config.LoadOnboarding(a.file); err != nil {
@@ -170,7 +170,7 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	return settings, err
 }
 
-// openEvents makes the stream: what people see, the events as JSON lines, and the same as a log in levels.
+// openEvents opens the event stream: for the terminal, as JSON lines, and as a log with levels.
 func (s *site) openEvents(a *app, name string, looks bool) error {
 	if looks {
 		s.Events = event.NewStream()
@@ -226,7 +226,7 @@ func (s *site) openGit(ctx context.Context, g config.Git) error {
 	return err
 }
 
-// withoutGit goes on without the lab's repository, unless an onboarding has changed it already: that must not be forgotten.
+// withoutGit goes on without the lab's repository, unless the onboarding has already changed it: then a rollback needs it.
 func (s *site) withoutGit(why error) error {
 	view, err := s.Store.Status()
 	if err != nil || view.State == nil {

@@ -61,7 +61,7 @@ func (a *app) plan(ctx context.Context, until lab.Stage) error {
 	return errors.Join(err, l.CheckSize())
 }
 
-// printPlan marks what is done in a lab of which something is, and what is not if that is known.
+// printPlan marks the steps that are done, if anything of the lab exists, and those of which it is not known.
 func printPlan(w io.Writer, steps []lab.Step, known bool) {
 	begun := known && slices.ContainsFunc(steps, func(s lab.Step) bool { return s.Done })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

@@ -43,8 +43,8 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 	return cmd
 }
 
-// repairs shows the events of repairs on stderr and then, on stdout, what they came to. While watching, the results come between events, so
-// that these are lines.
+// repairs shows the events of repairs on stderr and then the results on stdout. With --watch the results come between events, so events are
+// plain lines then.
 func (a *app) repairs(watch bool, do func(*lab.Lab) ([]lab.Repaired, error)) error {
 	progress := *a
 	progress.output, progress.verbose = "text", a.verbose || watch
@@ -63,7 +63,7 @@ func (a *app) repairs(watch bool, do func(*lab.Lab) ([]lab.Repaired, error)) err
 	return errors.Join(a.printRepairs(found, err), err)
 }
 
-// tellRepairs shows what one of several looks came to; one that found nothing is not worth a word.
+// tellRepairs shows the result of one round of --watch, unless it found nothing.
 func (a *app) tellRepairs(found []lab.Repaired, err error) {
 	if len(found) > 0 {
 		err = errors.Join(a.printRepairs(found, err), err)
@@ -107,7 +107,7 @@ func leftError(found []lab.Repaired) error {
 	return fmt.Errorf("not repaired (needs a person): %s", strings.Join(left, ", "))
 }
 
-// repairsText is every repair, whole, in lines of at most width columns; 0 is unknown.
+// repairsText is every repair in full, in lines of at most width columns; 0 is no limit.
 func repairsText(found []lab.Repaired, width int) string {
 	const indent, gutter, usual, least = 2, 12, 80, 30
 	if width <= 0 {

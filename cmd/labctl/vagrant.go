@@ -11,7 +11,7 @@ import (
 	"k8slab/lab"
 )
 
-// vagrantCommand is what the Vagrantfile calls.
+// vagrantCommand has the commands that the Vagrantfile calls.
 func (a *app) vagrantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vagrant",
