@@ -7,7 +7,6 @@ const maxLoop = 6
 var loopLimits = map[string]int{
 	"k8slab/lab":          48,
 	"k8slab/lab/diagnose": 12,
-	"k8slab/lab/image":    7,
 	"k8slab/lab/join":     38,
 	"k8slab/lab/machine":  9,
 	"k8slab/lab/symptom":  11,
