@@ -2,10 +2,8 @@ package lab
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -183,7 +181,7 @@ func (l *Lab) askProbe(ctx context.Context, node, ip string, question url.Values
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: l.nodes[node].Dial}}
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: question.Encode()}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: kube.ProbePath, RawQuery: question.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -193,7 +191,5 @@ func (l *Lab) askProbe(ctx context.Context, node, ip string, question url.Values
 		return nil, fmt.Errorf("%s: ask its probe: %w", node, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var failures []string
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&failures)
-	return failures, err
+	return kube.ProbeAnswer(resp.Body)
 }

@@ -71,3 +71,12 @@ func TestWorkloadReady(t *testing.T) {
 		}
 	}
 }
+
+func TestProbeAnswer(t *testing.T) {
+	if got, err := ProbeAnswer(strings.NewReader(`["10.0.0.1:8080: refused"]`)); err != nil || len(got) != 1 {
+		t.Errorf("%q, %v", got, err)
+	}
+	if got, err := ProbeAnswer(strings.NewReader("404 page not found")); err == nil {
+		t.Errorf("%q of another program's answer", got)
+	}
+}
