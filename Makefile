@@ -32,6 +32,9 @@ GOLANGCI_VERSION := v2.7.1
 TOOLS := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/k8slab/tools
 GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 
+# The gate's own programs: ./... leaves out directories whose names begin with a dot.
+CHECKS := ./.ci/loops ./.ci/summary
+
 .PHONY: help build up down status diagnose box plan deps test fuzz e2e joins nightly part-containers part-vms part-onboard part-hosts lint
 
 help: ## list the targets
@@ -69,7 +72,7 @@ deps: build ## install the Debian packages that labs and their tests need (as ro
 	fi
 
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
-	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./...
+	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./... $(CHECKS)
 
 fuzz: ## run each fuzz target for FUZZTIME, on inputs that are made at random
 	@grep -rl --include='*_test.go' '^func Fuzz' config lab | sort | while read -r file; do \
@@ -118,15 +121,16 @@ part-containers part-vms part-onboard part-hosts:
 joins: ## join JOINS nodes (default 149) under mixed faults; E2E_SEED repeats or continues a run
 	$(MAKE) e2e LABELS=campaign E2E_TIMEOUT=3h JOINS=$(or $(JOINS),149) E2E_SEED=$(or $(E2E_SEED),1)
 
-lint: $(GOLANGCI) ## check format, vet, golangci-lint and go.mod
+lint: $(GOLANGCI) ## check format, vet, golangci-lint, go.mod and loops between files (go run ./.ci/loops -print shows them)
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); \
 		[ -z "$$unformatted" ] || { echo "not formatted with gofmt:"; echo "$$unformatted"; exit 1; }
-	go vet ./...
+	go vet ./... $(CHECKS)
 	go vet -tags e2e ./...
+	go run ./.ci/loops
 	go mod tidy -diff
 	go mod verify
 	@touch $(TOOLS) # in use, says this to labctl image prune
-	$(GOLANGCI) run ./...
+	$(GOLANGCI) run ./... $(CHECKS)
 
 $(GOLANGCI):
 	GOBIN=$(@D) go install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(GOLANGCI_VERSION)

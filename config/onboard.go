@@ -69,34 +69,6 @@ func (t Timeouts) ByPhase() map[string]time.Duration {
 	return all
 }
 
-// LoadOnboarding reads the onboard section of the file at path alone: of a
-// cluster that is no lab there is nothing else to say. A non-nil error is a
-// Problems.
-func LoadOnboarding(path string) (Onboarding, error) {
-	data, err := read(path)
-	if err != nil {
-		_, _, err := Load(path)
-		return Onboarding{}, err
-	}
-	d := newDocument(path)
-	c := defaults()
-	if root := d.root(data); root != nil {
-		d.lines[""] = root.Line
-		d.decode("", root, reflect.ValueOf(c).Elem())
-		d.checkOnboarding(c.Onboarding)
-	}
-	var own Problems
-	for _, p := range d.problems {
-		if p.Field == "" || strings.HasPrefix(p.Field, "onboard") {
-			own = append(own, p)
-		}
-	}
-	if len(own) > 0 {
-		return Onboarding{}, own
-	}
-	return c.Onboarding, nil
-}
-
 func (d *document) checkOnboarding(o Onboarding) {
 	const git = "onboard.git."
 	check := func(key, value string, problem func(string) string) {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
@@ -157,4 +158,32 @@ func (d *document) reportSyntax(err error) {
 		near = " at or near this line" // the parser is at times one line off
 	}
 	d.reportAt(line, "", "not valid YAML%s: %s", near, message)
+}
+
+// LoadOnboarding reads the onboard section of the file at path alone: of a
+// cluster that is no lab there is nothing else to say. A non-nil error is a
+// Problems.
+func LoadOnboarding(path string) (Onboarding, error) {
+	data, err := read(path)
+	if err != nil {
+		_, _, err := Load(path)
+		return Onboarding{}, err
+	}
+	d := newDocument(path)
+	c := defaults()
+	if root := d.root(data); root != nil {
+		d.lines[""] = root.Line
+		d.decode("", root, reflect.ValueOf(c).Elem())
+		d.checkOnboarding(c.Onboarding)
+	}
+	var own Problems
+	for _, p := range d.problems {
+		if p.Field == "" || strings.HasPrefix(p.Field, "onboard") {
+			own = append(own, p)
+		}
+	}
+	if len(own) > 0 {
+		return Onboarding{}, own
+	}
+	return c.Onboarding, nil
 }

@@ -86,16 +86,16 @@ func (l *lab) trial(ctx context.Context, seed uint64, n int) trial {
 	if !member {
 		l.must(ctx, "reset", node)
 	}
-	site := l.site(ctx, node)
+	target := l.target(ctx, node)
 	for _, f := range faults {
 		t.Faults = append(t.Faults, f.Name)
 		t.Refusal = t.Refusal || f.Stops
-		Expect(f.Inject(ctx, site)).To(Succeed(), "inject %s on %s", f.Name, node)
+		Expect(f.Inject(ctx, target)).To(Succeed(), "inject %s on %s", f.Name, node)
 	}
 	l.timedJoin(ctx, &t)
 	for _, f := range faults {
 		if f.Restore != nil {
-			Expect(f.Restore(ctx, site)).To(Succeed(), "restore %s on %s", f.Name, node)
+			Expect(f.Restore(ctx, target)).To(Succeed(), "restore %s on %s", f.Name, node)
 		}
 	}
 	if t.Refusal {
@@ -141,27 +141,27 @@ func causeOf(name string) symptom.ID {
 	return f.Join.Cause
 }
 
-// site is the node with the lab's first control plane beside it.
-func (l *lab) site(ctx context.Context, node string) scenarios.Site {
+// target is the node with the lab's first control plane beside it.
+func (l *lab) target(ctx context.Context, node string) scenarios.Target {
 	GinkgoHelper()
 	s, _ := l.status(ctx)
 	for _, n := range s.Nodes {
 		if n.Name == node {
-			return scenarios.Site{Hands: hands{l}, Node: node, Address: n.IP, ControlPlane: "cp1"}
+			return scenarios.Target{Driver: driver{l}, Node: node, Address: n.IP, ControlPlane: "cp1"}
 		}
 	}
 	Fail("status has no " + node)
-	return scenarios.Site{}
+	return scenarios.Target{}
 }
 
-// hands are labctl's.
-type hands struct{ lab *lab }
+// driver is labctl's.
+type driver struct{ lab *lab }
 
-func (h hands) Run(ctx context.Context, node string, argv ...string) (string, error) {
+func (h driver) Run(ctx context.Context, node string, argv ...string) (string, error) {
 	return h.Labctl(ctx, append([]string{"ssh", node, "--"}, argv...)...)
 }
 
-func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
+func (h driver) Labctl(ctx context.Context, args ...string) (string, error) {
 	r := h.lab.run(ctx, args...)
 	if r.code != 0 {
 		return r.stdout, fmt.Errorf("labctl %s: %s", strings.Join(args, " "), r)

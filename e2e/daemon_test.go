@@ -15,7 +15,7 @@ import (
 var _ = Describe("a libvirt daemon that appears on the computer after a lab was made", Label("ci", "Disruptive"), Serial, func() {
 	It("is not taken for the one that has the lab's machines", func(ctx SpecContext) {
 		l := useLab("e2e-daemon", 57, 1, 0)
-		Expect(l.must(ctx, "doctor")).To(ContainSubstring("Nothing is in the way"))
+		Expect(l.must(ctx, "doctor")).To(ContainSubstring("Nothing prevents the lab"))
 		l.must(ctx, "up", "--until", "machines")
 		if l.daemonPID() == 0 {
 			Skip("the computer's own daemon serves this lab")

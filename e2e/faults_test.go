@@ -53,7 +53,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 		}
 	}, SpecTimeout(10*time.Minute))
 
-	// Others every night: all would take as long as their circles.
+	// Others every night: all would take as long as their experiments.
 	It("faults whose injection is killed", Label("nightly"), func(ctx SpecContext) {
 		moments := random()
 		all := scenarios.All()
@@ -74,7 +74,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	}, SpecTimeout(4*time.Minute))
 })
 
-var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {
+var _ = Describe("an experiment that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {
 	It("leaves a fault that the next one takes back first", func(ctx SpecContext) {
 		l := useLab("e2e-killed", 55, 1, 1)
 		l.must(ctx, "up")
@@ -91,11 +91,11 @@ var _ = Describe("a circle that is killed", Label("faults", "nightly", "Slow", "
 	}, SpecTimeout(5*time.Minute))
 })
 
-// getsOver makes the circle of a fault and wants it to pass. A fault that cannot be made in this kind of lab is skipped with the reason, and
+// getsOver runs the experiment of a fault and wants it to pass. A fault that cannot be made in this kind of lab is skipped with the reason, and
 // counted apart by the nightly report; none that every change is tried with may be.
 func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault, args ...string) {
 	GinkgoHelper()
-	r := l.circle(ctx, f, args...)
+	r := l.experiment(ctx, f, args...)
 	if r.Class == scenarios.NotApplicable && !ofWorkers[f.Name] && !ofMembers[f.Name] {
 		Skip(r.Reason)
 	}
@@ -112,8 +112,8 @@ func (l *lab) dnsOn(ctx context.Context, node string) {
 	l.becomesHealthy(ctx)
 }
 
-// circle has labctl make the circle of a fault.
-func (l *lab) circle(ctx SpecContext, f scenarios.Fault, args ...string) scenarios.Result {
+// experiment has labctl run the experiment of a fault.
+func (l *lab) experiment(ctx SpecContext, f scenarios.Fault, args ...string) scenarios.Result {
 	GinkgoHelper()
 	r := l.run(ctx, append([]string{"fault", "run", f.Name, "-o", "json", "--evidence", suite.results}, args...)...)
 	var results []scenarios.Result

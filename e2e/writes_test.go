@@ -54,7 +54,7 @@ var _ = Describe("labctl that is killed at a write of its state", Label("nightly
 		Entry("join", SpecTimeout(10*time.Minute), []string{"reset", "w1"}, "join", "w1"),
 		Entry("rejoin", SpecTimeout(10*time.Minute), nil, "rejoin", "w1"),
 		Entry("repair", SpecTimeout(5*time.Minute), nil, "repair"),
-		Entry("a fault's circle", SpecTimeout(20*time.Minute), nil, "fault", "run", "missing-cni"),
+		Entry("a fault's experiment", SpecTimeout(20*time.Minute), nil, "fault", "run", "missing-cni"),
 	)
 
 	It("takes a lab down that lost its labctl at each write of down", func(ctx SpecContext) {

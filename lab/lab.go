@@ -6,13 +6,9 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +16,6 @@ import (
 	"k8slab/lab/addon"
 	"k8slab/lab/cluster"
 	"k8slab/lab/event"
-	"k8slab/lab/health"
 	"k8slab/lab/host"
 	"k8slab/lab/node"
 	"k8slab/lab/provision"
@@ -89,9 +84,10 @@ func hostOf(closed state.Lab) (*host.Host, error) {
 
 // access is what a verb needs of the lab.
 type access struct {
-	verb  string                // takes the lab's lock in its name; none for a look
-	makes bool                  // what this computer lacks is installed and libvirt started; without, the lab must exist
-	check func(state.Lab) error // refuses the verb before anything is opened
+	verb   string                // takes the lab's lock in its name; none for a look
+	makes  bool                  // what this computer lacks is installed and libvirt started; without, the lab must exist
+	check  func(state.Lab) error // refuses the verb before anything is opened
+	within time.Duration         // bounds a look, as long as the lab's processors are this computer's; 0 for no bound
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }
@@ -128,23 +124,30 @@ func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) erro
 	return do(s)
 }
 
-// look looks at the cluster with an administrator's rights. It takes no lock, and its connections are its own: several may look at once.
-func (l *Lab) look(ctx context.Context, do func(context.Context, *session.Session, *session.Admin) error) error {
-	return l.with(ctx, access{}, func(s *session.Session) error {
-		ctx, cancel := s.Within(ctx, health.StatusBudget)
-		defer cancel()
-		return asAdmin(ctx, s, func(v *session.Admin) error { return do(ctx, s, v) })
+// ask is with for a verb that has an answer.
+func ask[T any](ctx context.Context, l *Lab, a access, do func(context.Context, *session.Session) (T, error)) (answer T, err error) {
+	err = l.with(ctx, a, func(s *session.Session) error {
+		if a.within > 0 {
+			bounded, cancel := s.Within(ctx, a.within)
+			defer cancel()
+			ctx = bounded
+		}
+		answer, err = do(ctx, s)
+		return err
 	})
+	return answer, err
 }
 
-// asAdmin does something with the cluster, by the first control plane that answers.
-func asAdmin(ctx context.Context, s *session.Session, do func(*session.Admin) error) error {
-	v, err := s.AnyAdmin(ctx)
-	if err != nil {
-		return err
-	}
-	defer v.Close()
-	return do(v)
+// askAdmin is ask for a verb that needs the cluster, as the first control plane that answers shows it.
+func askAdmin[T any](ctx context.Context, l *Lab, a access, do func(context.Context, *session.Session, *session.Admin) (T, error)) (T, error) {
+	return ask(ctx, l, a, func(ctx context.Context, s *session.Session) (answer T, err error) {
+		v, err := s.AnyAdmin(ctx)
+		if err != nil {
+			return answer, err
+		}
+		defer v.Close()
+		return do(ctx, s, v)
+	})
 }
 
 // onCluster changes the cluster that is there.
@@ -222,16 +225,8 @@ func (l *Lab) Name() string { return l.described.Name }
 // Events is where what happens to the lab is shown.
 func (l *Lab) Events() *event.Stream { return l.events }
 
-// Differences are what cluster.yaml says and the lab was made without.
-func (l *Lab) Differences() []state.Difference { return slices.Clone(l.found.Differences) }
-
-// Made is ErrNotUp for a lab of which nothing was made yet, or nothing is left.
-func (l *Lab) Made() error {
-	if !l.found.Exists() {
-		return state.ErrNotUp
-	}
-	return nil
-}
+// Closed is the lab as its directory had it when New read it.
+func (l *Lab) Closed() state.Lab { return l.found }
 
 // TimeScale is how many times longer than on this computer's own processors everything may take in the lab.
 func (l *Lab) TimeScale() int { return session.TimeScale(l.found.URI) }
@@ -269,39 +264,4 @@ func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 // LockFaults takes the faults of the lab for this process, which calls other labctls: two such at once would undo each other's.
 func (l *Lab) LockFaults(purpose string) (release func(), err error) {
 	return state.LockFaults(l.Name(), purpose)
-}
-
-// Kubeconfig is the path of the administrator's kubeconfig for use on this computer.
-func (l *Lab) Kubeconfig() (string, error) {
-	path := l.found.Path("kubeconfig")
-	if _, err := os.Stat(path); err != nil {
-		return "", fmt.Errorf("no kubeconfig yet: %w", state.ErrNotUp)
-	}
-	return path, nil
-}
-
-// Kubectl is the kubectl of the lab's image.
-func (l *Lab) Kubectl() (string, error) {
-	root, err := os.ReadFile(l.found.Path("image"))
-	if err != nil {
-		return "", state.ErrNotUp
-	}
-	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
-}
-
-// RunLog makes the file that a run's events go to, and removes the oldest of the lab's logs.
-func RunLog(lab, verb string) (string, error) {
-	root, err := state.Root()
-	if err != nil {
-		return "", err
-	}
-	dir := filepath.Join(root, ".logs", lab) // no lab has such a name
-	const kept = 50
-	old, _ := filepath.Glob(filepath.Join(dir, "*.jsonl")) // in order of time, by their names
-	for len(old) >= kept {
-		_ = os.Remove(old[0])
-		_ = os.Remove(strings.TrimSuffix(old[0], ".jsonl") + ".log") // an onboarding's, in levels
-		old = old[1:]
-	}
-	return filepath.Join(dir, fmt.Sprintf("%s-%s-%d.jsonl", time.Now().UTC().Format("20060102T150405"), verb, os.Getpid())), nil
 }

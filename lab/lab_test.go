@@ -35,8 +35,8 @@ func TestNotUp(t *testing.T) {
 	asks := map[string]func() error{
 		"node":       func() error { _, err := l.Node("cp1"); return err },
 		"host":       func() error { _, err := l.Host(); return err },
-		"kubeconfig": func() error { _, err := l.Kubeconfig(); return err },
-		"kubectl":    func() error { _, err := l.Kubectl(); return err },
+		"kubeconfig": func() error { _, err := l.Closed().Kubeconfig(); return err },
+		"kubectl":    func() error { _, err := l.Closed().Kubectl(); return err },
 	}
 	for name, ask := range asks {
 		if err := ask(); !errors.Is(err, state.ErrNotUp) {
@@ -66,7 +66,7 @@ func TestChanges(t *testing.T) {
 // "image" and "logs" are names that a lab may have.
 func TestLabsWithUnluckyNames(t *testing.T) {
 	newLab(t, labtest.Small)
-	path, err := RunLog("image", "up")
+	path, err := state.RunLog("image", "up")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +87,7 @@ func TestLabsWithUnluckyNames(t *testing.T) {
 
 func TestRunLog(t *testing.T) {
 	newLab(t, labtest.Small)
-	first, err := RunLog("small", "up")
+	first, err := state.RunLog("small", "up")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestRunLog(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := RunLog("small", "up"); err != nil {
+	if _, err := state.RunLog("small", "up"); err != nil {
 		t.Fatal(err)
 	}
 	left, err := filepath.Glob(filepath.Join(dir, "*"))

@@ -107,7 +107,7 @@ func TestDifferences(t *testing.T) {
 			l := madeLab(t)
 			now := edited(t, l, tt.edit)
 			var got []string
-			for _, d := range now.Differences() {
+			for _, d := range now.Closed().Differences {
 				got = append(got, d.Key+": "+d.Made+", "+d.Now)
 				if d.Takes == "" {
 					t.Errorf("%s: how is it applied?", d.Key)

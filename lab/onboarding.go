@@ -1,12 +1,8 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
-	"io"
-	"io/fs"
-	"path"
 
 	"k8slab/lab/health"
 	"k8slab/lab/join"
@@ -37,9 +33,6 @@ func (l *Lab) MachineID(name string) (string, error) {
 	return state.MachineID(id, name), err
 }
 
-// OnboardingDir is where the states of the lab's onboardings are.
-func (l *Lab) OnboardingDir() string { return l.found.Path("onboard") }
-
 // Machine is what the node's machine does, and whether the node is admitted. It changes nothing.
 func (l *Lab) Machine(ctx context.Context, name string) (does machine.State, admitted bool, err error) {
 	if err := l.found.Onboards(name); err != nil {
@@ -59,8 +52,8 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 	if err := l.found.Onboards(name); err != nil {
 		return err
 	}
-	if err := l.Made(); err != nil {
-		return err
+	if !l.found.Exists() {
+		return state.ErrNotUp
 	}
 	admit := func(closed state.Lab) error {
 		if n, _ := closed.Cluster.Node(name); !n.Onboard {
@@ -94,12 +87,10 @@ func (l *Lab) RemoveMachine(ctx context.Context, name string) error {
 
 // Preflight has the node check what a join needs of its machine, and repair what is safe to repair if fix. It is for a machine that is
 // in no cluster yet.
-func (l *Lab) Preflight(ctx context.Context, name string, fix bool) (checks []join.Check, err error) {
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		checks, err = health.Preflight(ctx, s, name, fix)
-		return err
+func (l *Lab) Preflight(ctx context.Context, name string, fix bool) ([]join.Check, error) {
+	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) ([]join.Check, error) {
+		return health.Preflight(ctx, s, name, fix)
 	})
-	return checks, err
 }
 
 // WriteOnboardingMetrics puts an onboarding's metrics onto the node, where its node_exporter finds them, in place of those of before. The
@@ -110,18 +101,5 @@ func (l *Lab) WriteOnboardingMetrics(ctx context.Context, name string, m *metric
 		return err
 	}
 	defer n.Close()
-	return putMetrics(ctx, n, m)
-}
-
-// copier writes a file on a node as a whole.
-type copier interface {
-	Copy(ctx context.Context, file string, mode fs.FileMode, content io.Reader) error
-}
-
-func putMetrics(ctx context.Context, n copier, m *metrics.Set) error {
-	var text bytes.Buffer
-	if err := m.Write(&text); err != nil {
-		return err
-	}
-	return n.Copy(ctx, path.Join(metrics.Dir, metrics.OnboardingFile), 0o644, &text)
+	return m.Put(ctx, n, metrics.OnboardingFile)
 }

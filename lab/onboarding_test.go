@@ -29,7 +29,7 @@ func TestOnboardingMetrics(t *testing.T) {
 	m.Gauge("k8slab_x", "X.", 1)
 	var got copied
 	want := copied{"/var/lib/k8slab/textfile/k8slab_onboarding.prom", "# HELP k8slab_x X.\n# TYPE k8slab_x gauge\nk8slab_x 1\n", 0o644}
-	if err := putMetrics(t.Context(), &got, m); err != nil || got != want {
+	if err := m.Put(t.Context(), &got, metrics.OnboardingFile); err != nil || got != want {
 		t.Errorf("%+v, %v", got, err)
 	}
 	if err := newLab(t, labtest.Small).WriteOnboardingMetrics(t.Context(), "cp1", m); !errors.Is(err, state.ErrNotUp) {

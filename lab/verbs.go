@@ -3,16 +3,13 @@ package lab
 import (
 	"context"
 	"errors"
-	"time"
 
 	"k8slab/lab/addon"
 	"k8slab/lab/bringup"
 	"k8slab/lab/cluster"
 	"k8slab/lab/diagnose"
-	"k8slab/lab/etcd"
 	"k8slab/lab/etcdadmin"
 	"k8slab/lab/health"
-	"k8slab/lab/host"
 	"k8slab/lab/image"
 	"k8slab/lab/provision"
 	"k8slab/lab/repair"
@@ -39,28 +36,9 @@ func (l *Lab) checkNew(closed state.Lab) error {
 	return err
 }
 
-// CheckSize refuses a lab that does not exist yet and that this computer is too small for.
-func (l *Lab) CheckSize() error { return provision.CheckSize(l.found) }
-
-// CheckDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
-func (l *Lab) CheckDescribed() error { return l.found.CheckDescribed() }
-
-// Doctor checks whether this computer can carry the lab; it changes nothing.
-func (l *Lab) Doctor(ctx context.Context) ([]host.Check, error) {
-	return provision.Doctor(ctx, l.found)
-}
-
-// CheckHost refuses to make a lab that this computer is certain not to carry, with everything that is in its way.
-func (l *Lab) CheckHost(ctx context.Context) error { return provision.CheckHost(ctx, l.found) }
-
 // Plan is what up would do, and what of it is done in the lab that exists. It changes nothing. With an error, the steps are there all the same.
-func (l *Lab) Plan(ctx context.Context) (steps []bringup.Step, err error) {
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		ctx, cancel := s.Within(ctx, health.StatusBudget)
-		defer cancel()
-		steps, err = bringup.Plan(ctx, s)
-		return err
-	})
+func (l *Lab) Plan(ctx context.Context) ([]bringup.Step, error) {
+	steps, err := ask(ctx, l, access{within: health.StatusBudget}, bringup.Plan)
 	if errors.Is(err, state.ErrNotUp) {
 		err = nil
 	}
@@ -83,47 +61,38 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 
 // Status looks at the lab; it changes nothing and does not wait for another labctl.
 func (l *Lab) Status(ctx context.Context) (health.Status, error) {
-	st := health.Closed(l.found)
-	err := l.with(ctx, access{}, func(s *session.Session) (err error) {
-		ctx, cancel := s.Within(ctx, health.StatusBudget)
-		defer cancel()
-		st, err = health.Look(ctx, s)
-		return err
-	})
+	st, err := ask(ctx, l, access{within: health.StatusBudget}, health.Look)
 	if errors.Is(err, state.ErrNotUp) {
-		st.Problems = []string{err.Error()}
-		return st, nil
+		st, err = health.Closed(l.found), nil
+		st.Problems = []string{state.ErrNotUp.Error()}
 	}
 	return st, err
 }
 
 // Healthy returns what of the proof that `up` gives does not hold now. It looks once.
 func (l *Lab) Healthy(ctx context.Context) error {
-	return l.look(ctx, func(ctx context.Context, s *session.Session, v *session.Admin) error {
-		return errors.Join(health.Healthy(ctx, s, v)...)
+	_, err := askAdmin(ctx, l, access{within: health.StatusBudget}, func(ctx context.Context, s *session.Session, v *session.Admin) (struct{}, error) {
+		return struct{}{}, errors.Join(health.Healthy(ctx, s, v)...)
 	})
+	return err
 }
 
 // Traces lists what the cluster still has of a node: its Node, its etcd member, a join that is at work on its machine. It looks once.
-func (l *Lab) Traces(ctx context.Context, name string) (found []string, err error) {
-	err = l.look(ctx, func(ctx context.Context, s *session.Session, v *session.Admin) error {
-		found, err = health.Traces(ctx, s, v, name)
-		return err
+func (l *Lab) Traces(ctx context.Context, name string) ([]string, error) {
+	return askAdmin(ctx, l, access{within: health.StatusBudget}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]string, error) {
+		return health.Traces(ctx, s, v, name)
 	})
-	return found, err
 }
 
 // Diagnose looks at the lab and says what is wrong with it. It changes nothing, does not wait for another labctl, and takes what does not
 // answer for a fact.
-func (l *Lab) Diagnose(ctx context.Context, o health.DiagnoseOptions) (report diagnose.Report, err error) {
+func (l *Lab) Diagnose(ctx context.Context, o health.DiagnoseOptions) (diagnose.Report, error) {
 	if err := o.Check(l.found); err != nil {
-		return report, err
+		return diagnose.Report{}, err
 	}
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		report, err = health.Diagnose(ctx, s, o)
-		return err
+	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (diagnose.Report, error) {
+		return health.Diagnose(ctx, s, o)
 	})
-	return report, err
 }
 
 // Join gets one node into the cluster. A healthy member is left as it is; one that is not healthy is an error that says why.
@@ -150,14 +119,10 @@ func (l *Lab) Remove(ctx context.Context, name string) error {
 
 // JoinCommand makes a bootstrap token, uploads the certificates that a control plane needs, and returns the command to join with. The
 // cluster's CA is pinned.
-func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (command cluster.JoinCommand, err error) {
-	err = l.with(ctx, access{verb: "labctl join-command"}, func(s *session.Session) error {
-		return asAdmin(ctx, s, func(v *session.Admin) error {
-			command, err = cluster.MakeJoinCommand(ctx, s, v, controlPlane)
-			return err
-		})
+func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (cluster.JoinCommand, error) {
+	return askAdmin(ctx, l, access{verb: "labctl join-command"}, func(ctx context.Context, s *session.Session, v *session.Admin) (cluster.JoinCommand, error) {
+		return cluster.MakeJoinCommand(ctx, s, v, controlPlane)
 	})
-	return command, err
 }
 
 // Repair makes the repairs that are safe, or with dryRun says which it would make: see repair.Run.
@@ -170,67 +135,31 @@ func (l *Lab) Repair(ctx context.Context, dryRun bool) (found []repair.Repaired,
 	return found, err
 }
 
-// RepairWatch repairs again and again until ctx ends, and tells of what each look found; every is the pause between two.
-func (l *Lab) RepairWatch(ctx context.Context, every time.Duration, tell func([]repair.Repaired, error)) error {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
-		if found, err := l.Repair(ctx, false); ctx.Err() == nil {
-			tell(found, err)
-		}
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-tick.C:
-		}
-	}
-}
-
 // EtcdMembers looks at the members of etcd. It changes nothing, and needs no quorum.
-func (l *Lab) EtcdMembers(ctx context.Context) (status etcdadmin.Status, err error) {
+func (l *Lab) EtcdMembers(ctx context.Context) (etcdadmin.Status, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, etcdadmin.MembersBudget, errors.New("no answer within 30s"))
 	defer cancel()
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		return asAdmin(ctx, s, func(v *session.Admin) error {
-			status, err = etcdadmin.Members(ctx, s, v)
-			return err
-		})
-	})
-	return status, err
+	return askAdmin(ctx, l, access{}, etcdadmin.Members)
 }
 
 // CleanLearners removes the learners that no join will promote, or with dryRun only says what it would do. It returns its verdict on every
 // member, also with an error.
-func (l *Lab) CleanLearners(ctx context.Context, dryRun bool) (verdicts []etcdadmin.Verdict, err error) {
-	a := access{verb: "labctl etcd clean-learners"}
+func (l *Lab) CleanLearners(ctx context.Context, dryRun bool) ([]etcdadmin.Verdict, error) {
 	if dryRun {
-		a.verb = ""
+		return askAdmin(ctx, l, access{}, etcdadmin.Foresee)
 	}
-	err = l.with(ctx, a, func(s *session.Session) error {
-		return asAdmin(ctx, s, func(v *session.Admin) error {
-			var removed, left []etcd.Verdict
-			if dryRun {
-				left, err = etcdadmin.Foresee(ctx, s, v)
-			} else {
-				removed, left, err = etcdadmin.Clean(ctx, s, v, "")
-			}
-			verdicts = etcdadmin.Verdicts(removed, left)
-			return err
-		})
+	return askAdmin(ctx, l, access{verb: "labctl etcd clean-learners"}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]etcdadmin.Verdict, error) {
+		removed, left, err := etcdadmin.Clean(ctx, s, v, "")
+		return etcdadmin.Verdicts(removed, left), err
 	})
-	return verdicts, err
 }
 
 // SnapshotSave saves etcd's database to a file that only its owner can read, whole or not at all. It needs one voter that runs, not a
 // quorum.
-func (l *Lab) SnapshotSave(ctx context.Context, file string) (saved etcdadmin.Snapshot, err error) {
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		return asAdmin(ctx, s, func(v *session.Admin) error {
-			saved, err = etcdadmin.SaveSnapshot(ctx, v.Etcd, file)
-			return err
-		})
+func (l *Lab) SnapshotSave(ctx context.Context, file string) (etcdadmin.Snapshot, error) {
+	return askAdmin(ctx, l, access{}, func(ctx context.Context, _ *session.Session, v *session.Admin) (etcdadmin.Snapshot, error) {
+		return etcdadmin.SaveSnapshot(ctx, v.Etcd, file)
 	})
-	return saved, err
 }
 
 // SnapshotRestore replaces a lost etcd cluster by a new one of a single member: see etcdadmin.RestoreSnapshot.
@@ -252,44 +181,34 @@ func (l *Lab) InstallAddons(ctx context.Context, names []string) error {
 
 // Addons lists all add-ons. It changes nothing; of a lab that is not up, none is installed.
 func (l *Lab) Addons(ctx context.Context) ([]addon.Status, error) {
-	all, err := addon.List(l.found)
-	if err != nil {
-		return nil, err
-	}
-	err = l.look(ctx, func(ctx context.Context, s *session.Session, v *session.Admin) error {
-		return addon.Look(ctx, s, v, all)
-	})
+	all, err := askAdmin(ctx, l, access{within: health.StatusBudget}, addon.Look)
 	if errors.Is(err, state.ErrNotUp) {
-		return all, nil
+		return addon.List(l.found)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return all, nil
+	return all, err
 }
 
 // GitOps finds the way to the lab's Git repository. It changes nothing, and fails where the add-on git is not installed. The way holds until
 // the lab is closed.
-func (l *Lab) GitOps(ctx context.Context) (to addon.GitOps, err error) {
+func (l *Lab) GitOps(ctx context.Context) (addon.GitOps, error) {
 	s, err := l.keep(ctx)
 	if err != nil {
-		return to, err
+		return addon.GitOps{}, err
 	}
-	err = asAdmin(ctx, s, func(v *session.Admin) error {
-		to, err = addon.FindGit(ctx, s, v)
-		return err
-	})
-	return to, err
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		return addon.GitOps{}, err
+	}
+	defer v.Close()
+	return addon.FindGit(ctx, s, v)
 }
 
 // LoadImages imports an archive on the named nodes, or on all whose machines run, all at once. A node that has an image by the same name
 // gets this one instead. What it did before it failed on some of the nodes is returned with the error.
-func (l *Lab) LoadImages(ctx context.Context, a *image.Archive, names []string) (loaded []provision.ImagesLoaded, err error) {
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		loaded, err = provision.LoadImages(ctx, s, a, names)
-		return err
+func (l *Lab) LoadImages(ctx context.Context, a *image.Archive, names []string) ([]provision.ImagesLoaded, error) {
+	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) ([]provision.ImagesLoaded, error) {
+		return provision.LoadImages(ctx, s, a, names)
 	})
-	return loaded, err
 }
 
 // PowerOff pulls the plug of the node's machine. `labctl up` starts it again.

@@ -11,6 +11,7 @@ import (
 	"k8slab/lab/etcdadmin"
 	"k8slab/lab/host"
 	"k8slab/lab/labtest"
+	"k8slab/lab/provision"
 	"k8slab/lab/state"
 )
 
@@ -54,7 +55,7 @@ func TestTooLargeIsRefusedFirst(t *testing.T) {
 	if _, err := l.found.ID(); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.CheckSize(); err != nil {
+	if err := provision.CheckSize(l.found); err != nil {
 		t.Errorf("a lab that exists: %v", err)
 	}
 }

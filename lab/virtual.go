@@ -12,12 +12,8 @@ import (
 )
 
 // LabSnapshots lists the lab's snapshots, the oldest first. One that an interrupted save left has nodes missing.
-func (l *Lab) LabSnapshots(ctx context.Context) (all []provision.Snapshot, err error) {
-	err = l.with(ctx, access{check: provision.HaveVMs}, func(s *session.Session) error {
-		all, err = provision.Snapshots(ctx, s)
-		return err
-	})
-	return all, err
+func (l *Lab) LabSnapshots(ctx context.Context) ([]provision.Snapshot, error) {
+	return ask(ctx, l, access{check: provision.HaveVMs}, provision.Snapshots)
 }
 
 // LabSnapshotSave saves the whole lab at one moment. What an interrupted save of the name left is replaced, a whole snapshot is not.
@@ -55,16 +51,9 @@ func (l *Lab) withSnapshots(ctx context.Context, verb string, do func(context.Co
 }
 
 // VagrantBox makes the node image's box, and what vagrant needs beside it: the lab's identity and keys.
-func (l *Lab) VagrantBox(ctx context.Context) (box image.Box, err error) {
-	err = l.with(ctx, access{verb: "labctl vagrant box", makes: true, check: provision.NeedVMs}, func(s *session.Session) error {
-		box, err = provision.MakeVagrantBox(ctx, s)
-		return err
-	})
-	return box, err
+func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
+	return ask(ctx, l, access{verb: "labctl vagrant box", makes: true, check: provision.NeedVMs}, provision.MakeVagrantBox)
 }
-
-// Vagrant describes the machines. It only reads the lab's state: VagrantBox comes first.
-func (l *Lab) Vagrant() (provision.Vagrant, error) { return provision.DescribeVagrant(l.found) }
 
 // VagrantPrepare makes what the node's machine needs before vagrant can make or start it: the lab's network, and the node's own files.
 func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
@@ -80,11 +69,3 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 		return provision.PrepareVagrant(ctx, s, n)
 	})
 }
-
-// Autostart has the lab started when this computer starts, as it was made. It returns the path of the unit that does it.
-func (l *Lab) Autostart(ctx context.Context) (string, error) {
-	return provision.Autostart(ctx, l.found, l.mutated)
-}
-
-// NoAutostart undoes Autostart; down does it too.
-func (l *Lab) NoAutostart(ctx context.Context) error { return provision.NoAutostart(ctx, l.found) }

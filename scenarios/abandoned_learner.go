@@ -13,15 +13,15 @@ var abandonedLearner = Fault{
 	Roles:   controlPlane,
 	Alone:   "tried again, kubeadm refuses after 0.8 s",
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.killKubeadmAt(ctx, "/etc/kubernetes/manifests/etcd.yaml")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.killKubeadmAt(ctx, etcdAdded)
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		if err := killed(ctx, s); err != nil {
+	Effect: func(ctx context.Context, t Target) error {
+		if err := killed(ctx, t); err != nil {
 			return err
 		}
-		// The join is made once: the next one would succeed.
-		return s.await(ctx, "etcd to have no room for a learner", 20*time.Second, time.Second, s.noRoomForLearner)
+		// Wait here and do not join again: the next join would succeed.
+		return t.await(ctx, "etcd to have no room for a learner", 20*time.Second, time.Second, t.noRoomForLearner)
 	},
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Recover: nodeVerb("join"),

@@ -18,8 +18,8 @@ var apiServerCrashloop = Fault{
 	Inject: script(`
 		sed -i 's/^\( *\)- kube-apiserver$/&\n\1- --insecure-port=8080/' /etc/kubernetes/manifests/kube-apiserver.yaml
 		grep -q insecure-port /etc/kubernetes/manifests/kube-apiserver.yaml`),
-	Bites: func(ctx context.Context, s Site) error {
-		out, err := s.Run(ctx, s.Node, "sh", "-ec", `
+	Effect: func(ctx context.Context, t Target) error {
+		out, err := t.Run(ctx, t.Node, "sh", "-ec", `
 			running=$(crictl ps --quiet --state running --name '^kube-apiserver$')
 			if test -n "$running"; then
 				echo running

@@ -12,19 +12,19 @@ var apiserverUnreachable = Fault{
 	Story:   "a worker has no way to the API server's address, and its join hangs (worker-join-hanging)",
 	Roles:   workers,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		command, err := s.joinCommand(ctx)
+	Inject: func(ctx context.Context, t Target) error {
+		command, err := t.joinCommand(ctx)
 		if err != nil {
 			return err
 		}
-		s.forgetToken(ctx, command)
+		t.forgetToken(ctx, command)
 		endpoint := endpointWord.FindStringSubmatch(command)
 		if endpoint == nil {
 			return errors.New("the join command has no endpoint")
 		}
-		return s.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
+		return t.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
 	},
-	Bites:   refuses(symptom.APIServerUnreachable),
+	Effect:  refuses(symptom.APIServerUnreachable),
 	Alone:   "kubeadm fails after 304 s, with a time-out",
 	Symptom: symptom.APIServerUnreachable,
 	Recover: nodeVerb("join"),

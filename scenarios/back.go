@@ -5,45 +5,44 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"k8slab/lab/symptom"
 )
 
-// back takes the lab out of the fault.
-func (c *circle) back(ctx context.Context) error {
-	for _, f := range c.faults {
+// leaveFault recovers the lab from the faults, and proves that it is healthy.
+func (e *experiment) leaveFault(ctx context.Context) error {
+	for _, f := range e.faults {
 		if !f.Stops {
 			continue
 		}
-		c.step("refuse")
+		e.step("refuse")
 		if err := f.refused(ctx); err != nil {
 			return err
 		}
-		if err := f.Restore(ctx, f.site); err != nil {
+		if err := f.Restore(ctx, f.target); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
 	}
 	begun := time.Now()
-	if err := c.recover(ctx); err != nil {
+	if err := e.recover(ctx); err != nil {
 		return err
 	}
-	c.step("healthy after")
-	if err := c.site.await(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, c.site) }); err != nil {
+	e.step("healthy after")
+	if err := e.target.await(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
 		return err
 	}
-	if err := c.bitesNoMore(ctx); err != nil {
+	if err := e.awaitEffectGone(ctx); err != nil {
 		return err
 	}
-	c.result.ToRecover = time.Since(begun).Seconds()
-	if err := c.restore(ctx); err != nil {
+	e.result.ToRecover = time.Since(begun).Seconds()
+	if err := e.restore(ctx); err != nil {
 		return err
 	}
-	c.step("diagnose again")
-	return c.site.await(ctx, "the diagnosis to find nothing that fails", nameBudget, time.Second, func(ctx context.Context) error {
-		first, err := diagnosed(ctx, c.site)
+	e.step("diagnose again")
+	return e.target.await(ctx, "the diagnosis to find nothing that fails", nameBudget, time.Second, func(ctx context.Context) error {
+		first, err := diagnosed(ctx, e.target)
 		if err == nil && first.Level == symptom.Fail {
 			err = fmt.Errorf("%s on %s: %s", first.Symptom, first.Node, first.Meaning)
 		}
@@ -51,22 +50,22 @@ func (c *circle) back(ctx context.Context) error {
 	})
 }
 
-// bitesNoMore wants the effects to be gone before anything else is taken away.
-func (c *circle) bitesNoMore(ctx context.Context) error {
-	for _, f := range c.faults {
+// awaitEffectGone waits until the effects are gone, before Restore removes anything.
+func (e *experiment) awaitEffectGone(ctx context.Context) error {
+	for _, f := range e.faults {
 		if f.Outside || f.Once {
 			continue
 		}
-		c.step("wait until the effect is gone")
-		err := c.site.await(ctx, "the effect of "+f.Name+" to be gone", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
-			err := f.Bites(ctx, f.site)
+		e.step("wait until the effect is gone")
+		err := e.target.await(ctx, "the effect of "+f.Name+" to be gone", goneBudget, 300*time.Millisecond, func(ctx context.Context) error {
+			err := f.Effect(ctx, f.target)
 			if err == nil {
-				return errors.New("it is there, although the lab looks healthy")
+				return errors.New("it is still there, although the lab looks healthy")
 			}
 			if _, gone := errors.AsType[absence](err); gone {
 				return nil
 			}
-			return err // nobody could tell
+			return err // the cluster cannot tell
 		})
 		if err != nil {
 			return err
@@ -75,13 +74,13 @@ func (c *circle) bitesNoMore(ctx context.Context) error {
 	return nil
 }
 
-// recover makes the calls that end the faults. What ends one of several may have to wait until another one is gone.
-func (c *circle) recover(ctx context.Context) error {
-	for pending := c.faults; len(pending) > 0; {
+// recover runs the commands that recover from the faults. With several, one recovery may have to wait for another.
+func (e *experiment) recover(ctx context.Context) error {
+	for pending := e.faults; len(pending) > 0; {
 		var left []placed
 		var errs []error
 		for _, f := range pending {
-			if err := c.end(ctx, f); err != nil {
+			if err := e.end(ctx, f); err != nil {
 				left, errs = append(left, f), append(errs, err)
 			}
 		}
@@ -93,25 +92,25 @@ func (c *circle) recover(ctx context.Context) error {
 	return nil
 }
 
-func (c *circle) end(ctx context.Context, f placed) error {
-	for _, args := range f.Calls(f.site.Node) {
+func (e *experiment) end(ctx context.Context, f placed) error {
+	for _, args := range f.Calls(f.target.Node) {
 		for i, a := range args {
 			if a == File {
-				args[i] = filepath.Join(c.dir, f.Name)
+				args[i] = filepath.Join(e.dir, f.Name)
 			}
 		}
-		c.step("labctl " + strings.Join(args, " "))
-		if _, err := f.site.Labctl(ctx, args...); err != nil {
+		e.step("labctl " + strings.Join(args, " "))
+		if _, err := f.target.Labctl(ctx, args...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// refused wants the recovery to be refused, and the symptom to be the reason.
+// refused checks that labctl refuses the recovery because of the symptom.
 func (f placed) refused(ctx context.Context) error {
-	for _, args := range f.Calls(f.site.Node) {
-		_, err := f.site.Labctl(ctx, args...)
+	for _, args := range f.Calls(f.target.Node) {
+		_, err := f.target.Labctl(ctx, args...)
 		if err == nil {
 			return fmt.Errorf("labctl %s should have been refused", strings.Join(args, " "))
 		}
@@ -122,57 +121,43 @@ func (f placed) refused(ctx context.Context) error {
 	return nil
 }
 
-// Calls are the calls of labctl that end the fault on the node. A File in them is their caller's to choose.
-func (f Fault) Calls(node string) [][]string {
-	calls := make([][]string, len(f.Recover))
-	for i, args := range f.Recover {
-		calls[i] = slices.Clone(args)
-		for k, a := range args {
-			if a == Node {
-				calls[i][k] = node
-			}
-		}
-	}
-	return calls
-}
-
-func (c *circle) restore(ctx context.Context) error {
+func (e *experiment) restore(ctx context.Context) error {
 	var errs []error
-	for _, f := range c.faults {
+	for _, f := range e.faults {
 		if f.Restore == nil {
 			continue
 		}
-		if err := f.Restore(ctx, f.site); err != nil {
+		if err := f.Restore(ctx, f.target); err != nil {
 			errs = append(errs, fmt.Errorf("restore %s: %w", f.Name, err))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// rescue saves the evidence of a circle that failed and gets the lab back, so that the next one can begin. Ctrl-C leaves things as they are,
-// and in the record.
-func (c *circle) rescue(ctx context.Context) error {
+// rescue saves the evidence of an experiment that failed and brings the lab back, so that the next one can begin. After Ctrl-C it leaves the
+// faults in the lab and in the record.
+func (e *experiment) rescue(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if c.options.Evidence != "" {
-		c.step("save evidence")
-		name := fmt.Sprintf("%s-%s-%s.tar.gz", c.result.Fault, c.result.Node, c.result.Began.Format("20060102T150405"))
-		_, _ = c.site.Labctl(ctx, "diagnose", "--bundle", filepath.Join(c.options.Evidence, name)) // says 1 for a broken lab
+	if e.options.Evidence != "" {
+		e.step("save evidence")
+		name := fmt.Sprintf("%s-%s-%s.tar.gz", e.result.Fault, e.result.Node, e.result.Began.Format("20060102T150405"))
+		_, _ = e.target.Labctl(ctx, "diagnose", "--bundle", filepath.Join(e.options.Evidence, name)) // says 1 for a broken lab
 	}
-	c.step("restore")
-	err := errors.Join(c.restore(ctx), BringBack(ctx, c.site))
+	e.step("restore")
+	err := errors.Join(e.restore(ctx), BringBack(ctx, e.target))
 	if err == nil {
-		err = c.options.Record.Forget(c.written...)
+		err = e.options.Record.Forget(e.written...)
 	}
-	return errors.Join(err, c.forget(ctx))
+	return errors.Join(err, e.forget(ctx))
 }
 
-// BringBack makes a lab whose faults were restored a healthy one. What an injector did to a member, to etcd's members or to pods' sandboxes
-// is for `repair`; what it cannot do, such as starting a machine, is for `up`, which then says whether all is well.
-func BringBack(ctx context.Context, h Hands) error {
-	_, _ = h.Labctl(ctx, "repair")
-	if _, err := h.Labctl(ctx, "up"); err != nil {
+// BringBack makes a lab healthy after its faults were restored. `repair` handles members, etcd's members and pods' sandboxes; `up` does the
+// rest, such as starting machines, and proves that the lab is healthy.
+func BringBack(ctx context.Context, d Driver) error {
+	_, _ = d.Labctl(ctx, "repair")
+	if _, err := d.Labctl(ctx, "up"); err != nil {
 		return fmt.Errorf("the lab did not come back: %w", err)
 	}
 	return nil

@@ -14,40 +14,40 @@ import (
 	"k8slab/lab/wait"
 )
 
-// ended is how a join by hand ended.
-type ended struct {
+// joinOutcome is how a join by hand ended.
+type joinOutcome struct {
 	Joined   bool       `json:"joined"`
 	Symptom  symptom.ID `json:"symptom"`
 	Evidence string     `json:"evidence"`
 	Phase    string     `json:"phase"`
 }
 
-// spoiling makes of a join command the one that somebody uses.
-type spoiling func(ctx context.Context, s Site, command string) (string, error)
+// commandEdit changes a join command, as somebody who makes a mistake does.
+type commandEdit func(ctx context.Context, t Target, command string) (string, error)
 
-// byHand has the node join as its owner would, once: with the command that `labctl join-command` prints, and what spoil makes of it. It
-// returns how that ended, which stays in the machine's own record too. The token is deleted afterwards.
-func (s Site) byHand(ctx context.Context, spoil spoiling) (ended, error) {
-	command, err := s.joinCommand(ctx)
+// byHand joins the node once, as its owner would: with the command that `labctl join-command` prints, changed by edit. It returns the outcome,
+// which labnode also records on the machine. The token is deleted afterwards.
+func (t Target) byHand(ctx context.Context, edit commandEdit) (joinOutcome, error) {
+	command, err := t.joinCommand(ctx)
 	if err != nil {
-		return ended{}, err
+		return joinOutcome{}, err
 	}
-	defer s.forgetToken(context.WithoutCancel(ctx), command)
-	if spoil != nil {
-		if command, err = spoil(ctx, s, command); err != nil {
-			return ended{}, err
+	defer t.forgetToken(context.WithoutCancel(ctx), command)
+	if edit != nil {
+		if command, err = edit(ctx, t, command); err != nil {
+			return joinOutcome{}, err
 		}
 	}
-	return s.joinWith(ctx, s.Node, command)
+	return t.joinWith(ctx, t.Node, command)
 }
 
-// joinCommand is what somebody joins the node with.
-func (s Site) joinCommand(ctx context.Context) (string, error) {
+// joinCommand makes a join command for the node.
+func (t Target) joinCommand(ctx context.Context) (string, error) {
 	args := []string{"join-command", "-o", "json"}
-	if s.role(s.Node) == config.ControlPlane {
+	if t.role(t.Node) == config.ControlPlane {
 		args = append(args, "--control-plane")
 	}
-	out, err := s.Labctl(ctx, args...)
+	out, err := t.Labctl(ctx, args...)
 	var made struct{ Command string }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &made)
@@ -55,38 +55,38 @@ func (s Site) joinCommand(ctx context.Context) (string, error) {
 	return made.Command, err
 }
 
-// joinWith has a node join with the command.
-func (s Site) joinWith(ctx context.Context, node, command string) (ended, error) {
-	out, err := s.Run(ctx, node, "sh", "-c", `printf %s "$1" | labnode join --command-file - --attempts 1 -o json`, "sh", command)
+// joinWith joins a node with the command.
+func (t Target) joinWith(ctx context.Context, node, command string) (joinOutcome, error) {
+	out, err := t.Run(ctx, node, "sh", "-c", `printf %s "$1" | labnode join --command-file - --attempts 1 -o json`, "sh", command)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
-	var last struct{ Outcome *ended }
+	var last struct{ Outcome *joinOutcome }
 	if json.Unmarshal([]byte(lines[len(lines)-1]), &last) != nil || last.Outcome == nil {
-		return ended{}, fmt.Errorf("%s: labnode join told no outcome: %w", node, cmp.Or(err, errors.New("it said nothing")))
+		return joinOutcome{}, fmt.Errorf("%s: labnode join told no outcome: %w", node, cmp.Or(err, errors.New("it said nothing")))
 	}
 	return *last.Outcome, nil
 }
 
 var tokenFlag = regexp.MustCompile(`--token ([a-z0-9]{6})\.\S+`)
 
-// forgetToken makes a join command worthless. Its token would expire anyway.
-func (s Site) forgetToken(ctx context.Context, command string) {
+// forgetToken deletes the token of a join command. An error is no harm: the token expires.
+func (t Target) forgetToken(ctx context.Context, command string) {
 	if token := tokenFlag.FindStringSubmatch(command); token != nil {
-		_, _ = s.kubectl(ctx, "delete", "secret", "--namespace", "kube-system", "--ignore-not-found", "bootstrap-token-"+token[1])
+		_, _ = t.kubectl(ctx, "delete", "secret", "--namespace", "kube-system", "--ignore-not-found", "bootstrap-token-"+token[1])
 	}
 }
 
-// tries joins by hand, and leaves what comes of it in the machine's record.
-func tries(spoil spoiling) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		_, err := s.byHand(ctx, spoil)
+// tries joins by hand; the outcome stays in the machine's record.
+func tries(edit commandEdit) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		_, err := t.byHand(ctx, edit)
 		return err
 	}
 }
 
-// recorded wants the last join on the node to have ended with the cause, by the machine's own record.
-func recorded(cause symptom.ID) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		o, err := s.lastJoin(ctx, s.Node)
+// recorded returns nil if the machine's record says that the last join failed with the cause.
+func recorded(cause symptom.ID) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		o, err := t.lastJoin(ctx, t.Node)
 		if err != nil {
 			return err
 		}
@@ -95,9 +95,9 @@ func recorded(cause symptom.ID) func(context.Context, Site) error {
 }
 
 // lastJoin is how the last join on a node ended.
-func (s Site) lastJoin(ctx context.Context, node string) (ended, error) {
-	out, err := s.Run(ctx, node, "labnode", "facts")
-	var facts struct{ Outcome *ended }
+func (t Target) lastJoin(ctx context.Context, node string) (joinOutcome, error) {
+	out, err := t.Run(ctx, node, "labnode", "facts")
+	var facts struct{ Outcome *joinOutcome }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &facts)
 	}
@@ -105,15 +105,15 @@ func (s Site) lastJoin(ctx context.Context, node string) (ended, error) {
 		err = errors.New("it has no record of a join that ended")
 	}
 	if err != nil {
-		return ended{}, fmt.Errorf("%s: %w", node, err)
+		return joinOutcome{}, fmt.Errorf("%s: %w", node, err)
 	}
 	return *facts.Outcome, nil
 }
 
-// refuses wants a join by hand to end with the cause.
-func refuses(cause symptom.ID) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		o, err := s.byHand(ctx, nil)
+// refuses joins by hand, and returns nil if that fails with the cause.
+func refuses(cause symptom.ID) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		o, err := t.byHand(ctx, nil)
 		if err != nil {
 			return err
 		}
@@ -121,8 +121,8 @@ func refuses(cause symptom.ID) func(context.Context, Site) error {
 	}
 }
 
-// expect is nil when the join ended with the cause. One that succeeded would find a healthy member next time.
-func (o ended) expect(cause symptom.ID) error {
+// expect returns nil if the join failed with the cause. There is no second try after a success: the node is a member then.
+func (o joinOutcome) expect(cause symptom.ID) error {
 	switch {
 	case o.Joined:
 		return wait.Hopeless(errors.New("the join succeeded"))
@@ -132,19 +132,19 @@ func (o ended) expect(cause symptom.ID) error {
 	return nil
 }
 
-// misnamedError is a join that failed as it should and says another cause: the product's failure, not the injector's.
+// misnamedError is a join that failed as it should but names another cause, which is a failure of labctl and not of the injection.
 type misnamedError struct {
-	ended  ended
-	wanted symptom.ID
+	outcome joinOutcome
+	wanted  symptom.ID
 }
 
 func (e *misnamedError) Error() string {
-	return fmt.Sprintf("the join ended with %q (%s), not %q", e.ended.Symptom, e.ended.Evidence, e.wanted)
+	return fmt.Sprintf("the join ended with %q (%s), not %q", e.outcome.Symptom, e.outcome.Evidence, e.wanted)
 }
 
-// killed wants a join by hand to lose its kubeadm.
-func killed(ctx context.Context, s Site) error {
-	o, err := s.byHand(ctx, nil)
+// killed joins by hand, and returns nil if kubeadm was killed in it.
+func killed(ctx context.Context, t Target) error {
+	o, err := t.byHand(ctx, nil)
 	switch {
 	case err != nil:
 		return err

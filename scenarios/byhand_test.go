@@ -10,7 +10,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// owner is a pair of hands on a machine whose joins end as told.
+// owner is a driver of a machine whose joins end as told.
 type owner struct {
 	recorder
 	outcome string // JSON of how joins end, "" for no word
@@ -36,10 +36,10 @@ func TestRefusedByHand(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			hands := &owner{outcome: tt.outcome}
-			site := Site{Hands: hands, Node: "w", Members: []Member{{"w", config.Worker, "10.0.0.9"}}}
-			for what, ask := range map[string]func(context.Context, Site) error{"refuses": refuses(symptom.DiskFull), "recorded": recorded(symptom.DiskFull)} {
-				err := ask(t.Context(), site)
+			driver := &owner{outcome: tt.outcome}
+			target := Target{Driver: driver, Node: "w", Members: []Member{{"w", config.Worker, "10.0.0.9"}}}
+			for what, ask := range map[string]func(context.Context, Target) error{"refuses": refuses(symptom.DiskFull), "recorded": recorded(symptom.DiskFull)} {
+				err := ask(t.Context(), target)
 				if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) != (tt.name == "of another cause") {
 					t.Errorf("%s: a wrong name: %v", what, err)
 				}
@@ -51,14 +51,14 @@ func TestRefusedByHand(t *testing.T) {
 	}
 }
 
-// The command that is used is the spoiled one, for the node's role, and its token is worthless afterwards.
+// The command that is used is the changed one, for the node's role, and its token is worthless afterwards.
 func TestByHand(t *testing.T) {
-	hands := &owner{outcome: `{"joined":false}`}
-	site := Site{Hands: hands, Node: "n", Members: []Member{{"n", config.ControlPlane, "10.0.0.9"}}}
-	if err := dnsFailure.Inject(t.Context(), site); err != nil {
+	driver := &owner{outcome: `{"joined":false}`}
+	target := Target{Driver: driver, Node: "n", Members: []Member{{"n", config.ControlPlane, "10.0.0.9"}}}
+	if err := dnsFailure.Inject(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	ran := strings.Join(hands.ran, "\n")
+	ran := strings.Join(driver.ran, "\n")
 	for _, want := range []string{
 		"labctl: join-command -o json --control-plane", "kubeadm join control-plane.fault.invalid:6443 --token abcdef.", "bootstrap-token-abcdef",
 	} {

@@ -6,16 +6,16 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// kubelet 1.31 and newer asks the runtime for its driver, once, when it starts. So the two differ when the runtime's is changed under a
-// kubelet that runs.
+// kubelet 1.31 and newer asks the runtime for its driver once, when it starts. So the two differ when the runtime's driver changes while kubelet
+// runs.
 var cgroupDriverMismatch = Fault{
 	Name:    "cgroup-driver-mismatch",
 	Story:   "SystemdCgroup was corrected in containerd's configuration, containerd restarted, and kubelet not (kubernetes#74249)",
 	Roles:   workers,
 	Symptom: symptom.CgroupDriverMismatch,
-	// A kubelet that is still starting ends when the runtime does, and its next start asks again.
-	Inject: func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.Node, `
+	// A kubelet that is still starting exits when the runtime stops, and its next start would ask again.
+	Inject: func(ctx context.Context, t Target) error {
+		err := t.shell(ctx, t.Node, `
 			config=/etc/containerd/config.toml
 			cp --preserve $config $config.fault
 			sed -i 's/SystemdCgroup = true/SystemdCgroup = false/' $config
@@ -30,10 +30,10 @@ var cgroupDriverMismatch = Fault{
 		if err != nil {
 			return err
 		}
-		return s.renewProbe(ctx)
+		return t.renewProbe(ctx)
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		return s.probeStuck(ctx, "expected cgroupsPath to be of format")
+	Effect: func(ctx context.Context, t Target) error {
+		return t.probeStuck(ctx, "expected cgroupsPath to be of format")
 	},
 	Once:    true,
 	Recover: repair,

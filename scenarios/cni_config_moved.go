@@ -7,7 +7,7 @@ var cniConfigMoved = Fault{
 	Story:   "the CNI configuration was moved away and back, and containerd does not notice a file that is moved in (containerd#11715)",
 	Roles:   everyRole,
 	Symptom: symptom.CNINotInitialized,
-	// A directory on the same file system: a move from another one copies, which containerd notices.
+	// On the same file system, because a move from another one is a copy, which containerd notices.
 	Inject: script(`
 		rm -rf /etc/cni/net.fault
 		mkdir /etc/cni/net.fault
@@ -18,7 +18,7 @@ var cniConfigMoved = Fault{
 		done
 		mv /etc/cni/net.fault/* /etc/cni/net.d/
 		rmdir /etc/cni/net.fault`),
-	Bites:   networkDown,
+	Effect:  networkDown,
 	Recover: repair,
 	Restore: script(`
 		for file in /etc/cni/net.fault/*; do

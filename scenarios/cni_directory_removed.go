@@ -8,7 +8,7 @@ var cniDirectoryRemoved = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNINotInitialized,
 	Inject:  on("rm", "--recursive", "--force", "/etc/cni/net.d"),
-	Bites:   networkDown,
+	Effect:  networkDown,
 	Recover: repair,
 	Restore: restoreCNI,
 	Join:    &Join{},

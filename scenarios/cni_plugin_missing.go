@@ -12,7 +12,7 @@ var cniPluginMissing = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.CNIPluginBinaryMissing,
 	Inject:  on("rm", "--force", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/flannel"),
-	Bites:   func(ctx context.Context, s Site) error { return s.sandboxFails(ctx, "failed to find plugin") },
+	Effect:  func(ctx context.Context, t Target) error { return t.sandboxFails(ctx, "failed to find plugin") },
 	Recover: repair,
 	Restore: script(`cp --archive --no-clobber /usr/share/k8slab/cni-plugins/. /opt/cni/bin` + dropSandboxes),
 	Join:    &Join{Cause: symptom.CNIPluginBinaryMissing},

@@ -8,7 +8,7 @@ var containerdMasked = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "mask", "--now", "containerd"),
-	Bites:   runtimeSilent,
+	Effect:  runtimeSilent,
 	Recover: repair,
 	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},

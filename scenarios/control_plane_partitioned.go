@@ -12,10 +12,10 @@ var controlPlanePartitioned = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.FirewallBlocked,
 	Applies: threeControlPlanes,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.wall(ctx, "ip saddr "+s.others()+" drop", "ip daddr "+s.others()+" drop")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.wall(ctx, "ip saddr "+t.others()+" drop", "ip daddr "+t.others()+" drop")
 	},
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: repair,
 	Stops:   true,
 	Restore: openWall,

@@ -12,11 +12,11 @@ var cpPoweredOff = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.MachineNotRunning,
 	Applies: threeControlPlanes,
-	Inject: func(ctx context.Context, s Site) error {
-		_, err := s.Labctl(ctx, "power", "off", s.Node)
+	Inject: func(ctx context.Context, t Target) error {
+		_, err := t.Labctl(ctx, "power", "off", t.Node)
 		return err
 	},
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: up,
 	May:     []Change{Boot},
 }

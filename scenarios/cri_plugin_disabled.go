@@ -15,11 +15,11 @@ var criPluginDisabled = Fault{
 		sed -i '/^disabled_plugins/d' /etc/containerd/config.toml
 		sed -i '1i disabled_plugins = ["io.containerd.grpc.v1.cri"]' /etc/containerd/config.toml
 		! systemctl --quiet is-active containerd || systemctl restart containerd`),
-	Bites: func(ctx context.Context, s Site) error {
-		return s.says(ctx, []string{"unknown service runtime.v1.RuntimeService"}, "crictl", "--timeout", "3s", "version")
+	Effect: func(ctx context.Context, t Target) error {
+		return t.says(ctx, []string{"unknown service runtime.v1.RuntimeService"}, "crictl", "--timeout", "3s", "version")
 	},
 	Recover: repair,
-	// What the repair leaves of the line is an empty list; the file that it saved has the fault.
+	// The repair leaves an empty list in this line, and a copy of the file with the fault.
 	Restore: script(`
 		rm -f /etc/containerd/config.toml.k8slab-saved
 		if grep -q '^disabled_plugins' /etc/containerd/config.toml; then

@@ -9,13 +9,13 @@ var deadContainerd = Fault{
 	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.RuntimeSocketMissing,
 	Inject:  on("systemctl", "stop", "containerd"),
-	Bites:   runtimeSilent,
+	Effect:  runtimeSilent,
 	Recover: repair,
 	Restore: startContainerd,
 	Join:    &Join{Cause: symptom.RuntimeSocketMissing},
 }
 
-// startContainerd gets containerd running again where it does not.
+// startContainerd starts containerd if it does not run.
 var startContainerd = script(`
 	systemctl unmask containerd
 	test -S /run/containerd/containerd.sock || systemctl restart containerd`)

@@ -8,12 +8,12 @@ var diskFull = Fault{
 	Roles:   everyRole,
 	Alone:   "kubeadm fails after 241 s, with a time-out",
 	Outside: true,
-	// A small file system of its own, because a container's disk is its host's.
+	// A small file system of its own, because a container uses the disk of its host.
 	Inject: script(`
 		mkdir -p /var/lib/kubelet
 		mount -t tmpfs -o size=1m fault /var/lib/kubelet
 		head --bytes 1000K /dev/zero > /var/lib/kubelet/ballast.fault`),
-	Bites:   refuses(symptom.DiskFull),
+	Effect:  refuses(symptom.DiskFull),
 	Symptom: symptom.DiskFull,
 	Recover: nodeVerb("join"),
 	Stops:   true,

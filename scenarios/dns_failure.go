@@ -14,16 +14,16 @@ var dnsFailure = Fault{
 	Roles:   workers,
 	Alone:   "kubeadm fails after 300 s, with a time-out",
 	Outside: true,
-	Inject: tries(func(_ context.Context, _ Site, command string) (string, error) {
+	Inject: tries(func(_ context.Context, _ Target, command string) (string, error) {
 		if !endpointWord.MatchString(command) {
 			return "", errors.New("the join command has no endpoint")
 		}
 		return endpointWord.ReplaceAllString(command, "kubeadm join control-plane.fault.invalid:$2"), nil
 	}),
-	Bites:   recorded(symptom.DNSResolutionFailure),
+	Effect:  recorded(symptom.DNSResolutionFailure),
 	Symptom: symptom.DNSResolutionFailure,
 	Recover: nodeVerb("join"),
 }
 
-// endpointWord is where a join command says which cluster.
+// endpointWord is the word of a join command that has the address of the cluster.
 var endpointWord = regexp.MustCompile(`kubeadm join (\S+):([0-9]+)`)

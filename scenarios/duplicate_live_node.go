@@ -12,22 +12,22 @@ var duplicateLiveNode = Fault{
 	Roles:   workers,
 	Alone:   "kubeadm refuses after 0.3 s",
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		if err := s.shell(ctx, s.ControlPlane, liveNode, s.Node); err != nil {
+	Inject: func(ctx context.Context, t Target) error {
+		if err := t.shell(ctx, t.ControlPlane, liveNode, t.Node); err != nil {
 			return err
 		}
-		return s.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", s.Node)
+		return t.atControlPlane().run(ctx, "systemd-run", "--quiet", "--collect", "--unit", heartbeat, "sh", "-c", liveLease, "sh", t.Node)
 	},
-	Bites:   refuses(symptom.NodeNameExists),
+	Effect:  refuses(symptom.NodeNameExists),
 	Symptom: symptom.NodeNameExists,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	// What a person does: turn the other machine off, and delete its Node.
-	Restore: func(ctx context.Context, s Site) error {
-		if err := stopUnit(heartbeat)(ctx, s.atControlPlane()); err != nil {
+	// As a person would: turn the other machine off, and delete its Node.
+	Restore: func(ctx context.Context, t Target) error {
+		if err := stopUnit(heartbeat)(ctx, t.atControlPlane()); err != nil {
 			return err
 		}
-		return s.shell(ctx, s.ControlPlane, `
+		return t.shell(ctx, t.ControlPlane, `
 			kubectl --kubeconfig /etc/kubernetes/admin.conf delete nodes --selector fault=duplicate-live-node --ignore-not-found
 			kubectl --kubeconfig /etc/kubernetes/admin.conf --namespace kube-node-lease delete leases --selector fault=duplicate-live-node --ignore-not-found`)
 	},
@@ -35,7 +35,7 @@ var duplicateLiveNode = Fault{
 
 const heartbeat = "fault-heartbeat"
 
-// liveNode makes the Node of the other machine, as its kubelet would.
+// liveNode creates the Node of the other machine, as its kubelet would.
 const liveNode = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	printf '{"apiVersion": "v1", "kind": "Node", "metadata": {"name": "%s", "labels": {"fault": "duplicate-live-node", "kubernetes.io/os": "linux"}}}' "$1" |
@@ -44,7 +44,7 @@ const liveNode = `
 		"nodeInfo": {"machineID": "fa017000000000000000000000000001", "systemUUID": "fa017000-0000-0000-0000-000000000001", "kubeletVersion": "v1.36.3"},
 		"conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status"}]}}'`
 
-// liveLease renews its Lease, as its kubelet would.
+// liveLease renews the Lease of the other machine, as its kubelet would.
 const liveLease = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	while true; do

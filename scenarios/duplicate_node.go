@@ -7,7 +7,7 @@ var duplicateNode = Fault{
 	Story:   "a worker was reset while its Node is still Ready, and kubeadm refuses the name (worker-join-hanging)",
 	Roles:   workers,
 	Inject:  on("labnode", "reset"),
-	Bites:   refuses(symptom.NodeNameExists),
+	Effect:  refuses(symptom.NodeNameExists),
 	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.NodeNameExists,
 	Once:    true,

@@ -16,18 +16,18 @@ var etcdDataCorrupt = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdDataCorrupt,
 	Applies: threeControlPlanes,
-	// The pages that describe the database, while nobody can write them again.
+	// The first pages describe the database. etcd is stopped meanwhile, so it cannot write them again.
 	Inject: script(`
 		pid=$(pgrep --oldest --exact etcd)
 		kill -STOP "$pid"
 		dd if=/dev/urandom of=/var/lib/etcd/member/snap/db bs=4096 count=2 conv=notrunc status=none
 		kill -KILL "$pid"`),
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: nodeVerb("rejoin"),
 	May:     []Change{Identity},
-	Restore: func(ctx context.Context, s Site) error {
-		err := s.await(ctx, "its etcd member to answer", 20*time.Second, time.Second, func(ctx context.Context) error {
-			switch err := memberDown(ctx, s); {
+	Restore: func(ctx context.Context, t Target) error {
+		err := t.await(ctx, "its etcd member to answer", 20*time.Second, time.Second, func(ctx context.Context) error {
+			switch err := memberDown(ctx, t); {
 			case errors.Is(err, errMemberHealthy):
 				return nil
 			case err == nil:
@@ -37,7 +37,7 @@ var etcdDataCorrupt = Fault{
 			}
 		})
 		if errors.Is(err, errMemberDown) && ctx.Err() == nil {
-			_, err = s.Labctl(ctx, "rejoin", s.Node)
+			_, err = t.Labctl(ctx, "rejoin", t.Node)
 		}
 		return err
 	},

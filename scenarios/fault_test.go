@@ -12,7 +12,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// recorder is a pair of hands that does nothing.
+// recorder is a driver that does nothing.
 type recorder struct {
 	mu  sync.Mutex
 	ran []string
@@ -81,9 +81,9 @@ var mayRun = []string{
 	"labctl: kubectl -- --namespace=k8slab delete pod --selector=app=probe --field-selector=spec.nodeName=n ",
 }
 
-// siteOf is the node n of a lab, beside the control planes c and o.
-func siteOf(f Fault, hands Hands) Site {
-	return Site{Hands: hands, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
+// targetOf is the node n of a lab, beside the control planes c and o.
+func targetOf(f Fault, driver Driver) Target {
+	return Target{Driver: driver, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
 		{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
 	}}
 }
@@ -91,17 +91,17 @@ func siteOf(f Fault, hands Hands) Site {
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	for _, f := range All() {
-		hands := &recorder{}
-		site := siteOf(f, hands)
-		err := f.Inject(t.Context(), site)
-		injected := len(hands.ran)
+		driver := &recorder{}
+		target := targetOf(f, driver)
+		err := f.Inject(t.Context(), target)
+		injected := len(driver.ran)
 		if f.Restore != nil && err == nil {
-			err = f.Restore(t.Context(), site)
+			err = f.Restore(t.Context(), target)
 		}
 		if err != nil || injected == 0 {
-			t.Errorf("%s: %v, ran %q", f.Name, err, hands.ran)
+			t.Errorf("%s: %v, ran %q", f.Name, err, driver.ran)
 		}
-		for _, line := range hands.ran {
+		for _, line := range driver.ran {
 			// A unit may be looked for everywhere, and a link has two ends.
 			beside := slices.Contains(f.May, Others) || strings.Contains(line, "systemctl --quiet is-active") || strings.Contains(line, "tc qdisc ")
 			if !beside && !slices.ContainsFunc(mayRun, func(prefix string) bool { return strings.HasPrefix(line, prefix) }) {
@@ -111,18 +111,18 @@ func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	}
 }
 
-// Taking back a fault that was never made must leave a healthy lab alone: a circle that is killed is in the record before it injects.
+// Restoring a fault that was never injected must leave a healthy lab alone: an experiment that is killed is in the record before it injects.
 func TestRestoreOfNothing(t *testing.T) {
 	for _, f := range All() {
-		hands := &recorder{}
-		site := siteOf(f, hands)
+		driver := &recorder{}
+		target := targetOf(f, driver)
 		if f.Restore == nil {
 			continue
 		}
-		if err := f.Restore(t.Context(), site); err != nil {
+		if err := f.Restore(t.Context(), target); err != nil {
 			t.Errorf("%s: %v", f.Name, err)
 		}
-		for _, line := range hands.ran {
+		for _, line := range driver.ran {
 			verb, isLabctl := strings.CutPrefix(line, "labctl: ")
 			if isLabctl && !slices.ContainsFunc([]string{"power resume n", "kubectl -- delete secret --namespace=kube-system --selector="}, func(harmless string) bool {
 				return strings.HasPrefix(verb, harmless)

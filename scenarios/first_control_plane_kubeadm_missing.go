@@ -15,22 +15,22 @@ var firstControlPlaneKubeadmMissing = Fault{
 	Alone:   "exit status 127 after 0.1 s",
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject:  func(ctx context.Context, s Site) error { return hideKubeadm(ctx, s.atControlPlane()) },
-	Bites: func(ctx context.Context, s Site) error {
-		out, err := s.Run(ctx, s.ControlPlane, "sh", "-c", "kubeadm token create --dry-run >/dev/null 2>&1; echo status $?")
+	Inject:  func(ctx context.Context, t Target) error { return hideKubeadm(ctx, t.atControlPlane()) },
+	Effect: func(ctx context.Context, t Target) error {
+		out, err := t.Run(ctx, t.ControlPlane, "sh", "-c", "kubeadm token create --dry-run >/dev/null 2>&1; echo status $?")
 		if err == nil && !strings.Contains(out, "status 127") {
 			err = errors.New("it makes a join command: " + strings.TrimSpace(out))
 		}
 		return err
 	},
 	Symptom: symptom.KubeBinariesMissing,
-	Of:      func(s Site) []string { return []string{s.ControlPlane} },
+	Of:      func(t Target) []string { return []string{t.ControlPlane} },
 	Recover: nodeVerb("join"), // another control plane uploads the certificates
-	Restore: func(ctx context.Context, s Site) error { return showKubeadm(ctx, s.atControlPlane()) },
+	Restore: func(ctx context.Context, t Target) error { return showKubeadm(ctx, t.atControlPlane()) },
 }
 
-// atControlPlane is the same site with the healthy control plane as the node.
-func (s Site) atControlPlane() Site {
-	s.Node = s.ControlPlane
-	return s
+// atControlPlane is the same target with the healthy control plane as the node.
+func (t Target) atControlPlane() Target {
+	t.Node = t.ControlPlane
+	return t
 }

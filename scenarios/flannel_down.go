@@ -12,13 +12,13 @@ var flannelDown = Fault{
 	Roles:   workers,
 	May:     []Change{Others}, // its pods go from all nodes
 	Symptom: symptom.FlannelSubnetEnvMissing,
-	Inject: func(ctx context.Context, s Site) error {
-		if _, err := s.kubectl(ctx, "--namespace=kube-flannel", "delete", "daemonset", "flannel", "--cascade=foreground", "--timeout=60s"); err != nil {
+	Inject: func(ctx context.Context, t Target) error {
+		if _, err := t.kubectl(ctx, "--namespace=kube-flannel", "delete", "daemonset", "flannel", "--cascade=foreground", "--timeout=60s"); err != nil {
 			return err
 		}
-		return s.run(ctx, "rm", "--force", "/run/flannel/subnet.env")
+		return t.run(ctx, "rm", "--force", "/run/flannel/subnet.env")
 	},
-	Bites:   func(ctx context.Context, s Site) error { return s.sandboxFails(ctx, "subnet.env") },
+	Effect:  func(ctx context.Context, t Target) error { return t.sandboxFails(ctx, "subnet.env") },
 	Recover: repair,
 	Restore: script(dropSandboxes),
 }

@@ -14,7 +14,7 @@ var imageFilesystemZero = Fault{
 	Stops:   true,
 	// A tmpfs without a limit has no size.
 	Inject:  script(`mount -t tmpfs -o size=0 fault ` + imageDirectory),
-	Bites:   func(ctx context.Context, s Site) error { return s.sandboxFails(ctx, imageDirectory) },
+	Effect:  func(ctx context.Context, t Target) error { return t.sandboxFails(ctx, imageDirectory) },
 	Recover: repair,
 	Restore: script(`
 		while grep -q '^fault ` + imageDirectory + ` ' /proc/mounts; do

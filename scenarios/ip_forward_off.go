@@ -7,14 +7,14 @@ var ipForwardOff = Fault{
 	Story:   "the machine does not forward packets: kubeadm's preflight refuses it, and a member's pods reach no other node (kubeadm#1062)",
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
-	Applies: func(s Site) string {
-		if s.ControlPlane == s.Node {
+	Applies: func(t Target) string {
+		if t.ControlPlane == t.Node {
 			return "with no other control plane nothing connects to the node's pods from outside"
 		}
 		return ""
 	},
 	Inject:  on("sysctl", "--write", "net.ipv4.ip_forward=0"),
-	Bites:   probeUnreachable,
+	Effect:  probeUnreachable,
 	Recover: repair,
 	Restore: on("sysctl", "--write", "net.ipv4.ip_forward=1"),
 	Join:    &Join{Cause: symptom.KernelPrereqMissing},

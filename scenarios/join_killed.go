@@ -12,10 +12,10 @@ var joinKilled = Fault{
 	Roles:   workers,
 	Alone:   "tried again, kubeadm refuses after 0.3 s",
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.killKubeadmAt(ctx, "/etc/kubernetes/kubelet.conf")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.killKubeadmAt(ctx, "/etc/kubernetes/kubelet.conf")
 	},
-	Bites:   killed,
+	Effect:  killed,
 	Symptom: symptom.LeftoverState,
 	Recover: nodeVerb("join"),
 	Restore: stopUnit(killer),
@@ -24,15 +24,15 @@ var joinKilled = Fault{
 
 const killer = "fault-kill-kubeadm"
 
-// killKubeadmAt makes the node kill the kubeadm that writes the file, once.
-func (s Site) killKubeadmAt(ctx context.Context, file string) error {
-	return s.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", killer, "sh", "-c",
+// killKubeadmAt has the node kill kubeadm once, as soon as it writes the file.
+func (t Target) killKubeadmAt(ctx context.Context, file string) error {
+	return t.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", killer, "sh", "-c",
 		`until test -e "$1" && pkill -KILL -x kubeadm; do sleep 0.01; done`, "sh", file)
 }
 
-// stopUnit ends a unit that an injector started.
-func stopUnit(name string) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		return s.shell(ctx, s.Node, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, name)
+// stopUnit stops a systemd unit that an injection started.
+func stopUnit(name string) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		return t.shell(ctx, t.Node, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, name)
 	}
 }

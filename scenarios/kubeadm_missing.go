@@ -8,7 +8,7 @@ var kubeadmMissing = Fault{
 	Roles:   everyRole,
 	Outside: true,
 	Inject:  hideKubeadm,
-	Bites:   refuses(symptom.KubeBinariesMissing),
+	Effect:  refuses(symptom.KubeBinariesMissing),
 	Alone:   "exit status 127 after 0.1 s",
 	Symptom: symptom.KubeBinariesMissing,
 	Recover: nodeVerb("join"),

@@ -11,7 +11,7 @@ var kubeletConfigMissing = Fault{
 		cp --preserve /var/lib/kubelet/config.yaml /var/lib/kubelet/config.yaml.fault
 		rm /var/lib/kubelet/config.yaml
 		systemctl restart kubelet`),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: repair,
 	Restore: script(`
 		saved=/var/lib/kubelet/config.yaml.fault

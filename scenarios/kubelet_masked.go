@@ -8,7 +8,7 @@ var kubeletMasked = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
 	Inject:  on("systemctl", "mask", "--now", "kubelet"),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: repair,
 	Restore: startKubelet,
 	Join:    &Join{Cause: symptom.KubeletNotRunning},

@@ -13,7 +13,7 @@ var kubeletStarted = Fault{
 	Alone:   "kubeadm joins after 1.8 s",
 	Outside: true,
 	Symptom: symptom.KubeletConfigMissing,
-	// The unit of the lab's image waits for the configuration; the packages' does not.
+	// The systemd unit of the lab's image waits for the configuration; that of the Debian package does not.
 	Inject: script(`
 		mkdir -p ` + fearless + `
 		printf '[Unit]\nConditionPathExists=\n' >` + fearless + `/fault-unconditional.conf
@@ -21,8 +21,8 @@ var kubeletStarted = Fault{
 		rm -f /var/lib/kubelet/config.yaml
 		systemctl enable kubelet
 		systemctl start --no-block kubelet`),
-	Bites: func(ctx context.Context, s Site) error {
-		return s.says(ctx, []string{"failed to load kubelet config file"}, "journalctl", "--quiet", "--output=cat", "--unit=kubelet", "--since=-15s")
+	Effect: func(ctx context.Context, t Target) error {
+		return t.says(ctx, []string{"failed to load kubelet config file"}, "journalctl", "--quiet", "--output=cat", "--unit=kubelet", "--since=-15s")
 	},
 	Recover: nodeVerb("join"),
 	Restore: script(`

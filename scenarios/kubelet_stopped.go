@@ -8,12 +8,12 @@ var kubeletStopped = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.KubeletNotRunning,
 	Inject:  on("systemctl", "stop", "kubelet"),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: repair,
 	Restore: startKubelet,
 }
 
-// startKubelet gets kubelet running again on a member where it does not. Elsewhere its own condition keeps it from starting.
+// startKubelet starts kubelet if it does not run. On a machine that has not joined, the condition of the systemd unit prevents the start.
 var startKubelet = script(`
 	systemctl unmask kubelet
 	systemctl daemon-reload

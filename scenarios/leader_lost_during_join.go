@@ -17,30 +17,30 @@ var leaderLostDuringJoin = Fault{
 	Alone:   "kubeadm joins after 18 s",
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		leader, term, err := s.etcdLeader(ctx)
+	Inject: func(ctx context.Context, t Target) error {
+		leader, term, err := t.etcdLeader(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.etcdctl(ctx, "put", termKey, strconv.FormatUint(term, 10)); err != nil {
+		if err := t.etcdctl(ctx, "put", termKey, strconv.FormatUint(term, 10)); err != nil {
 			return err
 		}
-		at := s
+		at := t
 		at.Node = leader
 		err = at.run(ctx, append([]string{"systemd-run", "--quiet", "--collect", "--unit", etcdKiller, "sh", "-c",
 			`until etcdctl "$@" member list | grep -q ', true$'; do sleep 0.1; done; pkill -KILL -x etcd`, "sh"}, etcdFlags("127.0.0.1")...)...)
 		if err != nil {
 			return err
 		}
-		_, _ = s.Labctl(ctx, "join", s.Node) // whether it got over it, the diagnosis and the recovery show
+		_, _ = t.Labctl(ctx, "join", t.Node) // whether it got over it, the diagnosis and the recovery show
 		return nil
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		before, err := s.etcd(ctx, "get", "--print-value-only", termKey)
+	Effect: func(ctx context.Context, t Target) error {
+		before, err := t.etcd(ctx, "get", "--print-value-only", termKey)
 		if err != nil {
 			return err
 		}
-		leader, term, err := s.etcdLeader(ctx)
+		leader, term, err := t.etcdLeader(ctx)
 		if was := strings.TrimSpace(before); err == nil && was == strconv.FormatUint(term, 10) {
 			err = fmt.Errorf("etcd's leader is %s, of the same term %s as before", leader, was)
 		}
@@ -48,14 +48,14 @@ var leaderLostDuringJoin = Fault{
 	},
 	Recover: nodeVerb("join"),
 	May:     []Change{Quorum}, // of two voters neither can be missed
-	Restore: func(ctx context.Context, s Site) error {
-		for _, m := range s.Members {
-			s.Node = m.Name
-			if err := stopUnit(etcdKiller)(ctx, s); err != nil {
+	Restore: func(ctx context.Context, t Target) error {
+		for _, m := range t.Members {
+			t.Node = m.Name
+			if err := stopUnit(etcdKiller)(ctx, t); err != nil {
 				return err
 			}
 		}
-		return s.etcdctl(ctx, "del", termKey)
+		return t.etcdctl(ctx, "del", termKey)
 	},
 }
 
@@ -64,9 +64,9 @@ const (
 	termKey    = "/k8slab/fault-term" // the raft term before the fault
 )
 
-// etcdLeader is the control plane whose member leads, and the term of its reign.
-func (s Site) etcdLeader(ctx context.Context) (name string, term uint64, err error) {
-	out, err := s.etcd(ctx, "endpoint", "status", "--cluster", "--write-out=json")
+// etcdLeader is the control plane with etcd's leader, and the Raft term.
+func (t Target) etcdLeader(ctx context.Context) (name string, term uint64, err error) {
+	out, err := t.etcd(ctx, "endpoint", "status", "--cluster", "--write-out=json")
 	var members []struct {
 		Endpoint string
 		Status   struct {
@@ -85,7 +85,7 @@ func (s Site) etcdLeader(ctx context.Context) (name string, term uint64, err err
 		if bad != nil || m.Status.Leader == 0 || m.Status.Leader != m.Status.Header.MemberID {
 			continue
 		}
-		for _, member := range s.Members {
+		for _, member := range t.Members {
 			if member.Address == at.Hostname() {
 				return member.Name, m.Status.Header.RaftTerm, nil
 			}

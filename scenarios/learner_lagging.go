@@ -7,7 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// ballastKey is what the ballast is written to.
+// ballastKey is the key that the ballast is written to.
 const ballastKey = "/k8slab/fault-ballast"
 
 var learnerLagging = Fault{
@@ -18,33 +18,33 @@ var learnerLagging = Fault{
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject:  func(ctx context.Context, s Site) error { return s.joinSlowly(ctx, "4mbit", "2m") },
-	Bites:   learns,
+	Inject:  func(ctx context.Context, t Target) error { return t.joinSlowly(ctx, "4mbit", "2m") },
+	Effect:  learns,
 	Recover: nodeVerb("join"),
 	Restore: endSlowJoin,
 }
 
-// joinSlowly begins a join whose learner catches up at a rate: at 4 Mbit/s it needs most of a minute. etcdLimit is how long kubeadm waits for
-// that.
-func (s Site) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
-	if err := s.ballast(ctx); err != nil {
+// joinSlowly begins a join whose learner catches up at the given rate: at 4 Mbit/s that takes most of a minute. etcdLimit is how long kubeadm
+// waits for it.
+func (t Target) joinSlowly(ctx context.Context, rate, etcdLimit string) error {
+	if err := t.ballast(ctx); err != nil {
 		return err
 	}
-	if err := s.slowPeers(ctx, rate); err != nil {
+	if err := t.slowPeers(ctx, rate); err != nil {
 		return err
 	}
-	return s.joinByHand(ctx, s.Address, etcdLimit)
+	return t.joinByHand(ctx, t.Address, etcdLimit)
 }
 
-// endSlowJoin takes away what joinSlowly made.
-func endSlowJoin(ctx context.Context, s Site) error {
-	return errors.Join(s.freePeers(ctx), unballast(ctx, s), forgetJoinByHand(ctx, s))
+// endSlowJoin undoes joinSlowly.
+func endSlowJoin(ctx context.Context, t Target) error {
+	return errors.Join(t.freePeers(ctx), unballast(ctx, t), forgetJoinByHand(ctx, t))
 }
 
-// ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member gets at least that: all that was
-// ever written, or a snapshot with what was freed in it. One program makes all requests, because one for each would take minutes.
-func (s Site) ballast(ctx context.Context) error {
-	return s.shell(ctx, s.ControlPlane, `
+// ballast writes one key again and again, 12 KiB each time, until the database has 24 MiB. A new member receives at least as much, as a log or
+// as a snapshot. One process makes all requests, because a process for each would take minutes.
+func (t Target) ballast(ctx context.Context) error {
+	return t.shell(ctx, t.ControlPlane, `
 		dir=$(mktemp -d)
 		trap 'rm -rf "$dir"' EXIT
 		pki=/etc/kubernetes/pki/etcd
@@ -59,6 +59,6 @@ func (s Site) ballast(ctx context.Context) error {
 		ask --data "@$dir/put" --config "$dir/requests"`, ballastKey)
 }
 
-func unballast(ctx context.Context, s Site) error {
-	return s.etcdctl(ctx, "--command-timeout=10s", "del", ballastKey)
+func unballast(ctx context.Context, t Target) error {
+	return t.etcdctl(ctx, "--command-timeout=10s", "del", ballastKey)
 }

@@ -17,39 +17,39 @@ var learnerNeverStarted = Fault{
 	Roles:   controlPlane,
 	Alone:   "kubeadm joins after 19 s",
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.etcdctl(ctx, "member", "add", s.Node, "--learner", "--peer-urls=https://"+s.Address+":2380")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.etcdctl(ctx, "member", "add", t.Node, "--learner", "--peer-urls=https://"+t.Address+":2380")
 	},
-	Bites:   func(ctx context.Context, s Site) error { return s.noRoomForLearner(ctx) },
+	Effect:  func(ctx context.Context, t Target) error { return t.noRoomForLearner(ctx) },
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Recover: nodeVerb("join"),
 	Join:    &Join{Cause: symptom.EtcdTooManyLearners},
 }
 
-// strangersURL is of an address that no machine has.
+// strangersURL has an address that no machine has.
 const strangersURL = "https://192.0.2.43:2380"
 
-// noRoomForLearner wants etcd to take no further member: what every control plane's join would meet.
-func (s Site) noRoomForLearner(ctx context.Context) error {
-	if err := s.expelStranger(ctx); err != nil { // of an earlier look, which got no answer
+// noRoomForLearner returns nil if etcd refuses another learner, as it would in the join of any control plane.
+func (t Target) noRoomForLearner(ctx context.Context) error {
+	if err := t.expelStranger(ctx); err != nil { // left of an earlier check that got no answer
 		return err
 	}
-	err := s.etcdctl(ctx, "member", "add", "fault", "--learner", "--peer-urls="+strangersURL)
+	err := t.etcdctl(ctx, "member", "add", "fault", "--learner", "--peer-urls="+strangersURL)
 	switch {
 	case err == nil:
-		return cmp.Or(s.expelStranger(ctx), absent("etcd takes another learner"))
+		return cmp.Or(t.expelStranger(ctx), absent("etcd takes another learner"))
 	case strings.Contains(err.Error(), "too many learner"):
 		return nil
 	}
 	return err
 }
 
-// expelStranger takes back what noRoomForLearner asked etcd to take.
-func (s Site) expelStranger(ctx context.Context) error {
-	members, err := s.etcdMembers(ctx)
+// expelStranger removes the member that noRoomForLearner added.
+func (t Target) expelStranger(ctx context.Context) error {
+	members, err := t.etcdMembers(ctx)
 	for _, m := range members {
 		if slices.Contains(m.PeerURLs, strangersURL) {
-			err = errors.Join(err, s.etcdctl(ctx, "member", "remove", strconv.FormatUint(m.ID, 16)))
+			err = errors.Join(err, t.etcdctl(ctx, "member", "remove", strconv.FormatUint(m.ID, 16)))
 		}
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 
 const (
 	lateUnit = "fault-late" // does something on the node when its etcd has been added
-	// etcdAdded appears when kubeadm has added the node's member to etcd.
+	// etcdAdded is a file that appears when kubeadm has added the node's member to etcd.
 	etcdAdded = "/etc/kubernetes/manifests/etcd.yaml"
 )
 
@@ -21,24 +21,24 @@ var learnerPortBlocked = Fault{
 	Symptom: symptom.FirewallBlocked,
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		err := s.late(ctx, `exec nft "$2"`, wallText("tcp dport 2380 drop", "tcp dport 2380 drop"))
+	Inject: func(ctx context.Context, t Target) error {
+		err := t.late(ctx, `exec nft "$2"`, wallText("tcp dport 2380 drop", "tcp dport 2380 drop"))
 		if err != nil {
 			return err
 		}
-		return s.joinByHand(ctx, s.Address, "15s")
+		return t.joinByHand(ctx, t.Address, "15s")
 	},
-	Bites:   joinFailed,
+	Effect:  joinFailed,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	Restore: func(ctx context.Context, s Site) error {
-		return errors.Join(stopLate(ctx, s), openWall(ctx, s), forgetJoinByHand(ctx, s))
+	Restore: func(ctx context.Context, t Target) error {
+		return errors.Join(stopLate(ctx, t), openWall(ctx, t), forgetJoinByHand(ctx, t))
 	},
 }
 
-// late has the node run a script once, as soon as etcd's manifest is there. value is its $2.
-func (s Site) late(ctx context.Context, text, value string) error {
-	return s.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", lateUnit, "sh", "-c",
+// late has the node run a script once, as soon as etcd's manifest exists. value is the script's $2.
+func (t Target) late(ctx context.Context, text, value string) error {
+	return t.run(ctx, "systemd-run", "--quiet", "--collect", "--unit", lateUnit, "sh", "-c",
 		`until test -e "$1"; do sleep 0.1; done; `+text, "sh", etcdAdded, value)
 }
 

@@ -17,26 +17,26 @@ var learnerPromotedLate = Fault{
 	Symptom: symptom.EtcdLearnerNotInSync,
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
+	Inject: func(ctx context.Context, t Target) error {
 		// etcd refuses until the learner has caught up, which takes longer than kubeadm waits.
-		_, err := s.Run(ctx, s.ControlPlane, "systemd-run", "--quiet", "--collect", "--unit", promoter, "sh", "-c", `
+		_, err := t.Run(ctx, t.ControlPlane, "systemd-run", "--quiet", "--collect", "--unit", promoter, "sh", "-c", `
 			pki=/etc/kubernetes/pki/etcd
 			ask() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/peer.crt --key $pki/peer.key "$@"; }
 			until id=$(ask member list | sed -n 's/^\([0-9a-f]*\), started, .*, true$/\1/p') && test -n "$id" && ask member promote "$id"; do sleep 1; done`)
 		if err != nil {
 			return err
 		}
-		return s.joinSlowly(ctx, "4mbit", "15s")
+		return t.joinSlowly(ctx, "4mbit", "15s")
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		if err := joinFailed(ctx, s); err != nil {
+	Effect: func(ctx context.Context, t Target) error {
+		if err := joinFailed(ctx, t); err != nil {
 			return err
 		}
-		return s.votes(ctx)
+		return t.votes(ctx)
 	},
 	Recover: repair,
-	Restore: func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.ControlPlane, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, promoter)
-		return errors.Join(err, endSlowJoin(ctx, s))
+	Restore: func(ctx context.Context, t Target) error {
+		err := t.shell(ctx, t.ControlPlane, `! systemctl --quiet is-active "$1" || systemctl stop "$1"`, promoter)
+		return errors.Join(err, endSlowJoin(ctx, t))
 	},
 }

@@ -16,25 +16,25 @@ var learnerSlowDisk = Fault{
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
 	Outside: true,
-	// The ballast comes as one snapshot, in writes of about a megabyte, two a second: longer than kubeadm waits.
-	Inject: func(ctx context.Context, s Site) error {
-		if err := s.ballast(ctx); err != nil {
+	// The ballast arrives as one snapshot in writes of about a megabyte, two a second. That takes longer than kubeadm waits.
+	Inject: func(ctx context.Context, t Target) error {
+		if err := t.ballast(ctx); err != nil {
 			return err
 		}
-		if err := s.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 2`, throttling); err != nil {
+		if err := t.late(ctx, `until pgrep --exact etcd; do sleep 0.1; done; exec sh -ec "$2" sh 2`, throttling); err != nil {
 			return err
 		}
-		return s.joinByHand(ctx, s.Address, "10s")
+		return t.joinByHand(ctx, t.Address, "10s")
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		n, err := s.slowWrites(ctx, "0.256")
+	Effect: func(ctx context.Context, t Target) error {
+		n, err := t.slowWrites(ctx, "0.256")
 		if err == nil && n < 3 {
 			err = fmt.Errorf("etcd has measured %d writes of more than 0.256 s", n)
 		}
-		return errors.Join(joinFailed(ctx, s), err)
+		return errors.Join(joinFailed(ctx, t), err)
 	},
 	Recover: nodeVerb("join"),
-	Restore: func(ctx context.Context, s Site) error {
-		return errors.Join(stopLate(ctx, s), s.throttle(ctx, "0"), unballast(ctx, s), forgetJoinByHand(ctx, s))
+	Restore: func(ctx context.Context, t Target) error {
+		return errors.Join(stopLate(ctx, t), t.throttle(ctx, "0"), unballast(ctx, t), forgetJoinByHand(ctx, t))
 	},
 }

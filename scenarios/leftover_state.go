@@ -19,9 +19,9 @@ var leftoverState = Fault{
 		mkdir -p /etc/kubernetes/manifests /etc/kubernetes/pki
 		touch /etc/kubernetes/bootstrap-kubelet.conf /etc/kubernetes/manifests/kube-apiserver.yaml
 		echo stale > /etc/kubernetes/pki/sa.pub`),
-	// labnode would clear them away; kubeadm itself refuses.
-	Bites: func(ctx context.Context, s Site) error {
-		out, err := s.Run(ctx, s.Node, "sh", "-c", `kubeadm join phase preflight 127.0.0.1:6443 --token abcdef.0123456789abcdef \
+	// labnode would remove them; kubeadm itself refuses.
+	Effect: func(ctx context.Context, t Target) error {
+		out, err := t.Run(ctx, t.Node, "sh", "-c", `kubeadm join phase preflight 127.0.0.1:6443 --token abcdef.0123456789abcdef \
 			--discovery-token-unsafe-skip-ca-verification --ignore-preflight-errors=SystemVerification,Mem,NumCPU 2>&1; true`)
 		if err == nil && !strings.Contains(out, "[ERROR FileAvailable--etc-kubernetes-bootstrap-kubelet.conf]") {
 			err = errors.New("kubeadm's preflight does not mind: " + strings.TrimSpace(out))

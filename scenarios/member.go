@@ -12,20 +12,20 @@ import (
 
 var errMemberHealthy = absent("its etcd member is healthy")
 
-// memberDown is nil once the node's etcd member does not answer, or answers without its peers: a control plane beside it asks, which can ask
-// its own member how it is.
-func memberDown(ctx context.Context, s Site) error {
-	limit := "--command-timeout=" + s.patiently(2*time.Second).String()
-	if _, err := s.etcd(ctx, limit, "endpoint", "status"); err != nil {
-		return fmt.Errorf("%s can ask no etcd: %w", s.ControlPlane, err)
+// memberDown returns nil once the node's etcd member does not answer, or has lost its peers. Another control plane asks it, which must be able to
+// ask its own member.
+func memberDown(ctx context.Context, t Target) error {
+	limit := "--command-timeout=" + t.patiently(2*time.Second).String()
+	if _, err := t.etcd(ctx, limit, "endpoint", "status"); err != nil {
+		return fmt.Errorf("%s can ask no etcd: %w", t.ControlPlane, err)
 	}
-	if _, err := s.etcdOf(ctx, s.Address, limit, "endpoint", "health"); err == nil {
+	if _, err := t.etcdOf(ctx, t.Address, limit, "endpoint", "health"); err == nil {
 		return errMemberHealthy
 	}
 	return ctx.Err()
 }
 
-// etcdMember is one of etcd's, as another tells of it.
+// etcdMember is a member of etcd, as etcdctl lists it.
 type etcdMember struct {
 	ID        uint64
 	Name      string
@@ -33,8 +33,8 @@ type etcdMember struct {
 	IsLearner bool
 }
 
-func (s Site) etcdMembers(ctx context.Context) ([]etcdMember, error) {
-	out, err := s.etcd(ctx, "--command-timeout=3s", "member", "list", "--write-out=json")
+func (t Target) etcdMembers(ctx context.Context) ([]etcdMember, error) {
+	out, err := t.etcd(ctx, "--command-timeout=3s", "member", "list", "--write-out=json")
 	if err != nil {
 		return nil, err
 	}
@@ -43,36 +43,36 @@ func (s Site) etcdMembers(ctx context.Context) ([]etcdMember, error) {
 	return list.Members, err
 }
 
-// votes is nil once the node's member votes.
-func (s Site) votes(ctx context.Context) error {
-	members, err := s.etcdMembers(ctx)
-	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == s.Node && !m.IsLearner }) {
+// votes returns nil once the node's member is a voter.
+func (t Target) votes(ctx context.Context) error {
+	members, err := t.etcdMembers(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == t.Node && !m.IsLearner }) {
 		err = errors.New("its etcd member does not vote")
 	}
 	return err
 }
 
-// learns is nil once the node's member has started, which gives it its name, and is a learner. It answers nobody while it receives a
-// snapshot.
-func learns(ctx context.Context, s Site) error {
-	members, err := s.etcdMembers(ctx)
-	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == s.Node && m.IsLearner }) {
+// learns returns nil once the node's member has started and is a learner. A member has no name before it starts. While a learner receives a
+// snapshot it does not answer, so others are asked.
+func learns(ctx context.Context, t Target) error {
+	members, err := t.etcdMembers(ctx)
+	if err == nil && !slices.ContainsFunc(members, func(m etcdMember) bool { return m.Name == t.Node && m.IsLearner }) {
 		err = errors.New("its etcd member is not a learner")
 	}
 	return err
 }
 
-// A join that the node's owner makes without the lab: its unit, and the label of the token that it was made with.
+// The systemd unit of a join without the lab, and the label of its token.
 const (
 	byHand     = "fault-join"
 	ownerToken = "k8slab.fault=join"
 )
 
-// joinByHand has the node's owner begin a join as a control plane, with a command of `labctl join-command` turned into kubeadm's
-// configuration, and does not wait for its end. address is what the node's API server and etcd tell the others to reach them at; etcdLimit
-// is how long kubeadm tries to change etcd's membership.
-func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
-	command, err := s.Labctl(ctx, "join-command", "--control-plane")
+// joinByHand begins a join as a control plane, as the node's owner would, and does not wait for its end. It makes kubeadm's configuration from
+// what `labctl join-command` prints. address is the one that the node's API server and etcd advertise; etcdLimit is how long kubeadm tries to
+// change etcd's membership.
+func (t Target) joinByHand(ctx context.Context, address, etcdLimit string) error {
+	command, err := t.Labctl(ctx, "join-command", "--control-plane")
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (s Site) joinByHand(ctx context.Context, address, etcdLimit string) error {
 		return ""
 	}
 	id, _, _ := strings.Cut(after("--token"), ".")
-	if _, err := s.kubectl(ctx, "label", "secret", "--namespace=kube-system", "bootstrap-token-"+id, ownerToken); err != nil {
+	if _, err := t.kubectl(ctx, "label", "secret", "--namespace=kube-system", "bootstrap-token-"+id, ownerToken); err != nil {
 		return err
 	}
 	configuration := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
@@ -101,26 +101,26 @@ discovery: {bootstrapToken: {apiServerEndpoint: %q, token: %q, caCertHashes: [%q
 nodeRegistration: {name: %q, ignorePreflightErrors: [%s]}
 controlPlane: {certificateKey: %q, localAPIEndpoint: {advertiseAddress: %q}}
 timeouts: {etcdAPICall: %q}
-`, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), s.Node, ignored, after("--certificate-key"), address, etcdLimit)
-	return s.shell(ctx, s.Node, `
+`, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), t.Node, ignored, after("--certificate-key"), address, etcdLimit)
+	return t.shell(ctx, t.Node, `
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
 		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join --config /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
 		configuration, byHand)
 }
 
-// forgetJoinByHand takes away what joinByHand left: the configuration, should the join have been killed, and the token. A join that is at work
-// comes to its end first: without its token it would wait for the kubelet's certificate for minutes.
-func forgetJoinByHand(ctx context.Context, s Site) error {
-	ended := s.await(ctx, "the join that was begun by hand to end", 3*time.Minute, time.Second, func(ctx context.Context) error {
-		return s.shell(ctx, s.Node, `! systemctl --quiet is-active "$1"`, byHand)
+// forgetJoinByHand removes what joinByHand left: the token, and the configuration of a killed join. It waits for the end of a running join,
+// which without its token would wait for the kubelet's certificate for minutes.
+func forgetJoinByHand(ctx context.Context, t Target) error {
+	ended := t.await(ctx, "the join that was begun by hand to end", 3*time.Minute, time.Second, func(ctx context.Context) error {
+		return t.shell(ctx, t.Node, `! systemctl --quiet is-active "$1"`, byHand)
 	})
-	_, err := s.kubectl(ctx, "delete", "secret", "--namespace=kube-system", "--selector="+ownerToken)
-	return errors.Join(ended, err, s.run(ctx, "rm", "--force", "/run/k8slab.fault"))
+	_, err := t.kubectl(ctx, "delete", "secret", "--namespace=kube-system", "--selector="+ownerToken)
+	return errors.Join(ended, err, t.run(ctx, "rm", "--force", "/run/k8slab.fault"))
 }
 
-// joinFailed is nil once the join that was begun by hand has failed.
-func joinFailed(ctx context.Context, s Site) error {
-	out, err := s.Run(ctx, s.Node, "labnode", "facts")
+// joinFailed returns nil once the join that was begun by hand has failed.
+func joinFailed(ctx context.Context, t Target) error {
+	out, err := t.Run(ctx, t.Node, "labnode", "facts")
 	if err != nil {
 		return err
 	}

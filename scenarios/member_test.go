@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// answering are hands to which every command says the same.
+// answering is a driver to which every command says the same.
 type answering struct {
 	out string
 	err error
@@ -27,7 +27,7 @@ func TestNoAnswerIsNoAbsence(t *testing.T) {
 			continue
 		}
 		synctest.Test(t, func(t *testing.T) {
-			err := f.Bites(t.Context(), siteOf(f, refused))
+			err := f.Effect(t.Context(), targetOf(f, refused))
 			if _, gone := errors.AsType[absence](err); err == nil || gone {
 				t.Errorf("%s: %v", f.Name, err)
 			}
@@ -58,7 +58,7 @@ func TestWhatIsAbsent(t *testing.T) {
 		{wipedVoter, "", true},
 	} {
 		t.Run(tt.fault.Name+" "+tt.out, func(t *testing.T) {
-			err := tt.fault.Bites(t.Context(), siteOf(tt.fault, answering{out: tt.out}))
+			err := tt.fault.Effect(t.Context(), targetOf(tt.fault, answering{out: tt.out}))
 			if _, gone := errors.AsType[absence](err); gone != tt.gone || err == nil {
 				t.Error(err)
 			}
@@ -70,22 +70,22 @@ func TestWhatIsAbsent(t *testing.T) {
 // a one with a space.
 func TestRoomForALearnerIsLeft(t *testing.T) {
 	for _, lost := range []bool{false, true} {
-		hands := &learning{lost: lost}
-		s := siteOf(staleLearner, hands)
-		err := staleLearner.Bites(t.Context(), s)
+		driver := &learning{lost: lost}
+		s := targetOf(staleLearner, driver)
+		err := staleLearner.Effect(t.Context(), s)
 		if lost {
 			if _, gone := errors.AsType[absence](err); err == nil || gone {
 				t.Errorf("without an answer: %v", err)
 			}
-			err = staleLearner.Bites(t.Context(), s)
+			err = staleLearner.Effect(t.Context(), s)
 		}
-		if _, gone := errors.AsType[absence](err); !gone || hands.member {
-			t.Errorf("lost %v: %v, and it is a member: %v", lost, err, hands.member)
+		if _, gone := errors.AsType[absence](err); !gone || driver.member {
+			t.Errorf("lost %v: %v, and it is a member: %v", lost, err, driver.member)
 		}
 	}
 }
 
-// learning are hands to an etcd that takes one learner.
+// learning is a driver of an etcd that takes one learner.
 type learning struct {
 	answering
 	lost   bool // what it first answers
@@ -112,39 +112,39 @@ func (l *learning) Run(_ context.Context, _ string, argv ...string) (string, err
 	return "", nil
 }
 
-func TestWhatBitesOfEtcd(t *testing.T) {
+func TestEffectsOnEtcd(t *testing.T) {
 	const members = `{"members":[{"ID":1,"name":"cp1"},{"ID":2,"name":"cp2"},{"ID":3,"name":"cp3","isLearner":LEARNER}]}`
 	const unnamed = `{"members":[{"ID":1,"name":"cp1"},{"ID":3,"isLearner":LEARNER}]}`
 	learner := func(text, is string) answering { return answering{out: strings.ReplaceAll(text, "LEARNER", is)} }
 	refused := answering{err: errors.New("connection refused")}
 	tests := []struct {
-		name  string
-		asks  func(context.Context, Site) error
-		hands answering
-		bites bool
+		name   string
+		asks   func(context.Context, Target) error
+		driver answering
+		effect bool
 	}{
 		{"nobody can ask", memberDown, refused, false},
 		{"a member answers", memberDown, answering{}, false},
 		{"the member learns", learns, learner(members, "true"), true},
 		{"the member votes", learns, learner(members, "false"), false},
 		{"the member has not started", learns, learner(unnamed, "true"), false},
-		{"the node's member votes", func(ctx context.Context, s Site) error { return s.votes(ctx) }, learner(members, "false"), true},
-		{"the node's member is a learner", func(ctx context.Context, s Site) error { return s.votes(ctx) }, learner(members, "true"), false},
+		{"the node's member votes", func(ctx context.Context, s Target) error { return s.votes(ctx) }, learner(members, "false"), true},
+		{"the node's member is a learner", func(ctx context.Context, s Target) error { return s.votes(ctx) }, learner(members, "true"), false},
 		{"the join failed", joinFailed, answering{out: `{"joinUnit":"inactive","outcome":{"joined":false}}`}, true},
 		{"the join is at work", joinFailed, answering{out: `{"joinUnit":"active"}`}, false},
 		{"the join succeeded", joinFailed, answering{out: `{"joinUnit":"inactive","outcome":{"joined":true}}`}, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			err := tt.asks(t.Context(), Site{Hands: tt.hands, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"})
-			if (err == nil) != tt.bites {
+			err := tt.asks(t.Context(), Target{Driver: tt.driver, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"})
+			if (err == nil) != tt.effect {
 				t.Error(err)
 			}
 		})
 	}
 }
 
-// asking are hands with which cp1 asks its own etcd, and cp3's.
+// asking is a driver with which cp1 asks its own etcd, and cp3's.
 type asking struct {
 	own, other         error
 	ownTakes           time.Duration
@@ -168,7 +168,7 @@ func TestSlowAnswers(t *testing.T) {
 	lost := errors.New("context deadline exceeded")
 	for _, tt := range []struct {
 		name        string
-		hands       asking
+		driver      asking
 		slow, known bool
 	}{
 		{"most were sent again", asking{ownTakes: at, otherTakes: late, beside: at}, true, true},
@@ -181,7 +181,7 @@ func TestSlowAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				err := slowAnswers(t.Context(), Site{Hands: &tt.hands, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"})
+				err := slowAnswers(t.Context(), Target{Driver: &tt.driver, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"})
 				if _, gone := errors.AsType[absence](err); (err == nil) != tt.slow || gone != (!tt.slow && tt.known) {
 					t.Error(err)
 				}
@@ -210,13 +210,13 @@ func TestMemberDown(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				hands := &asking{own: tt.own, other: tt.other}
-				s := Site{Hands: hands, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"}
+				driver := &asking{own: tt.own, other: tt.other}
+				s := Target{Driver: driver, Node: "cp3", Address: "10.0.0.9", ControlPlane: "cp1"}
 				if err := memberDown(t.Context(), s); (err == nil) != tt.down {
 					t.Error(err)
 				}
 				err := etcdDataCorrupt.Restore(t.Context(), s)
-				if got := strings.Join(hands.called, "; "); got != tt.calls || (err != nil) != (tt.own != nil) {
+				if got := strings.Join(driver.called, "; "); got != tt.calls || (err != nil) != (tt.own != nil) {
 					t.Errorf("restore called %q: %v", got, err)
 				}
 			})
@@ -227,14 +227,14 @@ func TestMemberDown(t *testing.T) {
 // A join that is at work keeps its token until it has ended.
 func TestForgetJoinByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		hands := &joining{looks: 3}
-		if err := forgetJoinByHand(t.Context(), siteOf(learnerLagging, hands)); err != nil || hands.looks != 0 || !hands.deleted {
-			t.Errorf("%d looks before it ends, token deleted: %v; %v", hands.looks, hands.deleted, err)
+		driver := &joining{looks: 3}
+		if err := forgetJoinByHand(t.Context(), targetOf(learnerLagging, driver)); err != nil || driver.looks != 0 || !driver.deleted {
+			t.Errorf("%d looks before it ends, token deleted: %v; %v", driver.looks, driver.deleted, err)
 		}
 	})
 }
 
-// joining are hands to a node whose join by hand ends after some looks.
+// joining is a driver of a node whose join by hand ends after some looks.
 type joining struct {
 	looks   int
 	deleted bool

@@ -9,13 +9,13 @@ var missingCNI = Fault{
 	Alone:   "kubeadm joins a node that is not Ready, and it stays so",
 	Symptom: symptom.CNINotInitialized,
 	Inject:  script(`rm -f /etc/cni/net.d/*`),
-	Bites:   networkDown,
+	Effect:  networkDown,
 	Recover: repair,
 	Restore: restoreCNI,
 	Join:    &Join{Cause: symptom.CNINotInitialized},
 }
 
-// restoreCNI writes the image's CNI configuration again where there is none, by cp, which containerd notices.
+// restoreCNI copies the image's CNI configuration back if there is none. containerd notices a copy, but not a move.
 var restoreCNI = script(`
 	mkdir -p /etc/cni/net.d
 	test -n "$(ls /etc/cni/net.d)" || cp /usr/share/k8slab/cni/* /etc/cni/net.d/`)

@@ -9,9 +9,9 @@ import (
 	"k8slab/config"
 )
 
-// wall puts rules of nftables on the node, for packets that come in and for those that go out. It has no room for a second one.
-func (s Site) wall(ctx context.Context, input, output string) error {
-	return s.run(ctx, "nft", wallText(input, output))
+// wall adds nftables rules for incoming and outgoing packets on the node. A node can have only one wall.
+func (t Target) wall(ctx context.Context, input, output string) error {
+	return t.run(ctx, "nft", wallText(input, output))
 }
 
 func wallText(input, output string) string {
@@ -19,22 +19,22 @@ func wallText(input, output string) string {
 		"chain output { type filter hook output priority -5; %s; }; }", input, output)
 }
 
-// openWall takes the rules away; that there are none is fine.
+// openWall removes the rules, if there are any.
 var openWall = on("nft", "add table inet fault; delete table inet fault")
 
-// others are the addresses of the other nodes, as nftables writes a set.
-func (s Site) others() string {
+// others is the addresses of the other nodes, as an nftables set.
+func (t Target) others() string {
 	var all []string
-	for _, m := range s.Members {
-		if m.Name != s.Node {
+	for _, m := range t.Members {
+		if m.Name != t.Node {
 			all = append(all, m.Address)
 		}
 	}
 	return "{ " + strings.Join(all, ", ") + " }"
 }
 
-func (s Site) controlPlanes() (all []Member) {
-	for _, m := range s.Members {
+func (t Target) controlPlanes() (all []Member) {
+	for _, m := range t.Members {
 		if m.Role == config.ControlPlane {
 			all = append(all, m)
 		}
@@ -42,33 +42,33 @@ func (s Site) controlPlanes() (all []Member) {
 	return all
 }
 
-// otherControlPlanes are all but the node.
-func (s Site) otherControlPlanes() []Member {
-	return slices.DeleteFunc(s.controlPlanes(), func(m Member) bool { return m.Name == s.Node })
+// otherControlPlanes are the control planes but the node.
+func (t Target) otherControlPlanes() []Member {
+	return slices.DeleteFunc(t.controlPlanes(), func(m Member) bool { return m.Name == t.Node })
 }
 
-// threeControlPlanes says why a fault that takes one of them away cannot be made: etcd would have no quorum.
-func threeControlPlanes(s Site) string {
-	if len(s.otherControlPlanes()) < 2 {
+// threeControlPlanes is for faults that stop one control plane: with fewer than three, etcd would lose its quorum.
+func threeControlPlanes(t Target) string {
+	if len(t.otherControlPlanes()) < 2 {
 		return "with fewer than three control planes etcd loses its quorum"
 	}
 	return ""
 }
 
-// shaper is the handle of a queue that slows a link down. tc knows hexadecimal ones only.
+// shaper is the handle of a tc queue that slows a link down. tc takes hexadecimal handles only.
 const shaper = "fa17:"
 
-// slowPeers lets the other control planes send the node no more than rate of what etcd's members tell each other.
-func (s Site) slowPeers(ctx context.Context, rate string) error {
-	for _, m := range s.otherControlPlanes() {
-		err := s.shell(ctx, m.Name, `
+// slowPeers limits the etcd peer traffic from the other control planes to the node to rate.
+func (t Target) slowPeers(ctx context.Context, rate string) error {
+	for _, m := range t.otherControlPlanes() {
+		err := t.shell(ctx, m.Name, `
 			dev=$(ip -oneline route get "$1" | sed -n 's/.* dev \([^ ]*\) .*/\1/p')
 			tc qdisc replace dev "$dev" root handle "$3" htb
 			tc class add dev "$dev" parent "$3" classid "${3}1" htb rate "$2"
 			tc qdisc add dev "$dev" parent "${3}1" tbf rate "$2" burst 32k latency 1s
 			for side in sport dport; do
 				tc filter add dev "$dev" parent "$3" protocol ip u32 match ip dst "$1/32" match ip "$side" 2380 0xffff flowid "${3}1"
-			done`, s.Address, rate, shaper)
+			done`, t.Address, rate, shaper)
 		if err != nil {
 			return err
 		}
@@ -76,12 +76,12 @@ func (s Site) slowPeers(ctx context.Context, rate string) error {
 	return nil
 }
 
-// freePeers ends slowPeers.
-func (s Site) freePeers(ctx context.Context) error {
-	for _, m := range s.otherControlPlanes() {
-		err := s.shell(ctx, m.Name, `
+// freePeers undoes slowPeers.
+func (t Target) freePeers(ctx context.Context) error {
+	for _, m := range t.otherControlPlanes() {
+		err := t.shell(ctx, m.Name, `
 			dev=$(ip -oneline route get "$1" | sed -n 's/.* dev \([^ ]*\) .*/\1/p')
-			! tc qdisc show dev "$dev" | grep -qw "$2" || tc qdisc del dev "$dev" root`, s.Address, shaper)
+			! tc qdisc show dev "$dev" | grep -qw "$2" || tc qdisc del dev "$dev" root`, t.Address, shaper)
 		if err != nil {
 			return err
 		}

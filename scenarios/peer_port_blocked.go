@@ -12,11 +12,11 @@ var peerPortBlocked = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.FirewallBlocked,
 	Applies: threeControlPlanes,
-	// Both ways: a member also gets its messages over connections that it makes itself.
-	Inject: func(ctx context.Context, s Site) error {
-		return s.wall(ctx, "tcp dport 2380 drop", "tcp dport 2380 drop")
+	// In both directions, because a member also receives messages over connections that it opened.
+	Inject: func(ctx context.Context, t Target) error {
+		return t.wall(ctx, "tcp dport 2380 drop", "tcp dport 2380 drop")
 	},
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: repair,
 	Stops:   true,
 	Restore: openWall,

@@ -9,7 +9,7 @@ var portInUse = Fault{
 	Alone:   "kubeadm refuses after 0.4 s",
 	Outside: true,
 	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "127.0.0.1:10250"),
-	Bites:   refuses(symptom.PortInUse),
+	Effect:  refuses(symptom.PortInUse),
 	Symptom: symptom.PortInUse,
 	Recover: nodeVerb("join"),
 	Stops:   true,

@@ -14,11 +14,11 @@ var quorumLost = Fault{
 	Symptom: symptom.EtcdNoQuorum,
 	Of:      theCluster,
 	Applies: threeControlPlanes,
-	Inject: func(ctx context.Context, s Site) error {
-		for _, m := range s.otherControlPlanes() {
-			// Without its manifest, because kubelet would start it at once with no data: that of the first control plane would make a cluster
-			// of its own.
-			err := s.shell(ctx, m.Name, `
+	Inject: func(ctx context.Context, t Target) error {
+		for _, m := range t.otherControlPlanes() {
+			// The manifest goes first, because kubelet would start etcd at once without data, and on the first control plane that would create a
+			// new cluster.
+			err := t.shell(ctx, m.Name, `
 				mv /etc/kubernetes/manifests/etcd.yaml /etc/kubernetes/etcd.yaml.fault
 				until test -z "$(crictl ps --quiet --state running --name '^etcd$')"; do sleep 0.3; done
 				mv /var/lib/etcd /var/lib/etcd.fault
@@ -29,24 +29,24 @@ var quorumLost = Fault{
 		}
 		return nil
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		s.ControlPlane = s.Node // the others have no etcd to ask with
-		return memberDown(ctx, s)
+	Effect: func(ctx context.Context, t Target) error {
+		t.ControlPlane = t.Node // the others have no etcd to ask with
+		return memberDown(ctx, t)
 	},
 	Recover: [][]string{{"etcd", "snapshot", "save", File}, {"etcd", "snapshot", "restore", File, "--node", Node}, {"up"}},
 	May:     []Change{Identity, Quorum, Others},
-	Restore: func(ctx context.Context, s Site) error {
+	Restore: func(ctx context.Context, t Target) error {
 		var errs []error
-		// A recovery that was killed left manifests where kubelet does not look. `up` resets those whose cluster it had replaced.
-		for _, m := range s.controlPlanes() {
-			errs = append(errs, s.shell(ctx, m.Name, `
+		// A killed recovery left manifests outside of kubelet's directory. `up` resets the nodes whose cluster it had replaced.
+		for _, m := range t.controlPlanes() {
+			errs = append(errs, t.shell(ctx, m.Name, `
 				cd /etc/kubernetes
 				! test -d k8slab-parked || find k8slab-parked -name '*.yaml' -exec mv -f -t manifests {} +
 				systemctl start kubelet`))
 		}
-		for _, m := range s.otherControlPlanes() {
-			// A node that has both data and a manifest again has joined the new cluster: what it had before is of no use.
-			errs = append(errs, s.shell(ctx, m.Name, `
+		for _, m := range t.otherControlPlanes() {
+			// A node with both data and a manifest has joined the new cluster, so its old data is of no use.
+			errs = append(errs, t.shell(ctx, m.Name, `
 				cd /etc/kubernetes
 				if test -e /var/lib/etcd/member && test -e manifests/etcd.yaml; then
 					rm -rf /var/lib/etcd.fault etcd.yaml.fault

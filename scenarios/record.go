@@ -6,23 +6,24 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
+
+	"k8slab/lab/atomicfile"
 )
 
-// Injected is a fault that was made and is not restored yet.
+// Injected is a fault that was injected and is not restored yet.
 type Injected struct {
-	Fault  string    `json:"fault"`
-	Node   string    `json:"node"`
-	Time   time.Time `json:"time"`
-	Circle bool      `json:"circle,omitempty"` // made by a circle, which would have ended it: what is left if it was killed
+	Fault      string    `json:"fault"`
+	Node       string    `json:"node"`
+	Time       time.Time `json:"time"`
+	Experiment bool      `json:"circle,omitempty"` // injected by an experiment, which removes the entry at its end; it stays if the experiment was killed
 }
 
-// Record is the file that remembers which faults are in a lab. A fault is written down before it is made. Without a path nothing is.
+// Record is the file that says which faults are in a lab. A fault is added before it is injected. Without a path, nothing is recorded.
 type Record struct{ Path string }
 
-// Faults are those in the lab, in the order in which they were made.
+// Faults are those in the lab, in the order of their injection.
 func (r Record) Faults() (faults []Injected, err error) {
 	data, err := os.ReadFile(r.Path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -37,18 +38,18 @@ func (r Record) Faults() (faults []Injected, err error) {
 	return faults, nil
 }
 
-// Left are the faults of circles that were killed.
+// Left are the faults of experiments that were killed.
 func (r Record) Left() (left []Injected, err error) {
 	faults, err := r.Faults()
 	for _, f := range faults {
-		if f.Circle {
+		if f.Experiment {
 			left = append(left, f)
 		}
 	}
 	return left, err
 }
 
-// Add writes a fault down.
+// Add adds a fault.
 func (r Record) Add(f Injected) error {
 	if r.Path == "" {
 		return nil
@@ -60,7 +61,7 @@ func (r Record) Add(f Injected) error {
 	return r.write(append(faults, f))
 }
 
-// Forget is for faults that are not in the lab any more.
+// Forget removes faults that are not in the lab any more.
 func (r Record) Forget(ended ...Injected) error {
 	faults, err := r.Faults()
 	if err != nil || len(faults) == 0 {
@@ -78,9 +79,5 @@ func (r Record) write(faults []Injected) error {
 	if err != nil {
 		return err
 	}
-	temporary := filepath.Join(filepath.Dir(r.Path), ".faults.tmp")
-	if err := os.WriteFile(temporary, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, r.Path)
+	return atomicfile.Write(r.Path, atomicfile.Private, data)
 }

@@ -9,21 +9,21 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Target is a fault and the node that it is made on; "" is the last node of a role that the fault is for.
-type Target struct {
+// Placement is a fault and the node that it is injected on; "" is the last node of a role that the fault is for.
+type Placement struct {
 	Fault Fault
 	Node  string
 }
 
-// Round are the faults that one circle makes at the same time: one, or several that compose. It is written NAME[@NODE][+NAME[@NODE]]….
-type Round []Target
+// Round is the faults that one experiment injects at the same time, one or several. It is written NAME[@NODE][+NAME[@NODE]]….
+type Round []Placement
 
 func (r Round) String() string {
 	var parts []string
-	for _, t := range r {
-		part := t.Fault.Name
-		if t.Node != "" {
-			part += "@" + t.Node
+	for _, p := range r {
+		part := p.Fault.Name
+		if p.Node != "" {
+			part += "@" + p.Node
 		}
 		parts = append(parts, part)
 	}
@@ -35,8 +35,8 @@ func (r Round) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 func (r Round) names() string {
 	var names []string
-	for _, t := range r {
-		names = append(names, t.Fault.Name)
+	for _, p := range r {
+		names = append(names, p.Fault.Name)
 	}
 	return strings.Join(names, "+")
 }
@@ -50,23 +50,14 @@ func ParseRound(text string) (Round, error) {
 		if !known {
 			return nil, Unknown(name)
 		}
-		r = append(r, Target{f, node})
+		r = append(r, Placement{f, node})
 	}
 	return r, nil
 }
 
-// Unknown says that there is no fault of the name, and which may have been meant.
-func Unknown(name string) error {
-	var names []string
-	for _, f := range faults {
-		names = append(names, f.Name)
-	}
-	return fmt.Errorf("no fault %q%s (see `labctl fault list`)", name, config.DidYouMean(name, names))
-}
-
-// compose says why the faults cannot be made at the same time. Each must still bite, be named and be ended as if it were alone: so no two are
-// on one node, where one could hide the other; at most one is on a control plane, so that etcd keeps its quorum; and none is among them that
-// stops for a person, costs the quorum or is about several nodes.
+// compose says why the faults cannot be injected at the same time. Each must have its effect, be diagnosed and recover as if it were alone.
+// So no two may be on one node, where one could hide the other; at most one may be on a control plane, so that etcd keeps its quorum; and none
+// may need a person, break the quorum or affect several nodes.
 func compose(faults []placed) error {
 	if len(faults) == 1 {
 		return nil
@@ -75,8 +66,8 @@ func compose(faults []placed) error {
 	controlPlanes := 0
 	for _, f := range faults {
 		switch {
-		case nodes[f.site.Node]:
-			return fmt.Errorf("%w: two faults on %s at the same time", errNotApplicable, f.site.Node)
+		case nodes[f.target.Node]:
+			return fmt.Errorf("%w: two faults on %s at the same time", errNotApplicable, f.target.Node)
 		case f.Stops:
 			return fmt.Errorf("%w: %s needs a person to act, so it runs alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Quorum):
@@ -84,8 +75,8 @@ func compose(faults []placed) error {
 		case slices.Contains(f.May, Others):
 			return fmt.Errorf("%w: %s affects several nodes, so it runs alone", errNotApplicable, f.Name)
 		}
-		nodes[f.site.Node] = true
-		if f.site.role(f.site.Node) == config.ControlPlane {
+		nodes[f.target.Node] = true
+		if f.target.role(f.target.Node) == config.ControlPlane {
 			controlPlanes++
 		}
 	}
@@ -95,33 +86,13 @@ func compose(faults []placed) error {
 	return nil
 }
 
-func (s Site) role(node string) config.Role {
-	for _, m := range s.Members {
-		if m.Name == node {
-			return m.Role
-		}
-	}
-	return ""
-}
-
-// beside is the site with a control plane that is none of the nodes, where there is one.
-func (s Site) beside(nodes []string) Site {
-	for _, m := range s.Members {
-		if m.Role == config.ControlPlane && !slices.Contains(nodes, m.Name) {
-			s.ControlPlane = m.Name
-			break
-		}
-	}
-	return s
-}
-
-// saying is what a diagnosis says: a symptom, and the node that has it or "" for the cluster. The zero saying is that nothing is wrong.
-type saying struct {
+// statement is what a diagnosis says: a symptom, and the node that has it or "" for the cluster. The zero statement is that nothing is wrong.
+type statement struct {
 	symptom symptom.ID
 	of      string
 }
 
-func (s saying) String() string {
+func (s statement) String() string {
 	switch {
 	case s.symptom == "":
 		return "nothing"
@@ -131,22 +102,22 @@ func (s saying) String() string {
 	return string(s.symptom) + " on " + s.of
 }
 
-// sayings are what a diagnosis may say first. A fault that the cluster gets over alone leaves the word to the others.
-func sayings(faults []placed) (all []saying) {
+// statements are what a diagnosis may say first. A fault from which the cluster recovers alone has none, unless no other fault has one.
+func statements(faults []placed) (all []statement) {
 	for _, f := range faults {
 		if f.Symptom == "" {
 			continue
 		}
-		of := []string{f.site.Node}
+		of := []string{f.target.Node}
 		if f.Of != nil {
-			of = f.Of(f.site)
+			of = f.Of(f.target)
 		}
 		for _, node := range of {
-			all = append(all, saying{f.Symptom, node})
+			all = append(all, statement{f.Symptom, node})
 		}
 	}
 	if all == nil {
-		return []saying{{}}
+		return []statement{{}}
 	}
 	return all
 }

@@ -29,10 +29,10 @@ func newModel(t *testing.T) *model {
 	return &model{t: t, members: members(3, 2), on: map[string]symptom.ID{}, repairs: func(m *model) error { clear(m.on); return nil }}
 }
 
-// Run answers what a circle asks nodes for.
+// Run answers what an experiment asks nodes for.
 func (m *model) Run(_ context.Context, node string, argv ...string) (string, error) {
 	switch {
-	case slices.Contains(argv, "put"), argv[0] == "rm", strings.Contains(argv[len(argv)-1], keptFile) && !strings.Contains(argv[2], "machine-id"):
+	case slices.Contains(argv, "put"), argv[0] == "rm", strings.Contains(argv[len(argv)-1], baselineFile) && !strings.Contains(argv[2], "machine-id"):
 		return "", nil
 	case slices.Contains(argv, "member"):
 		return "1, started, cp1, x\n", nil
@@ -82,8 +82,8 @@ func (m *model) Labctl(_ context.Context, args ...string) (string, error) {
 func (m *model) breaks(name string, id symptom.ID, recover [][]string) Fault {
 	return Fault{
 		Name: name, Roles: everyRole, Symptom: id, Recover: recover,
-		Inject: func(_ context.Context, s Site) error { m.on[s.Node] = id; return nil },
-		Bites: func(_ context.Context, s Site) error {
+		Inject: func(_ context.Context, s Target) error { m.on[s.Node] = id; return nil },
+		Effect: func(_ context.Context, s Target) error {
 			if m.on[s.Node] != id {
 				return absent("no effect")
 			}
@@ -92,7 +92,7 @@ func (m *model) breaks(name string, id symptom.ID, recover [][]string) Fault {
 	}
 }
 
-func TestCircleOfSeveral(t *testing.T) {
+func TestExperimentOfSeveral(t *testing.T) {
 	const cni, kubelet = symptom.CNINotInitialized, symptom.KubeletNotRunning
 	t.Run("each is ended", func(t *testing.T) {
 		m := newModel(t)
@@ -103,7 +103,7 @@ func TestCircleOfSeveral(t *testing.T) {
 			}
 			return nil
 		}
-		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, nodeVerb("join")), "cp1"}}.Circle(t.Context(), m, Options{})
+		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, nodeVerb("join")), "cp1"}}.Run(t.Context(), m, Options{})
 		if r.Class != Passed || r.Fault != "a+b" || r.Node != "w1+cp1" || r.Symptom != kubelet {
 			t.Errorf("got %+v", r)
 		}
@@ -114,7 +114,7 @@ func TestCircleOfSeveral(t *testing.T) {
 	t.Run("neither is ended", func(t *testing.T) {
 		m := newModel(t)
 		m.repairs = func(*model) error { return errors.New("left") }
-		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, repair), "w2"}}.Circle(t.Context(), m, Options{})
+		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, repair), "w2"}}.Run(t.Context(), m, Options{})
 		if r.Class != Failed || fmt.Sprint(m.calls) != "[repair repair repair up]" {
 			t.Errorf("got %+v after %q", r, m.calls)
 		}
@@ -124,13 +124,13 @@ func TestCircleOfSeveral(t *testing.T) {
 			m := newModel(t)
 			slow, brief := m.breaks("slow", cni, repair), m.breaks("brief", kubelet, repair)
 			begun := time.Now()
-			slow.Bites = func(context.Context, Site) error {
+			slow.Effect = func(context.Context, Target) error {
 				if time.Since(begun) < time.Minute {
 					return errors.New("not yet")
 				}
 				return nil
 			}
-			brief.Bites = func(context.Context, Site) error {
+			brief.Effect = func(context.Context, Target) error {
 				if time.Since(begun) > 40*time.Second {
 					return wait.Hopeless(errors.New("too late"))
 				}
@@ -138,8 +138,8 @@ func TestCircleOfSeveral(t *testing.T) {
 			}
 			slow.Once, brief.Once = true, true
 			var told []string // by one at a time, or -race says so
-			r := Round{{slow, "cp1"}, {brief, "w1"}}.Circle(t.Context(), m, Options{Progress: func(step string) { told = append(told, step) }})
-			if r.Class != Passed || r.ToBite < 60 || !slices.Contains(told, "slow: wait for the effect") || !slices.Contains(told, "brief: wait for the effect") {
+			r := Round{{slow, "cp1"}, {brief, "w1"}}.Run(t.Context(), m, Options{Progress: func(step string) { told = append(told, step) }})
+			if r.Class != Passed || r.ToEffect < 60 || !slices.Contains(told, "slow: wait for the effect") || !slices.Contains(told, "brief: wait for the effect") {
 				t.Errorf("got %+v, told %q", r, told)
 			}
 		})
@@ -147,7 +147,7 @@ func TestCircleOfSeveral(t *testing.T) {
 	t.Run("they do not compose", func(t *testing.T) {
 		m := newModel(t)
 		for _, nodes := range [][2]string{{"w1", "w1"}, {"cp1", "cp2"}, {"w1", ""}} {
-			r := Round{{m.breaks("a", cni, repair), nodes[0]}, {Fault{Name: "b", Roles: everyRole, Stops: nodes[1] == ""}, nodes[1]}}.Circle(t.Context(), m, Options{})
+			r := Round{{m.breaks("a", cni, repair), nodes[0]}, {Fault{Name: "b", Roles: everyRole, Stops: nodes[1] == ""}, nodes[1]}}.Run(t.Context(), m, Options{})
 			if r.Class != NotApplicable || len(m.on) > 0 {
 				t.Errorf("%s: got %+v, made %v", nodes, r, m.on)
 			}
@@ -158,13 +158,13 @@ func TestCircleOfSeveral(t *testing.T) {
 		var beside []string
 		note := func(f Fault) Fault {
 			inject := f.Inject
-			f.Inject = func(ctx context.Context, s Site) error {
+			f.Inject = func(ctx context.Context, s Target) error {
 				beside = append(beside, s.ControlPlane)
 				return inject(ctx, s)
 			}
 			return f
 		}
-		Round{{note(m.breaks("a", cni, repair)), "cp1"}, {note(m.breaks("b", kubelet, repair)), "w2"}}.Circle(t.Context(), m, Options{})
+		Round{{note(m.breaks("a", cni, repair)), "cp1"}, {note(m.breaks("b", kubelet, repair)), "w2"}}.Run(t.Context(), m, Options{})
 		if fmt.Sprint(beside) != "[cp2 cp2]" {
 			t.Errorf("beside %s", beside)
 		}
@@ -172,13 +172,13 @@ func TestCircleOfSeveral(t *testing.T) {
 }
 
 // That kubeadm's join names another cause is no reason to doubt the injector.
-func TestCircleOfAMisnamedJoin(t *testing.T) {
-	for class, why := range map[Class]error{Failed: ended{Symptom: symptom.SwapEnabled}.expect(symptom.DiskFull), SetupFailed: errors.New("no effect")} {
+func TestExperimentOfAMisnamedJoin(t *testing.T) {
+	for class, why := range map[Class]error{Failed: joinOutcome{Symptom: symptom.SwapEnabled}.expect(symptom.DiskFull), SetupFailed: errors.New("no effect")} {
 		synctest.Test(t, func(t *testing.T) {
 			m := newModel(t)
 			f := m.breaks("a", symptom.DiskFull, repair)
-			f.Bites = func(context.Context, Site) error { return why }
-			if r := f.Circle(t.Context(), m, Options{}); r.Class != class || !strings.Contains(r.Reason, why.Error()) {
+			f.Effect = func(context.Context, Target) error { return why }
+			if r := f.Run(t.Context(), m, Options{}); r.Class != class || !strings.Contains(r.Reason, why.Error()) {
 				t.Errorf("%v: got %+v", why, r)
 			}
 		})
@@ -186,15 +186,15 @@ func TestCircleOfAMisnamedJoin(t *testing.T) {
 }
 
 // A repair that did nothing is no success where the lab has not noticed the fault yet.
-func TestCircleOfAFaultThatStays(t *testing.T) {
+func TestExperimentOfAFaultThatStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, once := range []bool{false, true} {
 			m := newModel(t)
 			m.repairs = func(m *model) error { return nil }
 			f := m.breaks("a", symptom.CNINotInitialized, repair)
 			f.Once = once
-			f.Restore = func(context.Context, Site) error { clear(m.on); return nil }
-			r := Round{{f, "w1"}}.Circle(t.Context(), unaware{m}, Options{})
+			f.Restore = func(context.Context, Target) error { clear(m.on); return nil }
+			r := Round{{f, "w1"}}.Run(t.Context(), unaware{m}, Options{})
 			if (r.Class == Passed) != once || !once && !strings.Contains(r.Reason, "to be gone: 1m0s budget ran out") {
 				t.Errorf("once %v: got %+v", once, r)
 			}
@@ -203,18 +203,18 @@ func TestCircleOfAFaultThatStays(t *testing.T) {
 }
 
 // That nobody can tell whether the effect is still there is no proof that it is gone.
-func TestCircleOfAFaultThatNobodyCanSee(t *testing.T) {
+func TestExperimentOfAFaultThatNobodyCanSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t)
 		f := m.breaks("a", symptom.CNINotInitialized, repair)
-		bites := f.Bites
-		f.Bites = func(ctx context.Context, s Site) error {
+		effect := f.Effect
+		f.Effect = func(ctx context.Context, s Target) error {
 			if len(m.on) == 0 {
 				return errors.New("connection lost")
 			}
-			return bites(ctx, s)
+			return effect(ctx, s)
 		}
-		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
+		r := Round{{f, "w1"}}.Run(t.Context(), m, Options{})
 		if r.Class != Failed || !strings.Contains(r.Reason, "to be gone: 1m0s budget ran out; last seen: connection lost") {
 			t.Errorf("got %+v", r)
 		}
@@ -232,8 +232,8 @@ func (u unaware) Labctl(ctx context.Context, args ...string) (string, error) {
 	return out, err
 }
 
-// What a circle has made is written down while it is in the lab, and stays so if the circle is killed.
-func TestCircleIsRecorded(t *testing.T) {
+// The faults of an experiment are in the record while they are in the lab, and stay there if the experiment is killed.
+func TestExperimentIsRecorded(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		m := newModel(t)
 		m.repairs = func(m *model) error { clear(m.on); return nil }
@@ -243,17 +243,17 @@ func TestCircleIsRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := m.breaks("a", symptom.CNINotInitialized, repair)
-		bites := f.Bites
-		f.Bites = func(ctx context.Context, s Site) error {
+		effect := f.Effect
+		f.Effect = func(ctx context.Context, s Target) error {
 			if left, err := record.Left(); err != nil || len(left) != 1 || left[0].Fault != "a" || left[0].Node != "w1" {
 				t.Errorf("while it is in the lab: %v, %v", left, err)
 			}
 			if killed {
 				kill()
 			}
-			return bites(ctx, s)
+			return effect(ctx, s)
 		}
-		r := Round{{f, "w1"}}.Circle(ctx, m, Options{Record: record})
+		r := Round{{f, "w1"}}.Run(ctx, m, Options{Record: record})
 		kill()
 		if (r.Class == Passed) == killed {
 			t.Errorf("got %+v", r)
@@ -272,11 +272,11 @@ func TestCircleIsRecorded(t *testing.T) {
 }
 
 func TestSayingsOfSeveral(t *testing.T) {
-	at := Site{Node: "w1", ControlPlane: "cp1"}
+	at := Target{Node: "w1", ControlPlane: "cp1"}
 	silent := placed{Fault{}, at}
 	loud := placed{Fault{Symptom: symptom.DiskFull}, at}
 	common := placed{Fault{Symptom: symptom.EtcdNoQuorum, Of: theCluster}, at}
-	either := placed{Fault{Symptom: symptom.DiskFull, Of: func(s Site) []string { return []string{s.Node, s.ControlPlane} }}, at}
+	either := placed{Fault{Symptom: symptom.DiskFull, Of: func(s Target) []string { return []string{s.Node, s.ControlPlane} }}, at}
 	for _, tt := range []struct {
 		faults []placed
 		want   string
@@ -286,19 +286,19 @@ func TestSayingsOfSeveral(t *testing.T) {
 		{[]placed{silent, loud}, "[disk-full on w1]"},
 		{[]placed{common, either}, "[etcd-no-quorum disk-full on w1 disk-full on cp1]"},
 	} {
-		if got := fmt.Sprint(sayings(tt.faults)); got != tt.want {
+		if got := fmt.Sprint(statements(tt.faults)); got != tt.want {
 			t.Errorf("got %s, want %s", got, tt.want)
 		}
 	}
 }
 
 // A cause that is blamed on another node sends its reader to the wrong one.
-func TestCircleOfACauseOfAnotherNode(t *testing.T) {
+func TestExperimentOfACauseOfAnotherNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newModel(t)
 		f := m.breaks("a", symptom.CNINotInitialized, repair)
-		f.Of = func(Site) []string { return []string{"w2"} }
-		r := Round{{f, "w1"}}.Circle(t.Context(), m, Options{})
+		f.Of = func(Target) []string { return []string{"w2"} }
+		r := Round{{f, "w1"}}.Run(t.Context(), m, Options{})
 		if want := "timed out after 30 s: expected cni-not-initialized on w2, diagnosis said cni-not-initialized on w1"; r.Class != Failed || !strings.Contains(r.Reason, want) {
 			t.Errorf("got %+v", r)
 		}

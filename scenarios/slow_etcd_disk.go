@@ -16,15 +16,15 @@ var slowEtcdDisk = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdSlow,
 	Applies: threeControlPlanes,
-	Inject:  func(ctx context.Context, s Site) error { return s.throttle(ctx, "2") },
-	// What etcd counted before is of its start, or of an earlier fault.
-	Bites: func(ctx context.Context, s Site) error {
-		before, err := s.slowWrites(ctx, "0.512")
+	Inject:  func(ctx context.Context, t Target) error { return t.throttle(ctx, "2") },
+	// Earlier counts are of etcd's start or of an earlier fault.
+	Effect: func(ctx context.Context, t Target) error {
+		before, err := t.slowWrites(ctx, "0.512")
 		if err != nil {
 			return err
 		}
-		return s.await(ctx, "etcd to measure slow writes", 6*time.Second, 500*time.Millisecond, func(ctx context.Context) error {
-			now, err := s.slowWrites(ctx, "0.512")
+		return t.await(ctx, "etcd to measure slow writes", 6*time.Second, 500*time.Millisecond, func(ctx context.Context) error {
+			now, err := t.slowWrites(ctx, "0.512")
 			if err == nil && now < before+2 {
 				err = absent("since it is being watched etcd has measured %d writes of more than 0.512 s", now-before)
 			}
@@ -33,10 +33,10 @@ var slowEtcdDisk = Fault{
 	},
 	Recover: repair,
 	Stops:   true,
-	Restore: func(ctx context.Context, s Site) error { return s.throttle(ctx, "0") },
+	Restore: func(ctx context.Context, t Target) error { return t.throttle(ctx, "0") },
 }
 
-// throttling limits how often a second etcd may write to its disk; 0 is as often as it likes.
+// throttling is the script that limits etcd's disk writes per second; 0 is no limit.
 const throttling = `
 	pid=$(pgrep --oldest --exact etcd) || test "$1" = 0
 	test -n "$pid" || exit 0
@@ -50,14 +50,14 @@ const throttling = `
 	test "$1" != 0 || set max
 	echo "$device wiops=$1" > "/sys/fs/cgroup$group/io.max"`
 
-// throttle lets the node's etcd write to its disk so many times a second. With its container the limit ends.
-func (s Site) throttle(ctx context.Context, writes string) error {
-	return s.shell(ctx, s.Node, throttling, writes)
+// throttle limits how often a second the node's etcd writes to its disk. The limit ends with etcd's container.
+func (t Target) throttle(ctx context.Context, writes string) error {
+	return t.shell(ctx, t.Node, throttling, writes)
 }
 
-// slowWrites is how many writes to its log etcd has measured, since it started, that took more than so many seconds, a step of its histogram.
-func (s Site) slowWrites(ctx context.Context, bound string) (int, error) {
-	slow, err := s.Run(ctx, s.Node, "sh", "-c", `
+// slowWrites counts the writes to etcd's log since its start that took more than bound seconds, which is a bucket of its histogram.
+func (t Target) slowWrites(ctx context.Context, bound string) (int, error) {
+	slow, err := t.Run(ctx, t.Node, "sh", "-c", `
 		curl --silent --show-error --fail http://127.0.0.1:2381/metrics | awk -v step="le=\"$1\"" '
 			/^etcd_disk_wal_fsync_duration_seconds_bucket/ && index($1, step) {fast = $2; known = 1}
 			/^etcd_disk_wal_fsync_duration_seconds_count/ {all = $2}

@@ -10,81 +10,81 @@ import (
 	"k8slab/config"
 )
 
-// Choice is a fault and the nodes of a lab that it can be made on.
+// Choice is a fault and the nodes of a lab that it can be injected on.
 type Choice struct {
-	Fault Fault
-	Sites []Site
+	Fault   Fault
+	Targets []Target
 }
 
-// Choices are what a soak draws from in the lab: every fault that can be made in it, on every node that it can be made on. In a lab of fewer
-// than three control planes none is drawn on a control plane, since most there would cost the quorum.
-func Choices(ctx context.Context, h Hands) ([]Choice, error) {
-	s, err := look(ctx, h)
+// Choices are what a soak draws from: every fault on every node of the lab that it can be injected on. In a lab of fewer than three control
+// planes no fault is drawn on a control plane, since most there would break the quorum.
+func Choices(ctx context.Context, d Driver) ([]Choice, error) {
+	t, err := look(ctx, d)
 	if err != nil {
 		return nil, err
 	}
-	all := choices(s, faults)
+	all := choices(t, faults)
 	if len(all) == 0 {
 		return nil, errors.New("no fault can be injected in this lab")
 	}
 	return all, nil
 }
 
-func choices(s Site, faults []Fault) (all []Choice) {
+func choices(t Target, faults []Fault) (all []Choice) {
 	controlPlanes := 0
-	for _, m := range s.Members {
+	for _, m := range t.Members {
 		if m.Role == config.ControlPlane {
 			controlPlanes++
 		}
 	}
 	for _, f := range faults {
 		c := Choice{Fault: f}
-		for _, m := range s.Members {
-			at := s
+		for _, m := range t.Members {
+			at := t
 			at.Node = m.Name
 			at, err := at.complete(f)
 			if err == nil && (m.Role != config.ControlPlane || controlPlanes >= 3) {
-				c.Sites = append(c.Sites, at)
+				c.Targets = append(c.Targets, at)
 			}
 		}
-		if len(c.Sites) > 0 {
+		if len(c.Targets) > 0 {
 			all = append(all, c)
 		}
 	}
 	return all
 }
 
-// pairShare is the share of rounds that are to have two faults, where two compose.
+// pairShare is the share of rounds with two faults, if two can be injected at the same time.
 const pairShare = 0.25
 
 // Draw is the nth round of the seed: the same for the same choices, whatever was drawn before. Every fault is as likely as any other.
 func Draw(seed uint64, n int, from []Choice) Round {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	first := pick(r, from)
-	round := Round{{first.Fault, first.site.Node}}
+	round := Round{{first.Fault, first.target.Node}}
 	if r.Float64() >= pairShare {
 		return round
 	}
 	var beside []Choice
 	for _, c := range from {
-		c.Sites = slices.DeleteFunc(slices.Clone(c.Sites), func(s Site) bool { return compose([]placed{first, {c.Fault, s}}) != nil })
-		if len(c.Sites) > 0 {
+		c.Targets = slices.DeleteFunc(slices.Clone(c.Targets), func(t Target) bool { return compose([]placed{first, {c.Fault, t}}) != nil })
+		if len(c.Targets) > 0 {
 			beside = append(beside, c)
 		}
 	}
 	if len(beside) > 0 {
 		second := pick(r, beside)
-		round = append(round, Target{second.Fault, second.site.Node})
+		round = append(round, Placement{second.Fault, second.target.Node})
 	}
 	return round
 }
 
 func pick(r *rand.Rand, from []Choice) placed {
 	c := from[r.IntN(len(from))]
-	return placed{c.Fault, c.Sites[r.IntN(len(c.Sites))]}
+	return placed{c.Fault, c.Targets[r.IntN(len(c.Targets))]}
 }
 
-// Soaked is what came of a soak.
+// Soaked is the result of a soak.
 type Soaked struct {
 	Seed        uint64   `json:"seed,string"`
 	First       int      `json:"first"` // number of the first round
@@ -92,7 +92,7 @@ type Soaked struct {
 	Results     []Result `json:"results"`
 	Recovered   int      `json:"recovered"`
 	Unrecovered int      `json:"unrecovered"`
-	SetupFailed int      `json:"setup_failed"` // the fault could not be made: says nothing about recovery, and is not counted in AtLeast
+	SetupFailed int      `json:"setup_failed"` // the fault could not be injected: says nothing about recovery, and is not counted in AtLeast
 	AtLeast     float64  `json:"at_least"`     // share of such rounds that are recovered, with 95 % confidence
 
 	Shortest   []Round  `json:"shortest,omitempty"`   // failing sequence that was found
@@ -100,8 +100,8 @@ type Soaked struct {
 	Replayed   []Result `json:"replayed,omitempty"`
 }
 
-// Soak plays rounds, from the number first on, until one is not recovered. It ends too when two in a row could not be set up, since the lab
-// or an injector then needs a person.
+// Soak plays rounds, from the number first on, until the lab does not recover from one. It also ends when two in a row could not be set up,
+// since then a person has to look.
 func Soak(ctx context.Context, seed uint64, first, rounds int, from []Choice, play func(Round) Result) Soaked {
 	s := Soaked{Seed: seed, First: first}
 	for n := first; n < first+rounds && ctx.Err() == nil; n++ {

@@ -28,7 +28,7 @@ func members(controlPlanes, workers int) (all []Member) {
 func TestOutsideOfAnOnlyControlPlane(t *testing.T) {
 	outside := Fault{Name: "outside", Roles: everyRole, Outside: true}
 	for node, applies := range map[string]bool{"cp1": false, "w1": true} {
-		_, err := Site{Members: members(1, 1), Node: node}.complete(outside)
+		_, err := Target{Members: members(1, 1), Node: node}.complete(outside)
 		if errors.Is(err, errNotApplicable) == applies || applies && err != nil {
 			t.Errorf("%s: %v", node, err)
 		}
@@ -42,7 +42,7 @@ var some = []Fault{
 	{Name: "others", Roles: workers, May: []Change{Others}, Symptom: symptom.PortInUse},
 	{Name: "person", Roles: workers, Stops: true, Symptom: symptom.DiskFull},
 	{Name: "quorum", Roles: controlPlane, May: []Change{Quorum}, Symptom: symptom.EtcdNoQuorum},
-	{Name: "vm", Roles: workers, Applies: func(Site) string { return "for virtual machines" }},
+	{Name: "vm", Roles: workers, Applies: func(Target) string { return "for virtual machines" }},
 	{Name: "worker", Roles: workers, Symptom: symptom.KubeletNotRunning},
 }
 
@@ -57,9 +57,9 @@ func TestChoices(t *testing.T) {
 	}
 	for _, tt := range tests {
 		var got []string
-		for _, c := range choices(Site{Members: members(tt.controlPlanes, tt.workers)}, some) {
+		for _, c := range choices(Target{Members: members(tt.controlPlanes, tt.workers)}, some) {
 			var nodes []string
-			for _, s := range c.Sites {
+			for _, s := range c.Targets {
 				nodes = append(nodes, s.Node)
 			}
 			got = append(got, c.Fault.Name+": "+strings.Join(nodes, " "))
@@ -71,7 +71,7 @@ func TestChoices(t *testing.T) {
 }
 
 func TestDraw(t *testing.T) {
-	from := choices(Site{Members: members(3, 2)}, some)
+	from := choices(Target{Members: members(3, 2)}, some)
 	alone, pairs := map[string]int{}, map[string]int{}
 	for n := range 2000 {
 		r := Draw(7, n, from)
@@ -108,7 +108,7 @@ func TestDraw(t *testing.T) {
 }
 
 func TestSoakEnds(t *testing.T) {
-	from := choices(Site{Members: members(3, 2)}, some)
+	from := choices(Target{Members: members(3, 2)}, some)
 	tests := []struct {
 		name    string
 		classes []Class
@@ -146,7 +146,7 @@ func TestSoakEnds(t *testing.T) {
 func TestShorten(t *testing.T) {
 	round := func(names string) (r Round) {
 		for name := range strings.SplitSeq(names, "+") {
-			r = append(r, Target{Fault: Fault{Name: name}})
+			r = append(r, Placement{Fault: Fault{Name: name}})
 		}
 		return r
 	}

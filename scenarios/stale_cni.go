@@ -13,23 +13,23 @@ var staleCNI = Fault{
 	Story:   "an earlier pod network's configuration sorts first and wins, and pods get addresses that lead nowhere (worker-cni-join-fix)",
 	Roles:   everyRole,
 	Symptom: symptom.CNIStaleConfig,
-	Inject: func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.Node, `
+	Inject: func(ctx context.Context, t Target) error {
+		err := t.shell(ctx, t.Node, `
 			cat > /etc/cni/net.d/00-old.conflist <<'END'
 {"cniVersion": "1.0.0", "name": "old", "plugins": [{"type": "bridge", "bridge": "old0", "ipam": {"type": "host-local", "subnet": "10.99.0.0/24"}}]}
 END`)
 		if err != nil {
 			return err
 		}
-		return s.renewProbe(ctx)
+		return t.renewProbe(ctx)
 	},
-	Bites: func(ctx context.Context, s Site) error {
-		addresses, err := s.probeAddresses(ctx)
+	Effect: func(ctx context.Context, t Target) error {
+		addresses, err := t.probeAddresses(ctx)
 		switch {
 		case err == nil && addresses == "":
-			return fmt.Errorf("the probe of %s has no address yet", s.Node)
+			return fmt.Errorf("the probe of %s has no address yet", t.Node)
 		case err == nil && !strings.Contains(addresses, "10.99.0."):
-			return absent("the probe of %s has %q", s.Node, addresses)
+			return absent("the probe of %s has %q", t.Node, addresses)
 		}
 		return err
 	},

@@ -13,10 +13,10 @@ var staleLearner = Fault{
 	Alone:   "kubeadm joins nothing: it fails after 122 s, with a time-out",
 	Symptom: symptom.EtcdStaleMember, // at rest it is in nobody's way
 	Of:      theCluster,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")
 	},
-	Bites:   func(ctx context.Context, s Site) error { return s.noRoomForLearner(ctx) },
+	Effect:  func(ctx context.Context, t Target) error { return t.noRoomForLearner(ctx) },
 	Recover: repair,
 	Join:    &Join{Cause: symptom.EtcdTooManyLearners},
 }

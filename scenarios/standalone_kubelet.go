@@ -13,7 +13,7 @@ var standaloneKubelet = Fault{
 			>` + kubeletDropIns + `/10-kubeadm.conf
 		systemctl daemon-reload
 		! systemctl --quiet is-active kubelet || systemctl restart kubelet`),
-	Bites:   kubeletForgot,
+	Effect:  kubeletForgot,
 	Recover: repair,
 	Restore: script(`
 		hiding=` + kubeletDropIns + `/10-kubeadm.conf

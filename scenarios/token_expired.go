@@ -11,11 +11,11 @@ var tokenExpired = Fault{
 	Story:   "a worker joins with yesterday's command, whose bootstrap token has expired (enhanced-kubernetes-join)",
 	Roles:   workers,
 	Outside: true,
-	Inject: tries(func(ctx context.Context, s Site, command string) (string, error) {
-		s.forgetToken(ctx, command)
+	Inject: tries(func(ctx context.Context, t Target, command string) (string, error) {
+		t.forgetToken(ctx, command)
 		return command, nil
 	}),
-	Bites:   recorded(symptom.TokenExpiredOrInvalid),
+	Effect:  recorded(symptom.TokenExpiredOrInvalid),
 	Alone:   "kubeadm fails after 301 s, with a time-out",
 	Symptom: symptom.TokenExpiredOrInvalid,
 	Recover: nodeVerb("join"),

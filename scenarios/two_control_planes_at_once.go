@@ -18,31 +18,31 @@ var twoControlPlanesAtOnce = Fault{
 	Alone:   "kubeadm joins both, after 30 s",
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		other := s.otherControlPlane()
-		if _, err := s.Labctl(ctx, "reset", other); err != nil {
+	Inject: func(ctx context.Context, t Target) error {
+		other := t.otherControlPlane()
+		if _, err := t.Labctl(ctx, "reset", other); err != nil {
 			return err
 		}
-		command, err := s.joinCommand(ctx)
+		command, err := t.joinCommand(ctx)
 		if err != nil {
 			return err
 		}
-		defer s.forgetToken(context.WithoutCancel(ctx), command)
+		defer t.forgetToken(context.WithoutCancel(ctx), command)
 		var wg sync.WaitGroup
 		errs := make([]error, 2)
-		for i, node := range []string{s.Node, other} {
-			wg.Go(func() { _, errs[i] = s.joinWith(ctx, node, command) })
+		for i, node := range []string{t.Node, other} {
+			wg.Go(func() { _, errs[i] = t.joinWith(ctx, node, command) })
 		}
 		wg.Wait()
 		return errors.Join(errs...)
 	},
-	// One of them is in, and the other met its learner.
-	Bites: func(ctx context.Context, s Site) error {
-		one, err := s.lastJoin(ctx, s.Node)
+	// One has joined, and the other was refused because of the first one's learner.
+	Effect: func(ctx context.Context, t Target) error {
+		one, err := t.lastJoin(ctx, t.Node)
 		if err != nil {
 			return err
 		}
-		other, err := s.lastJoin(ctx, s.otherControlPlane())
+		other, err := t.lastJoin(ctx, t.otherControlPlane())
 		if err != nil {
 			return err
 		}
@@ -59,15 +59,15 @@ var twoControlPlanesAtOnce = Fault{
 		return nil
 	},
 	Symptom: symptom.LeftoverState,
-	Of:      func(s Site) []string { return []string{s.Node, s.otherControlPlane()} }, // whichever was refused
+	Of:      func(t Target) []string { return []string{t.Node, t.otherControlPlane()} }, // whichever was refused
 	Recover: repair,
 	May:     []Change{Others},
 }
 
-// otherControlPlane is one that is neither the node nor the healthy one that the rest goes by.
-func (s Site) otherControlPlane() string {
-	for _, m := range s.Members {
-		if m.Role == config.ControlPlane && m.Name != s.Node && m.Name != s.ControlPlane {
+// otherControlPlane is neither the node nor the healthy control plane that the checks use.
+func (t Target) otherControlPlane() string {
+	for _, m := range t.Members {
+		if m.Role == config.ControlPlane && m.Name != t.Node && m.Name != t.ControlPlane {
 			return m.Name
 		}
 	}

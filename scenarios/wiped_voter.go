@@ -12,7 +12,7 @@ var wipedVoter = Fault{
 		rm -rf /var/lib/etcd
 		labnode reset --member-removed`),
 	Applies: threeControlPlanes,
-	Bites:   memberDown,
+	Effect:  memberDown,
 	Recover: repair,
 	May:     []Change{Identity},
 	Join:    &Join{Member: true, Cause: symptom.EtcdStaleMember},

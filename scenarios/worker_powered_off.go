@@ -12,15 +12,15 @@ var workerPoweredOff = Fault{
 	Roles:   workers,
 	Symptom: symptom.MachineNotRunning,
 	Inject:  power("off"),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: up,
 	May:     []Change{Boot},
 }
 
-// power does something to the node's machine, as a person in front of it would.
-func power(what string) func(context.Context, Site) error {
-	return func(ctx context.Context, s Site) error {
-		_, err := s.Labctl(ctx, "power", what, s.Node)
+// power runs `labctl power` for the node.
+func power(what string) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		_, err := t.Labctl(ctx, "power", what, t.Node)
 		return err
 	}
 }

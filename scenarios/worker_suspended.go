@@ -8,7 +8,7 @@ var workerSuspended = Fault{
 	Roles:   workers,
 	Symptom: symptom.MachinePaused,
 	Inject:  power("pause"),
-	Bites:   kubeletSilent,
+	Effect:  kubeletSilent,
 	Recover: [][]string{{"power", "resume", Node}},
 	Restore: power("resume"),
 }

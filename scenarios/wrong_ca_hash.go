@@ -11,20 +11,20 @@ var wrongCAHash = Fault{
 	Story:   "the CA that the cluster shows is not the one whose hash the join pins: after a change of the CA, or at a wrong endpoint (enhanced-kubernetes-join)",
 	Roles:   workers,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		return s.shell(ctx, s.ControlPlane, showCA, "/etc/kubernetes/pki/front-proxy-ca.crt")
+	Inject: func(ctx context.Context, t Target) error {
+		return t.shell(ctx, t.ControlPlane, showCA, "/etc/kubernetes/pki/front-proxy-ca.crt")
 	},
-	Bites:   refuses(symptom.CACertHashMismatch),
+	Effect:  refuses(symptom.CACertHashMismatch),
 	Alone:   "kubeadm refuses after 0.5 s",
 	Symptom: symptom.CACertHashMismatch,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	Restore: func(ctx context.Context, s Site) error {
-		return s.shell(ctx, s.ControlPlane, showCA, "/etc/kubernetes/pki/ca.crt")
+	Restore: func(ctx context.Context, t Target) error {
+		return t.shell(ctx, t.ControlPlane, showCA, "/etc/kubernetes/pki/ca.crt")
 	},
 }
 
-// showCA puts the CA of the file into cluster-info, which is what a machine that joins sees of the cluster.
+// showCA puts the CA of the file into the ConfigMap cluster-info, which a joining machine reads.
 const showCA = `
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	ca=$(base64 --wrap 0 "$1")

@@ -7,7 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// natAddress is what Vagrant's first interface has on every machine.
+// natAddress is the address of Vagrant's first interface, the same on every machine.
 const natAddress = "10.0.2.15"
 
 var wrongPeerAddress = Fault{
@@ -18,16 +18,16 @@ var wrongPeerAddress = Fault{
 	Symptom: symptom.AdvertiseAddressWrong, // beside it the learner, with its detail
 	Applies: threeControlPlanes,
 	Outside: true,
-	Inject: func(ctx context.Context, s Site) error {
-		if err := s.shell(ctx, s.Node, `ip address replace "$1/32" dev lo label lo:fault`, natAddress); err != nil {
+	Inject: func(ctx context.Context, t Target) error {
+		if err := t.shell(ctx, t.Node, `ip address replace "$1/32" dev lo label lo:fault`, natAddress); err != nil {
 			return err
 		}
-		return s.joinByHand(ctx, natAddress, "15s")
+		return t.joinByHand(ctx, natAddress, "15s")
 	},
-	Bites:   joinFailed,
+	Effect:  joinFailed,
 	Recover: repair,
-	Restore: func(ctx context.Context, s Site) error {
-		err := s.shell(ctx, s.Node, `! ip address show dev lo | grep -qw lo:fault || ip address del "$1/32" dev lo`, natAddress)
-		return errors.Join(err, forgetJoinByHand(ctx, s))
+	Restore: func(ctx context.Context, t Target) error {
+		err := t.shell(ctx, t.Node, `! ip address show dev lo | grep -qw lo:fault || ip address del "$1/32" dev lo`, natAddress)
+		return errors.Join(err, forgetJoinByHand(ctx, t))
 	},
 }

@@ -40,7 +40,7 @@ Flags of labctl go before NODE: everything after it belongs to the command.`,
 	return cmd
 }
 
-// remoteCommand is the command after NODE, without the -- that may stand before it.
+// remoteCommand is the command after NODE, without a leading --.
 func remoteCommand(words []string) ([]string, error) {
 	if len(words) > 0 && words[0] == "--" {
 		return words[1:], nil
@@ -91,8 +91,8 @@ func (a *app) kubectl() (kubectl, kubeconfig string, err error) {
 		return "", "", err
 	}
 	defer l.Close()
-	if kubeconfig, err = l.Kubeconfig(); err == nil {
-		kubectl, err = l.Kubectl()
+	if kubeconfig, err = l.Closed().Kubeconfig(); err == nil {
+		kubectl, err = l.Closed().Kubectl()
 	}
 	return kubectl, kubeconfig, err
 }
@@ -132,7 +132,7 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			path, err := l.Kubeconfig()
+			path, err := l.Closed().Kubeconfig()
 			if err != nil {
 				return err
 			}
@@ -151,7 +151,7 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 	return cmd
 }
 
-// program runs a program in labctl's place and ends with its status.
+// program runs a program and ends labctl with its exit status.
 func (a *app) program(cmd *cobra.Command, argv []string, env ...string) error {
 	c := exec.CommandContext(cmd.Context(), argv[0], argv[1:]...)
 	c.Env = append(os.Environ(), env...)

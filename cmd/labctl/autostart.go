@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"k8slab/lab/provision"
 	"os"
 
 	"github.com/spf13/cobra"
@@ -24,9 +25,9 @@ The same cluster comes back: its machines start from their disks, and no node jo
 				return err
 			}
 			if off {
-				return l.NoAutostart(cmd.Context())
+				return provision.NoAutostart(cmd.Context(), l.Closed())
 			}
-			path, err := l.Autostart(cmd.Context())
+			path, err := provision.Autostart(cmd.Context(), l.Closed())
 			if err != nil {
 				return err
 			}

@@ -104,7 +104,7 @@ func checkDiagnose(o health.DiagnoseOptions, from string, timeout time.Duration)
 	return errors.Join(errs...)
 }
 
-// patient is the time that something may take in the lab of cluster.yaml, which need not be there.
+// patient scales a time limit for the machines of the lab of cluster.yaml, which need not exist.
 func (a *app) patient(d time.Duration) time.Duration {
 	c, _, err := a.load()
 	if err != nil {
@@ -132,7 +132,7 @@ func (a *app) diagnosed(ctx context.Context, o health.DiagnoseOptions, from stri
 	return l.Diagnose(ctx, o)
 }
 
-// fromFile ends when ctx does, also while standard input says nothing.
+// fromFile also ends with ctx while it waits for standard input.
 func fromFile(ctx context.Context, from string, stdin io.Reader) (diagnose.Report, error) {
 	type result struct {
 		report diagnose.Report
@@ -165,7 +165,7 @@ func (a *app) showReport(r diagnose.Report, output string) error {
 	return diagnose.WriteText(a.stdout, r, width, colour)
 }
 
-// terminalOf is the width of the terminal that w is, 0 for none, and whether it is to have colours.
+// terminalOf returns the width of w if it is a terminal, else 0, and whether to use colours.
 func terminalOf(w io.Writer) (width int, colour bool) {
 	if s, ok := w.(*screen); ok {
 		w = s.to

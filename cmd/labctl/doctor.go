@@ -8,6 +8,7 @@ import (
 
 	"k8slab/lab/event"
 	"k8slab/lab/host"
+	"k8slab/lab/provision"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
@@ -15,7 +16,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check whether this computer can carry the lab; changes nothing",
 		Long: `Check what the lab of cluster.yaml needs of this computer: libvirt, packages, the kernel, its modules and limits, swap, AppArmor, addresses,
-firewalls. Each check says what it saw, why that matters and what mends it. "mends" is what labctl up mends itself. labctl up makes the same
+firewalls. Each check says what it saw, why that matters and what fixes it. "mends" marks what labctl up fixes itself. labctl up makes the same
 checks before it makes a lab, and refuses if one fails.
 
 The exit status is 1 if a check fails.`,
@@ -27,7 +28,7 @@ The exit status is 1 if a check fails.`,
 			if err != nil {
 				return err
 			}
-			checks, err := l.Doctor(cmd.Context())
+			checks, err := provision.Doctor(cmd.Context(), l.Closed())
 			if err != nil {
 				return err
 			}
@@ -71,6 +72,6 @@ func printChecks(w io.Writer, checks []host.Check) {
 		}
 	}
 	if count(checks, host.Fails) == 0 {
-		_, _ = fmt.Fprintf(w, "\nNothing is in the way: `labctl up`. %d warnings; up mends %d.\n", count(checks, host.Warn), count(checks, host.Mends))
+		_, _ = fmt.Fprintf(w, "\nNothing prevents the lab: `labctl up`. %d warnings; up fixes %d.\n", count(checks, host.Warn), count(checks, host.Mends))
 	}
 }

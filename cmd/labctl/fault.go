@@ -25,8 +25,8 @@ func (a *app) faultCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fault",
 		Short: "Break the lab as clusters break in real life, and recover it",
-		Long: `Break the lab as clusters break in real life, and recover it. inject leaves the fault in place for you to look at; run makes the whole cycle: a
-healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab is as healthy as before and lost nothing.`,
+		Long: `Break the lab as clusters break in real life, and recover it. inject leaves the fault in place for you to look at; run makes a whole experiment:
+a healthy lab, the fault, its effect, the diagnosis that names it, the recovery, and the proof that the lab is as healthy as before and lost nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -34,7 +34,7 @@ healthy lab, the fault, its effect, the diagnosis that names it, the recovery, a
 	return cmd
 }
 
-// record is where the lab's injected faults are written down; `labctl down` removes it with the rest.
+// record is the record of the faults that are in the lab. `labctl down` removes it.
 func (a *app) record() (scenarios.Record, error) {
 	c, err := a.cluster()
 	if err != nil {
@@ -44,10 +44,10 @@ func (a *app) record() (scenarios.Record, error) {
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
-// withFaults is withEvents for what makes faults or takes them back.
+// withFaults is withEvents for commands that inject or restore faults. Only one can work at a time.
 func (a *app) withFaults(verb string, do func(*lab.Lab, scenarios.Record) error) error {
 	return a.withEvents(verb, func(l *lab.Lab) error {
-		if err := l.Made(); err != nil {
+		if err := l.Closed().CheckMade(); err != nil {
 			return err
 		}
 		release, err := l.LockFaults("labctl " + strings.ReplaceAll(verb, "-", " "))
@@ -88,18 +88,18 @@ fault has taken effect.`,
 				return err
 			}
 			return a.withFaults("fault-inject", func(l *lab.Lab, injected scenarios.Record) error {
-				site, err := scenarios.SiteOf(cmd.Context(), hands{a, l}, f, on)
+				target, err := scenarios.TargetOf(cmd.Context(), driver{a, l}, f, on)
 				if err != nil {
 					return err
 				}
-				if err := injected.Add(scenarios.Injected{Fault: f.Name, Node: site.Node, Time: time.Now().UTC()}); err != nil {
+				if err := injected.Add(scenarios.Injected{Fault: f.Name, Node: target.Node, Time: time.Now().UTC()}); err != nil {
 					return err
 				}
-				step := l.Events().Start(site.Node, f.Name, 0)
-				if err := step.End(f.Make(cmd.Context(), site, l.TimeScale(), func(text string) { step.Progress("%s", text) })); err != nil {
+				step := l.Events().Start(target.Node, f.Name, 0)
+				if err := step.End(f.Make(cmd.Context(), target, l.TimeScale(), func(text string) { step.Progress("%s", text) })); err != nil {
 					return resumableError{fmt.Errorf("%w\nnext: labctl fault restore", err), "undo the incomplete fault with labctl fault restore"}
 				}
-				_, _ = fmt.Fprintln(a.stderr, advice(f, site.Node))
+				_, _ = fmt.Fprintln(a.stderr, advice(f, target.Node))
 				return nil
 			})
 		},
@@ -109,7 +109,7 @@ fault has taken effect.`,
 	return cmd
 }
 
-// advice is what to do with a fault that was made.
+// advice says what to do with an injected fault.
 func advice(f scenarios.Fault, node string) string {
 	end := quoted(f.Calls(node))
 	if f.Stops {
@@ -149,46 +149,46 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 					_, _ = fmt.Fprintln(a.stderr, "no fault was injected")
 					return nil
 				}
-				return hands{a, l}.restore(cmd.Context(), injected, faults)
+				return driver{a, l}.restore(cmd.Context(), injected, faults)
 			})
 		},
 	}
 }
 
-// restore undoes faults, brings the lab up again, and forgets them.
-func (h hands) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
+// restore restores faults, brings the lab up again, and removes the faults from the record.
+func (d driver) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
 	var errs []error
 	for _, i := range slices.Backward(faults) {
-		step := h.lab.Events().Start(i.Node, "restore "+i.Fault, 0)
-		errs = append(errs, step.End(undo(ctx, h, i)))
+		step := d.lab.Events().Start(i.Node, "restore "+i.Fault, 0)
+		errs = append(errs, step.End(undo(ctx, d, i)))
 	}
-	step := h.lab.Events().Start("", "repair and up", 0)
-	if err := errors.Join(append(errs, step.End(scenarios.BringBack(ctx, h)))...); err != nil {
+	step := d.lab.Events().Start("", "repair and up", 0)
+	if err := errors.Join(append(errs, step.End(scenarios.BringBack(ctx, d)))...); err != nil {
 		return err
 	}
 	return injected.Forget(faults...)
 }
 
-// restoreLeft undoes what circles that were killed left in the lab.
-func (h hands) restoreLeft(ctx context.Context, injected scenarios.Record) error {
+// restoreLeft undoes what killed experiments left in the lab.
+func (d driver) restoreLeft(ctx context.Context, injected scenarios.Record) error {
 	left, err := injected.Left()
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	return h.restore(ctx, injected, left)
+	return d.restore(ctx, injected, left)
 }
 
-// undo takes away what is left of one fault. One that this labctl does not know was made by another version.
-func undo(ctx context.Context, h scenarios.Hands, i scenarios.Injected) error {
+// undo restores one fault. Another version of labctl may have injected one that this version does not know.
+func undo(ctx context.Context, d scenarios.Driver, i scenarios.Injected) error {
 	f, err := faultOf(i.Fault)
 	if err != nil || f.Restore == nil {
 		return err
 	}
-	site, err := scenarios.SiteOf(ctx, h, f, i.Node)
+	target, err := scenarios.TargetOf(ctx, d, f, i.Node)
 	if err != nil {
 		return err
 	}
-	return f.Restore(ctx, site)
+	return f.Restore(ctx, target)
 }
 
 func (a *app) faultRunCommand() *cobra.Command {
@@ -219,16 +219,16 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 			if err := evidenceDir(evidence); err != nil {
 				return err
 			}
-			return a.withCircles("fault-run", junit, func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
-				h := hands{a, l}
-				if err := h.restoreLeft(cmd.Context(), injected); err != nil {
+			return a.withExperiments("fault-run", junit, func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
+				d := driver{a, l}
+				if err := d.restoreLeft(cmd.Context(), injected); err != nil {
 					for _, r := range rounds {
 						results = append(results, r.NotBegun(err))
 					}
 					return results, err
 				}
 				for _, r := range rounds {
-					results = append(results, playRound(cmd.Context(), h, r, scenarios.Options{Evidence: evidence, Record: injected}))
+					results = append(results, playRound(cmd.Context(), d, r, scenarios.Options{Evidence: evidence, Record: injected}))
 					if err := context.Cause(cmd.Context()); err != nil {
 						return results, err
 					}
@@ -238,13 +238,13 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 		},
 	}
 	cmd.Flags().StringVar(&on, "node", "", "the node for faults given without one; the default is the last node of a role that the fault is for")
-	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a bundle of each cycle that fails in this directory")
+	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a diagnosis bundle of each failed experiment in this directory")
 	junit.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
 }
 
-// roundOf reads NAME[@NODE][+NAME[@NODE]]…; node is for those that name none.
+// roundOf parses NAME[@NODE][+NAME[@NODE]]…; node is the default.
 func roundOf(text, node string) (scenarios.Round, error) {
 	r, err := scenarios.ParseRound(text)
 	if err != nil {
@@ -267,8 +267,8 @@ func evidenceDir(dir string) error {
 	return nil
 }
 
-// withCircles shows the results of circles; one that failed is exit status 1.
-func (a *app) withCircles(verb string, junit junitFile, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
+// withExperiments prints the results of experiments; a failed one is exit status 1.
+func (a *app) withExperiments(verb string, junit junitFile, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var results []scenarios.Result
@@ -292,10 +292,10 @@ func (a *app) withCircles(verb string, junit junitFile, do func(*lab.Lab, scenar
 
 func printResults(w io.Writer, results []scenarios.Result) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "FAULT\tNODE\tRESULT\tDIAGNOSIS\tBITES\tNAMED\tRECOVERED\tALL\tREASON")
+	_, _ = fmt.Fprintln(t, "FAULT\tNODE\tRESULT\tDIAGNOSIS\tEFFECT\tNAMED\tRECOVERED\tALL\tREASON")
 	for _, r := range results {
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%.1fs\t%.1fs\t%.1fs\t%.1fs\t%s\n",
-			r.Fault, r.Node, r.Class, cmp.Or(string(r.Symptom), "nothing"), r.ToBite, r.ToCause, r.ToRecover, r.Seconds, event.OneLine(r.Reason))
+			r.Fault, r.Node, r.Class, cmp.Or(string(r.Symptom), "nothing"), r.ToEffect, r.ToCause, r.ToRecover, r.Seconds, event.OneLine(r.Reason))
 	}
 	_ = t.Flush()
 }

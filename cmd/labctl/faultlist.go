@@ -43,7 +43,7 @@ A recovery in brackets works only after a person has acted. Without a cluster.ya
 	}
 }
 
-// activeFaults are those in the lab, which is known unless there is no cluster.yaml and none was asked for.
+// activeFaults are the faults in the lab. They are not known if there is no cluster.yaml and no file was named with -c.
 func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known bool, err error) {
 	injected, err := a.record()
 	if err != nil {
@@ -104,7 +104,7 @@ func printFaults(w io.Writer, rows []listed, known bool) {
 	}
 }
 
-// recovery are the commands of labctl that end the fault, in brackets if they are refused until a person has acted.
+// recovery is the labctl commands that recover from the fault, in brackets if labctl refuses them until a person has acted.
 func (r listed) recovery() string {
 	var calls []string
 	for _, c := range r.Recover {

@@ -21,10 +21,10 @@ import (
 	"k8slab/lab/state"
 )
 
-// fresh is how long an answer is given: who scrapes must not be what loads the lab.
+// fresh is how long an answer is reused, so that frequent scraping does not load the lab.
 const fresh = 5 * time.Second
 
-// verdict is one look's answer: the JSON of /healthz.
+// verdict is the result of one health check: the JSON of /healthz.
 type verdict struct {
 	Lab     string    `json:"lab,omitempty"`
 	Healthy bool      `json:"healthy"`
@@ -36,14 +36,14 @@ type verdict struct {
 	nodes []health.NodeStatus
 }
 
-// lookout makes one look at a time and keeps its answer for a while. An answer is given until it is fresh old, whatever comes after it.
+// lookout makes one health check at a time and caches its result for the duration fresh.
 type lookout struct {
 	look func() (health.Status, error) // it ends by itself
 	one  singleflight.Group
 	last verdict // only a look under way may touch it
 }
 
-// ask returns an answer, or a verdict that says why there was none before ctx ended.
+// ask returns a result, or a verdict that says why there was none before ctx ended.
 func (o *lookout) ask(ctx context.Context) verdict {
 	begun := time.Now()
 	answer := o.one.DoChan("", func() (any, error) {
@@ -76,13 +76,13 @@ func (o *lookout) judge() verdict {
 	return v
 }
 
-// healthServer answers what is asked over HTTP.
+// healthServer serves /healthz and /metrics.
 type healthServer struct {
 	lookout     lookout
 	onboardings func() []onboarding // the last one of each node
 }
 
-// onboarding is a node's last one. Its state is nil if it was never onboarded.
+// onboarding is the last onboarding of a node. Its state is nil if the node was never onboarded.
 type onboarding struct {
 	node  string
 	state *onboard.State
@@ -144,7 +144,7 @@ func (s *healthServer) writeMetrics(w http.ResponseWriter, v verdict) {
 	_ = m.Write(w) // an asker that has left
 }
 
-// onboardings are those of the nodes that cluster.yaml leaves to labctl onboard.
+// onboardings are the last onboardings of the nodes that have onboard: true in cluster.yaml.
 func onboardings(c *config.Cluster) (all []onboarding) {
 	for _, n := range c.Nodes {
 		if !n.Onboard {
@@ -168,7 +168,7 @@ func lastOnboarding(c *config.Cluster, n config.Node) (*onboard.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := onboard.OpenStore(l.OnboardingDir(), target)
+	store, err := onboard.OpenStore(l.Closed().OnboardingDir(), target)
 	if err != nil {
 		return nil, err
 	}

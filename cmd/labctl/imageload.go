@@ -83,7 +83,7 @@ func archiveName(arg string) string {
 	return arg
 }
 
-// archive opens the file. Standard input becomes a file without a name first, because every node reads it from its beginning.
+// archive opens the file. Standard input is first copied to a nameless file, because each node reads the archive from its beginning.
 func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
 	if arg != "-" {
 		f, err := os.Open(arg)

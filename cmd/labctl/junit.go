@@ -39,7 +39,7 @@ func (j junitFile) write(suite string, results []scenarios.Result) error {
 	return nil
 }
 
-// What JUnit XML consists of, as far as it is needed here.
+// The elements of JUnit XML that are used here.
 type (
 	junitSuites struct {
 		XMLName xml.Name     `xml:"testsuites"`
@@ -68,7 +68,7 @@ type (
 	}
 )
 
-// junitOf has a test case for each fault: failed is a failure, a fault that could not be set up an error.
+// junitOf makes a test case of each result: Failed is a failure, SetupFailed an error.
 func junitOf(suite string, results []scenarios.Result) junitSuites {
 	s := junitSuite{Name: "labctl " + suite, Tests: len(results)}
 	total := 0.0

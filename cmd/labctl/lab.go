@@ -11,10 +11,11 @@ import (
 
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/health"
 	"k8slab/lab/state"
 )
 
-// labCommand is about all labs of this user.
+// labCommand lists all labs of this user.
 func (a *app) labCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "lab", Short: "List your labs", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
@@ -25,7 +26,7 @@ func (a *app) labCommand() *cobra.Command {
   labctl --lab demo kubectl -- get nodes`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			labs, err := lab.List(cmd.Context())
+			labs, err := health.List(cmd.Context())
 			if err != nil {
 				return err
 			}
@@ -35,7 +36,7 @@ func (a *app) labCommand() *cobra.Command {
 	return cmd
 }
 
-func printLabs(w io.Writer, labs []lab.Entry) {
+func printLabs(w io.Writer, labs []health.Entry) {
 	if len(labs) == 0 {
 		_, _ = fmt.Fprintln(w, "There is no lab. `labctl up` makes one from cluster.yaml.")
 		return

@@ -84,7 +84,7 @@ type reader interface {
 	Read(ctx context.Context, argv ...string) (string, error)
 }
 
-// checkUnit refuses a unit that the node does not have and never had: to journalctl that is one without entries.
+// checkUnit refuses a unit that the node never had. journalctl would show no entries and no error.
 func checkUnit(ctx context.Context, n reader, unit string) error {
 	var exit *node.ExitError
 	_, err := n.Read(ctx, "systemctl", "cat", "--", unit)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -14,18 +13,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"k8slab/config"
-	"k8slab/lab/node"
-)
-
-// defaultFile describes the lab unless -c or --lab names another.
-const defaultFile = "cluster.yaml"
-
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130
 )
 
 func main() {
@@ -36,7 +23,7 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// run is main without the process. The first Ctrl-C cancels, and what runs cleans up; the second ends at once.
+// run is main, callable from tests. The first Ctrl-C cancels the command, which cleans up; the second ends it at once.
 func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
@@ -60,77 +47,16 @@ func run(args []string, stdin *os.File, stdout, stderr io.Writer) int {
 	return a.exitCode(ctx, root.ExecuteContext(ctx))
 }
 
-// samePress is how long after a signal another one is of the same Ctrl-C: a labctl that another one runs gets it from the terminal, and from
-// its parent.
+// samePress is how long after a signal another one belongs to the same Ctrl-C: a labctl that another labctl runs gets the signal from the
+// terminal and from its parent.
 const samePress = 500 * time.Millisecond
 
-// pressedAgain returns when there is a signal of a second Ctrl-C. The first has just been taken.
+// pressedAgain returns at the signal of a second Ctrl-C. The first one has just arrived.
 func pressedAgain(signals <-chan os.Signal) {
 	first := time.Now()
 	for again := false; !again; again = time.Since(first) > samePress {
 		<-signals
 	}
-}
-
-var errInterrupted = errors.New("interrupted; run the same command again to go on")
-
-// resumableError is what an interrupted command failed with that is not resumed by the same command.
-type resumableError struct {
-	error
-	how string
-}
-
-func (e resumableError) Unwrap() error { return e.error }
-
-// interruption says how to go on after Ctrl-C.
-func interruption(err error) string {
-	if again, ok := errors.AsType[resumableError](err); ok {
-		return "interrupted; " + again.how
-	}
-	return errInterrupted.Error()
-}
-
-// usageError is a mistake in how labctl was called.
-type usageError struct{ error }
-
-func (a *app) exitCode(ctx context.Context, err error) int {
-	var exit *node.ExitError
-	var status exitStatus
-	var usage usageError
-	var problems config.Problems
-	switch {
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		_, _ = fmt.Fprintln(a.stderr, "labctl:", interruption(err))
-		return exitInterrupted
-	case a.passthrough && errors.As(err, &exit): // ssh and kubectl: the command's own status, it has said why
-		return exit.Status
-	}
-	_, _ = fmt.Fprintln(a.stderr, "labctl:", shown(err))
-	if errors.As(err, &usage) || errors.As(err, &problems) {
-		return exitUsage
-	}
-	return exitFailed
-}
-
-// exitStatus ends labctl with this status and no further message.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// app is one call of labctl.
-type app struct {
-	args           []string // what labctl was called with
-	stdin          *os.File
-	stdout, stderr io.Writer
-	file           string // -c
-	labName        string // --lab
-	output         string // -o
-	verbose        bool
-	passthrough    bool
 }
 
 func (a *app) rootCommand() *cobra.Command {
@@ -203,11 +129,4 @@ func (a *app) addCommands(root *cobra.Command) {
 	}
 	root.SetHelpCommandGroupID(other)
 	root.SetCompletionCommandGroupID(other)
-}
-
-func (a *app) checkOutput() error {
-	if a.output != "text" && a.output != "json" {
-		return usageError{fmt.Errorf("--output %q: use text or json", a.output)}
-	}
-	return nil
 }

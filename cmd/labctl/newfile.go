@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// newFile refuses a file that a command is to write and that is there already, unless it is to be replaced.
+// newFile refuses to write a file that exists, unless it may be replaced.
 func newFile(path string, force bool) error {
 	if path == "" || force {
 		return nil

@@ -37,7 +37,7 @@ func (a *app) nodeCommand(verb, short, long string, do func(*lab.Lab, context.Co
 	}
 }
 
-// withEvents does something to the lab with its events shown and logged; a failure says where the log is.
+// withEvents works on the lab, and shows and logs the events. An error says where the log is.
 func (a *app) withEvents(verb string, do func(*lab.Lab) error) error {
 	l, finish, log, err := a.watched(verb)
 	if err != nil {

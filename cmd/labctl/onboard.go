@@ -19,7 +19,7 @@ type onboardOptions struct {
 	image, role         string
 }
 
-// elsewhere tells whether the cluster is not the lab's.
+// elsewhere tells whether the node joins another cluster than the lab's.
 func (o onboardOptions) elsewhere() bool { return o.kubeconfig != "" || o.context != "" }
 
 func (a *app) onboardCommand() *cobra.Command {
@@ -71,7 +71,7 @@ Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usag
 	return cmd
 }
 
-// contradictions are pairs of flags of which one makes no sense with the other.
+// contradictions are pairs of flags that exclude each other.
 var contradictions = [][2]string{
 	{"status", "dry-run"}, {"status", "skip-validation"}, {"status", "auto-fix"}, {"status", "rollback"}, {"status", "resume"},
 	{"rollback", "resume"}, {"rollback", "skip-validation"}, {"rollback", "auto-fix"}, {"skip-validation", "auto-fix"},
@@ -117,7 +117,7 @@ func onboardable(c *config.Cluster) (names []string) {
 	return names
 }
 
-// onboardedNode is the node of cluster.yaml that is to be onboarded.
+// onboardedNode is the node of cluster.yaml to onboard.
 func onboardedNode(c *config.Cluster, name string) (config.Node, error) {
 	n, ok := c.Node(name)
 	if ok && n.Onboard {

@@ -46,7 +46,7 @@ func (a *app) onboard(cmd *cobra.Command, node string, o onboardOptions) error {
 	return a.ended(ctx, s, o, errors.Join(err, s.Events.Close()))
 }
 
-// onboard runs the phases. With --auto-fix a failed pre-validation is repaired, once, and made again.
+// onboard runs the phases. With --auto-fix a failed pre-validation is repaired and repeated once.
 func (s *site) onboard(ctx context.Context, o onboardOptions) error {
 	err := s.engine.Run(ctx, onboard.Options{Resume: o.resume, SkipValidation: o.skipValidation})
 	if err == nil || !o.autoFix || ctx.Err() != nil || !s.preFailed() {
@@ -64,7 +64,7 @@ func (s *site) preFailed() bool {
 	return err == nil && view.State != nil && view.CurrentPhase == onboard.PreValidation && view.PhaseStatus[onboard.PreValidation] == onboard.Failed
 }
 
-// fix makes the repairs that are safe, in the lab and on the node's machine if it has one that runs. What is left the next validation says.
+// fix makes the safe repairs, in the lab and on the node's machine if that runs. The next validation says what is left.
 func (s *site) fix(ctx context.Context) error {
 	if _, err := s.lab.Repair(ctx, false); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (s *site) fix(ctx context.Context) error {
 	return err
 }
 
-// ended shows how it ended, writes the report, and says how to go on.
+// ended shows the result, writes the report, and says how to go on.
 func (a *app) ended(ctx context.Context, s *site, o onboardOptions, err error) error {
 	if view, looked := s.Store.Status(); looked == nil && view.State != nil && a.output == "text" {
 		_ = view.WriteText(a.stdout)
@@ -107,10 +107,10 @@ func (a *app) ended(ctx context.Context, s *site, o onboardOptions, err error) e
 	return resumableError{err, how}
 }
 
-// metricsBudget bounds the way of a small file onto the node.
+// metricsBudget bounds the copy of a small file to the node.
 const metricsBudget = 10 * time.Second
 
-// writeMetrics puts the onboarding's metrics onto the lab's node, if that is there.
+// writeMetrics copies the onboarding's metrics to the lab's node, if the node is reachable.
 func (s *site) writeMetrics(ctx context.Context) error {
 	if s.lab == nil {
 		return nil
@@ -212,7 +212,7 @@ func (a *app) confirm(ctx context.Context, s *site, o onboardOptions) error {
 	return err
 }
 
-// readLine ends when ctx does, also while nobody types.
+// readLine also ends with ctx while it waits for input.
 func readLine(ctx context.Context, in *os.File) (string, error) {
 	lines := make(chan string, 1)
 	go func() {

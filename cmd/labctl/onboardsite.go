@@ -14,15 +14,15 @@ import (
 	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/image"
 	"k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/onboard/phase"
 	"k8slab/lab/state"
 	"k8slab/lab/validate"
 )
 
-// site is where a node is onboarded, and by what means.
+// site is the cluster that a node is onboarded into, and what the onboarding works with.
 type site struct {
 	phase.Config
 	engine *onboard.Engine
@@ -98,7 +98,7 @@ func (a *app) site(cmd *cobra.Command, node string, o onboardOptions) (s *site, 
 	return s, nil
 }
 
-// limits are the phases' time-outs where they are not their own: cluster.yaml's, and longer ones for emulated machines.
+// limits are the phases' time limits that differ from the defaults: those of cluster.yaml, and longer ones for emulated machines.
 func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration {
 	all, given := map[onboard.PhaseID]time.Duration{}, set.ByPhase()
 	for _, p := range onboard.Phases() {
@@ -107,7 +107,7 @@ func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration
 	return all
 }
 
-// openLab is for a node of cluster.yaml.
+// openLab opens the lab, for a node of cluster.yaml.
 func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboarding, error) {
 	c, err := a.cluster()
 	if err != nil {
@@ -131,17 +131,17 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 		s.Cluster, err = labCluster(s.lab, image, s.mutated)
 	}
 	size := c.Resource(n.Role)
-	s.Lab, s.Dir, s.CPUs, s.Memory = s.lab, s.lab.OnboardingDir(), size.CPUs, size.Memory
+	s.Lab, s.Dir, s.CPUs, s.Memory = s.lab, s.lab.Closed().OnboardingDir(), size.CPUs, size.Memory
 	return c.Onboarding, err
 }
 
-// labTarget is whom an onboarding in the lab takes where.
+// labTarget is the target of an onboarding in the lab.
 func labTarget(l *lab.Lab, c *config.Cluster, n config.Node) (onboard.Target, error) {
 	id, err := l.ID()
 	return onboard.Target{Node: n.Name, Role: string(n.Role), Cluster: c.Name, ClusterID: id}, err
 }
 
-// openElsewhere is for a machine that joins another cluster. A file that -c names has the settings.
+// openElsewhere opens another cluster, for a machine that joins it. The file of -c has the settings.
 func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o onboardOptions) (settings config.Onboarding, err error) {
 	if cmd.Flags().Changed("config") {
 		if settings, err = config.LoadOnboarding(a.file); err != nil {
@@ -171,13 +171,13 @@ func (a *app) openElsewhere(cmd *cobra.Command, s *site, node, image string, o o
 	return settings, err
 }
 
-// openEvents makes the stream: what people see, the events as JSON lines, and the same as a log in levels.
+// openEvents opens the event stream: for the terminal, as JSON lines, and as a log with levels.
 func (s *site) openEvents(a *app, name string, looks bool) error {
 	if looks {
 		s.Events = event.NewStream()
 		return nil
 	}
-	path, err := lab.RunLog(name, "onboard")
+	path, err := state.RunLog(name, "onboard")
 	if err != nil {
 		return err
 	}
@@ -207,7 +207,8 @@ func (s *site) openGit(ctx context.Context, g config.Git) error {
 	s.Flux = validate.Ref{Namespace: namespace, Source: source, Kustomization: kustomization}
 	c := gitrepo.Config{
 		URL: g.URL, Branch: g.Branch, File: g.File, Entry: g.EntryOf(s.Target.Node), Username: g.Username, PasswordFile: g.PasswordFile,
-		SigningKey: g.SigningKey, Target: s.Target, Backup: filepath.Join(s.Dir, s.Target.Node, "kustomization-before.yaml"),
+		SigningKey: g.SigningKey, Target: gitrepo.Target{Node: s.Target.Node, Cluster: s.Target.Cluster, ClusterID: s.Target.ClusterID},
+		Backup: filepath.Join(s.Dir, s.Target.Node, "kustomization-before.yaml"),
 	}
 	s.GitExplicit = g.URL != ""
 	if !s.GitExplicit {
@@ -226,7 +227,7 @@ func (s *site) openGit(ctx context.Context, g config.Git) error {
 	return err
 }
 
-// withoutGit goes on without the lab's repository, unless an onboarding has changed it already: that must not be forgotten.
+// withoutGit goes on without the lab's repository, unless the onboarding has already changed it: then a rollback needs it.
 func (s *site) withoutGit(why error) error {
 	view, err := s.Store.Status()
 	if err != nil || view.State == nil {

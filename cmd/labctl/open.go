@@ -34,9 +34,9 @@ func (a *app) load() (*config.Cluster, []config.Warning, error) {
 	return config.Load(path)
 }
 
-// warnOfDifferences says what of cluster.yaml does not apply to the lab that is there.
+// warnOfDifferences says which changes of cluster.yaml do not apply to the existing lab.
 func (a *app) warnOfDifferences(l *lab.Lab) {
-	for _, d := range l.Differences() {
+	for _, d := range l.Closed().Differences {
 		_, _ = fmt.Fprintln(a.stderr, "warning: cluster.yaml differs from the lab, which stays as it was made:", d)
 	}
 }
@@ -59,7 +59,7 @@ func (a *app) lab() (*lab.Lab, error) {
 	return lab.New(c, lab.Options{})
 }
 
-// onNode does something over a connection to a node of the lab.
+// onNode calls a function with a connection to a node of the lab.
 func (a *app) onNode(name string, do func(*node.Node) error) error {
 	l, err := a.lab()
 	if err != nil {
@@ -73,14 +73,14 @@ func (a *app) onNode(name string, do func(*node.Node) error) error {
 	return do(n)
 }
 
-// watched opens the lab with its events shown and logged. finish ends the display; the log's path is for messages. Without a log, as on a full
-// disk, it goes on: down is what makes room there.
+// watched opens the lab, and shows and logs its events. finish ends the display; the log's path is for messages. It goes on if there can be no
+// log, as on a full disk, because `labctl down` must be able to free the space.
 func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string, err error) {
 	c, err := a.cluster()
 	if err != nil {
 		return nil, nil, "", err
 	}
-	if log, err = lab.RunLog(c.Name, verb); err != nil {
+	if log, err = state.RunLog(c.Name, verb); err != nil {
 		return nil, nil, "", err
 	}
 	sinks := a.sinks()
@@ -99,7 +99,7 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 	return l, events.Close, log, err
 }
 
-// logSink is the log of a run, one of event.File. That it could not be written does not make what was done a failure.
+// logSink is the log of a run, one of event.File. A log that could not be written does not fail the command.
 type logSink struct {
 	event.Sink
 	stderr io.Writer
@@ -144,7 +144,7 @@ func (a *app) print(v any, text func(io.Writer)) error {
 	return s.close()
 }
 
-// asMade is the cluster as it is, for completion.
+// asMade is the existing cluster, for completion.
 func (a *app) asMade() (*config.Cluster, error) {
 	c, _, err := a.load()
 	if err == nil {

@@ -13,6 +13,7 @@ import (
 	"k8slab/lab"
 	"k8slab/lab/bringup"
 	"k8slab/lab/event"
+	"k8slab/lab/provision"
 	"k8slab/lab/state"
 )
 
@@ -38,7 +39,7 @@ func (a *app) plan(ctx context.Context, until bringup.Stage) error {
 		return err
 	}
 	defer l.Close()
-	changed := l.Differences()
+	changed := l.Closed().Differences
 	steps, unseen := l.Plan(ctx)
 	last := slices.Index(bringup.Stages(), until)
 	steps = slices.DeleteFunc(steps, func(s bringup.Step) bool { return slices.Index(bringup.Stages(), s.Stage) > last })
@@ -60,10 +61,10 @@ func (a *app) plan(ctx context.Context, until bringup.Stage) error {
 	if unseen != nil {
 		_, _ = fmt.Fprintln(a.stderr, "warning: what of it is done is not known:", unseen)
 	}
-	return errors.Join(err, l.CheckSize())
+	return errors.Join(err, provision.CheckSize(l.Closed()))
 }
 
-// printPlan marks what is done in a lab of which something is, and what is not if that is known.
+// printPlan marks the steps that are done, if anything of the lab exists, and those of which it is not known.
 func printPlan(w io.Writer, steps []bringup.Step, known bool) {
 	begun := known && slices.ContainsFunc(steps, func(s bringup.Step) bool { return s.Done })
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)

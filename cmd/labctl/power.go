@@ -8,7 +8,7 @@ import (
 	"k8slab/lab"
 )
 
-// powerCommand acts on machines as a person in front of them would.
+// powerCommand switches machines off, or pauses and resumes them.
 func (a *app) powerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "power",

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,7 +32,7 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
 				return a.repairs(true, func(l *lab.Lab) ([]repair.Repaired, error) {
-					return nil, l.RepairWatch(cmd.Context(), every, a.tellRepairs)
+					return nil, repairWatch(cmd.Context(), l, every, a.tellRepairs)
 				})
 			}
 			return a.repairs(false, func(l *lab.Lab) ([]repair.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
@@ -44,8 +45,24 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 	return cmd
 }
 
-// repairs shows the events of repairs on stderr and then, on stdout, what they came to. While watching, the results come between events, so
-// that these are lines.
+// repairWatch repairs again and again until ctx ends, and tells of what each look found; every is the pause between two.
+func repairWatch(ctx context.Context, l *lab.Lab, every time.Duration, tell func([]repair.Repaired, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		if found, err := l.Repair(ctx, false); ctx.Err() == nil {
+			tell(found, err)
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// repairs shows the events of repairs on stderr and then the results on stdout. With --watch the results come between events, so events are
+// plain lines then.
 func (a *app) repairs(watch bool, do func(*lab.Lab) ([]repair.Repaired, error)) error {
 	progress := *a
 	progress.output, progress.verbose = "text", a.verbose || watch
@@ -64,7 +81,7 @@ func (a *app) repairs(watch bool, do func(*lab.Lab) ([]repair.Repaired, error)) 
 	return errors.Join(a.printRepairs(found, err), err)
 }
 
-// tellRepairs shows what one of several looks came to; one that found nothing is not worth a word.
+// tellRepairs shows the result of one round of --watch, unless it found nothing.
 func (a *app) tellRepairs(found []repair.Repaired, err error) {
 	if len(found) > 0 {
 		err = errors.Join(a.printRepairs(found, err), err)
@@ -108,7 +125,7 @@ func leftError(found []repair.Repaired) error {
 	return fmt.Errorf("not repaired (needs a person): %s", strings.Join(left, ", "))
 }
 
-// repairsText is every repair, whole, in lines of at most width columns; 0 is unknown.
+// repairsText is every repair in full, in lines of at most width columns; 0 is no limit.
 func repairsText(found []repair.Repaired, width int) string {
 	const indent, gutter, usual, least = 2, 12, 80, 30
 	if width <= 0 {

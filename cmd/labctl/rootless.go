@@ -8,8 +8,8 @@ import (
 	"k8slab/lab/image"
 )
 
-// asRoot lets a user build images, which needs root: it runs this command, or the one of args, as root of a user namespace. done is false for root,
-// and where there can be no such namespace: then the caller goes on, with the images that are there.
+// asRoot lets a user build images, which needs root: it runs this command, or the one of args, as root of a user namespace. done is false for
+// root, and if there can be no such namespace: then the caller goes on with the images in the cache.
 func (a *app) asRoot(cmd *cobra.Command, args ...string) (done bool, err error) {
 	if os.Geteuid() == 0 {
 		return false, nil

@@ -8,8 +8,8 @@ import (
 	"k8slab/lab/event"
 )
 
-// screen is where texts for people are printed. What nodes, pods and clusters say is in them, and must not move the cursor, set a title or colour
-// anything: each line goes through event.OneLine. It keeps the first error.
+// screen prints texts for people. They quote nodes, pods and clusters, which must not move the cursor, set a title or change colours, so each line
+// goes through event.OneLine. screen keeps the first error.
 type screen struct {
 	to   io.Writer
 	rest []byte
@@ -29,7 +29,7 @@ func (s *screen) Write(p []byte) (int, error) {
 	return 0, s.err
 }
 
-// close prints a last line that has no end.
+// close prints a last line without a newline.
 func (s *screen) close() error {
 	if len(s.rest) > 0 && s.err == nil {
 		_, s.err = io.WriteString(s.to, event.OneLine(string(s.rest)))
@@ -37,7 +37,7 @@ func (s *screen) close() error {
 	return s.err
 }
 
-// shown is an error's text as it is printed: without secrets, and with its further lines indented, so that none can pass for one of labctl's own.
+// shown is an error's text for people: without secrets, and with its further lines indented, so that none looks like a message of labctl.
 func shown(err error) string {
 	lines := strings.Split(strings.TrimRight(event.Redact(err.Error()), "\n"), "\n")
 	for i, line := range lines {

@@ -43,7 +43,7 @@ The lab is checked at most once at a time, however many ask, and an answer is re
 	return cmd
 }
 
-// checkListen keeps what is served on this computer: it has no passwords, and names what is wrong with the lab.
+// checkListen accepts loopback addresses only: the server asks for no password, and its answers say what is wrong with the lab.
 func checkListen(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -75,7 +75,7 @@ const (
 	idleLimit   = time.Minute
 	// answerLimit bounds a request; a look at a lab of emulated machines may take 75 s.
 	answerLimit = 90 * time.Second
-	// goodbye is what requests get to end in after Ctrl-C.
+	// goodbye is how long requests may take to end after Ctrl-C.
 	goodbye = 2 * time.Second
 )
 

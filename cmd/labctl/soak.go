@@ -55,7 +55,7 @@ Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
 	cmd.Flags().IntVar(&o.first, "first", 1, "number of the first round, to go on with a seed")
 	cmd.Flags().IntVar(&o.replays, "replays", 20, "replay at most this many rounds to find the shortest failing sequence")
 	cmd.Flags().BoolVar(&o.anew, "anew", false, "recreate the lab before each replayed sequence, so that earlier rounds have no influence; everything in the lab is lost")
-	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a bundle of each round that fails in this directory")
+	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a diagnosis bundle of each failed round in this directory")
 	o.junit.flags(cmd)
 	return cmd
 }
@@ -66,19 +66,19 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var s scenarios.Soaked
 	err := quiet.withFaults("soak", func(l *lab.Lab, injected scenarios.Record) error {
-		h := hands{a, l}
-		if err := h.restoreLeft(ctx, injected); err != nil {
+		d := driver{a, l}
+		if err := d.restoreLeft(ctx, injected); err != nil {
 			return err
 		}
-		from, err := scenarios.Choices(ctx, h)
+		from, err := scenarios.Choices(ctx, d)
 		if err != nil {
 			return err
 		}
 		play := func(r scenarios.Round) scenarios.Result {
-			return playRound(ctx, h, r, scenarios.Options{Evidence: o.evidence, Record: injected})
+			return playRound(ctx, d, r, scenarios.Options{Evidence: o.evidence, Record: injected})
 		}
 		if s = scenarios.Soak(ctx, o.seed, o.first, o.rounds, from, play); s.Unrecovered > 0 && o.replays > 0 {
-			err = s.Shorten(ctx, o.replays, func() error { return anew(ctx, h, o.anew) }, play)
+			err = s.Shorten(ctx, o.replays, func() error { return anew(ctx, d, o.anew) }, play)
 		}
 		return errors.Join(err, context.Cause(ctx))
 	})
@@ -94,24 +94,24 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 	return nil
 }
 
-// playRound makes the circle of a round as a step of its own.
-func playRound(ctx context.Context, h hands, r scenarios.Round, o scenarios.Options) scenarios.Result {
-	step := h.lab.Events().Start("", r.String(), 0)
+// playRound runs the experiment of a round as a step of its own.
+func playRound(ctx context.Context, d driver, r scenarios.Round, o scenarios.Options) scenarios.Result {
+	step := d.lab.Events().Start("", r.String(), 0)
 	o.Progress = func(text string) { step.Progress("%s", text) }
-	o.Patience = h.lab.TimeScale()
-	result := r.Circle(ctx, h, o)
+	o.Patience = d.lab.TimeScale()
+	result := r.Run(ctx, d, o)
 	_ = step.End(result.Err()) // it is in the result
 	return result
 }
 
-// anew gets a lab to play a sequence in: a new one, or the one that is there, which the round that failed may have left broken.
-func anew(ctx context.Context, h hands, fresh bool) error {
+// anew prepares a lab for a sequence: a new one, or the present one brought up again, since the failed round may have left it broken.
+func anew(ctx context.Context, d driver, fresh bool) error {
 	if fresh {
-		if _, err := h.Labctl(ctx, "down"); err != nil {
+		if _, err := d.Labctl(ctx, "down"); err != nil {
 			return err
 		}
 	}
-	_, err := h.Labctl(ctx, "up")
+	_, err := d.Labctl(ctx, "up")
 	return err
 }
 

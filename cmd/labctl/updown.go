@@ -13,6 +13,7 @@ import (
 	"k8slab/lab"
 	"k8slab/lab/bringup"
 	"k8slab/lab/health"
+	"k8slab/lab/provision"
 	"k8slab/lab/state"
 )
 
@@ -45,7 +46,7 @@ It verifies what exists and does not make it again: after an interruption, run i
 			}
 			restored := true
 			if err == nil && from != "" {
-				if err = l.CheckDescribed(); err == nil {
+				if err = l.Closed().CheckDescribed(); err == nil {
 					err = l.LabSnapshotRestore(cmd.Context(), from)
 				}
 				restored = err == nil
@@ -73,16 +74,16 @@ It verifies what exists and does not make it again: after an interruption, run i
 	return cmd
 }
 
-// buildAsRoot builds the images of a user's lab, once it is certain that the lab can be made.
+// buildAsRoot builds the images of an unprivileged user's lab, after the checks whether the lab can be made.
 func (a *app) buildAsRoot(cmd *cobra.Command, l *lab.Lab) error {
-	if err := l.CheckHost(cmd.Context()); err != nil {
+	if err := provision.CheckHost(cmd.Context(), l.Closed()); err != nil {
 		return err
 	}
 	_, err := a.asRoot(cmd, "up", "--until", string(bringup.StageImage))
 	return err
 }
 
-// afterFailure leaves or removes the lab that up could not bring up, and says which. A lab that up did not touch always stays.
+// afterFailure keeps or removes a lab that up could not bring up, and says which. It always keeps a lab that up did not change.
 func (a *app) afterFailure(cmd *cobra.Command, l *lab.Lab, err error, log string, keep bool) error {
 	var locked *state.LockedError
 	var changed *state.ChangedError
@@ -100,7 +101,7 @@ func (a *app) afterFailure(cmd *cobra.Command, l *lab.Lab, err error, log string
 	return fmt.Errorf("%w\nThe lab was removed (--keep=false). Log: %s", err, log)
 }
 
-// reportChanges says what up did to a lab that was there: nothing, or how much.
+// reportChanges says how much up changed in an existing lab.
 func (a *app) reportChanges(l *lab.Lab, until bringup.Stage) {
 	changes := l.Changes()
 	if len(changes) == 0 {
@@ -117,7 +118,7 @@ func (a *app) reportChanges(l *lab.Lab, until bringup.Stage) {
 	}
 }
 
-// whatNext is what to do with a lab that is up; self is how to call labctl for it.
+// whatNext says what to do with a lab that is up; self is the command line that calls labctl for it.
 func whatNext(self string) string {
 	return fmt.Sprintf(`Use it:    %[1]s kubectl get pods -A
            export KUBECONFIG=$(%[1]s kubeconfig --path)
@@ -126,7 +127,7 @@ Remove it: %[1]s down
 `, self)
 }
 
-// self is how this labctl was called, as far as it names the lab.
+// self is the part of the command line that names labctl and the lab.
 func (a *app) self(l *lab.Lab) string {
 	if a.labName == "" && a.file == defaultFile {
 		return os.Args[0]
@@ -222,7 +223,7 @@ func printStatus(w io.Writer, s health.Status) {
 	printDifferences(w, s.Changed)
 }
 
-// printDifferences says what cluster.yaml does not change in the lab that is there.
+// printDifferences says which changes of cluster.yaml do not apply to the existing lab.
 func printDifferences(w io.Writer, changed []state.Difference) {
 	if len(changed) == 0 {
 		return

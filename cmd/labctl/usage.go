@@ -24,7 +24,7 @@ func usageArgs(cmd *cobra.Command) {
 	}
 }
 
-// wrongArgs says what is wrong with arguments that the command refuses. What it takes is in its usage line.
+// wrongArgs says what is wrong with arguments that the command refuses, by its usage line.
 func wrongArgs(cmd *cobra.Command, args []string) error {
 	if cmd.HasSubCommands() {
 		return unknownCommand(cmd, args[0])
@@ -50,7 +50,7 @@ func counted(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// argumentNames are the names of those that the usage line wants, and how many it takes: a word in brackets need not be there.
+// argumentNames are the names of the arguments in the usage line, and how many there may be. Arguments in brackets are optional.
 func argumentNames(cmd *cobra.Command) (required []string, most int) {
 	for _, word := range strings.Fields(cmd.Use)[1:] {
 		if strings.HasPrefix(word, "-") { // a flag that is required, and its value
@@ -64,7 +64,7 @@ func argumentNames(cmd *cobra.Command) (required []string, most int) {
 	return required, most
 }
 
-// unknownCommand suggests what may have been meant.
+// unknownCommand is the error for an unknown command, with a suggestion.
 func unknownCommand(parent *cobra.Command, word string) error {
 	of := ""
 	if parent.HasParent() {
@@ -82,8 +82,8 @@ func unknownCommand(parent *cobra.Command, word string) error {
 	return fmt.Errorf("unknown command %q%s; did you mean %s?", word, of, strings.Join(near, " or "))
 }
 
-// ownArgs are the arguments after the command's name, for one whose flags are another program's. Flags of labctl's own that stand before the
-// name are parsed.
+// ownArgs are the arguments after the command's name, for a command that passes its flags to another program. labctl's own flags come before the
+// name.
 func (a *app) ownArgs(cmd *cobra.Command, args []string) ([]string, error) {
 	_, own, err := cmd.Root().Traverse(args)
 	if err != nil {

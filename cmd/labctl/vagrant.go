@@ -12,7 +12,7 @@ import (
 	"k8slab/lab/provision"
 )
 
-// vagrantCommand is what the Vagrantfile calls.
+// vagrantCommand has the commands that the Vagrantfile calls.
 func (a *app) vagrantCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "vagrant",
@@ -46,7 +46,7 @@ order: labctl forms the cluster on the machines that exist and makes the missing
 			if err != nil {
 				return err
 			}
-			v, err := l.Vagrant()
+			v, err := provision.DescribeVagrant(l.Closed())
 			if err != nil {
 				return err
 			}

@@ -17,10 +17,10 @@ import (
 	"k8slab/lab/validate"
 )
 
-// validateLimit bounds a validation. Test pods, volumes and their removal have budgets of their own, which are less together.
+// validateLimit bounds a validation. It is more than the budgets of test pods, volumes and their removal together.
 const validateLimit = 5 * time.Minute
 
-// validated is an area and its checks, of one node or with "" of all.
+// validated is an area and its checks, for one node, or for all nodes with "".
 type validated struct {
 	area   validate.Area
 	checks func(c *validate.Cluster, node string) []validate.Check
@@ -37,7 +37,7 @@ var validatedAreas = []validated{
 	{validate.AreaSecurity, (*validate.Cluster).SecurityChecks},
 }
 
-// validation says which cluster is looked at and how.
+// validation says which cluster to check, and how.
 type validation struct {
 	kubeconfig, context string // both "" is the lab of cluster.yaml
 	image, node         string
@@ -83,7 +83,7 @@ Exit status: 0 nothing failed, 1 something did, 2 wrong usage, 130 interrupted.`
 	return cmd
 }
 
-// validate runs the checks of the areas, all of them without one.
+// validate runs the checks of the areas, or of all areas if none is given.
 func (a *app) validate(ctx context.Context, v validation, areas []string) ([]validate.Finding, error) {
 	c, done, err := a.validatedCluster(v)
 	if err != nil {
@@ -106,7 +106,7 @@ func (a *app) validate(ctx context.Context, v validation, areas []string) ([]val
 	return findings, ctx.Err()
 }
 
-// validatedCluster opens the cluster. A lab's etcd can be asked itself, until done is called.
+// validatedCluster opens the cluster. In a lab, etcd is asked directly; done closes that connection.
 func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), err error) {
 	if v.kubeconfig != "" || v.context != "" {
 		c, err := validate.Open(v.kubeconfig, v.context, v.image, nil)
@@ -123,9 +123,9 @@ func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), 
 	return c, l.Close, nil
 }
 
-// labCluster opens the lab's cluster. Its etcd and its kubelets can be asked themselves, until the lab is closed.
+// labCluster opens the lab's cluster, whose etcd and kubelets are asked directly until the lab is closed.
 func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.Cluster, error) {
-	kubeconfig, err := l.Kubeconfig()
+	kubeconfig, err := l.Closed().Kubeconfig()
 	if err != nil {
 		return nil, err
 	}
@@ -141,10 +141,10 @@ func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.
 	return c, nil
 }
 
-// findingsWidth is the width of the findings' table: what every terminal has, and what can be pasted anywhere.
+// findingsWidth is the width of the table of findings. It fits every terminal.
 const findingsWidth = 80
 
-// printFindings writes a line for each finding, then what is to be said of those that did not pass.
+// printFindings writes a line for each finding, then the details of those that did not pass.
 func printFindings(w io.Writer, findings []validate.Finding) {
 	const statusWidth, areaWidth = len(validate.NotApplicable), len(validate.AreaMonitoring)
 	line := func(status, area, check string) {
@@ -168,7 +168,7 @@ func printFindings(w io.Writer, findings []validate.Finding) {
 	}
 }
 
-// writeWrapped writes a text after a head, and its further lines below its first one.
+// writeWrapped writes a text after a head, and indents its further lines to the end of the head.
 func writeWrapped(w io.Writer, head, text string) {
 	room := findingsWidth - event.Columns(head)
 	line := ""

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Set by the linker: see the Makefile. What it knows nothing of is empty.
+// Set by the linker, see the Makefile. Unknown values are empty.
 var version, commit, date string
 
 // build says which labctl this is.

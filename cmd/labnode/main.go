@@ -9,9 +9,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -19,15 +16,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/lab/event"
 	"k8slab/lab/join"
-)
-
-const (
-	exitFailed      = 1
-	exitUsage       = 2
-	exitFixable     = 3
-	exitInterrupted = 130
 )
 
 func main() {
@@ -52,48 +41,13 @@ func main() {
 	os.Exit(a.run(ctx, os.Args[1:]))
 }
 
-// app is one call of labnode.
-type app struct {
-	stdin          io.Reader
-	stdout, stderr io.Writer
-}
-
-var errInterrupted = errors.New("interrupted")
-
-// usageError is a mistake in how labnode was called.
-type usageError struct{ error }
-
-// exitStatus ends labnode with this status and no further message.
-type exitStatus int
-
-func (e exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
-
-// run is main without the process.
+// run is main, callable from tests.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetOut(a.stdout)
 	root.SetErr(a.stderr)
 	return a.exitCode(ctx, root.ExecuteContext(ctx))
-}
-
-func (a *app) exitCode(ctx context.Context, err error) int {
-	var status exitStatus
-	var usage usageError
-	switch {
-	case errors.Is(context.Cause(ctx), errInterrupted):
-		_, _ = fmt.Fprintln(a.stderr, "labnode:", errInterrupted)
-		return exitInterrupted
-	case err == nil:
-		return 0
-	case errors.As(err, &status):
-		return int(status)
-	}
-	_, _ = fmt.Fprintln(a.stderr, "labnode:", event.Redact(err.Error()))
-	if errors.As(err, &usage) {
-		return exitUsage
-	}
-	return exitFailed
 }
 
 func (a *app) rootCommand() *cobra.Command {

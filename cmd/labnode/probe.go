@@ -17,11 +17,11 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"k8slab/lab/kube"
 )
 
 const (
-	// tokenVariable has what a question must show: the pod reaches others for whom it belongs to alone.
-	tokenVariable = "K8SLAB_TOKEN"
 	// probeTimeout bounds one attempt to reach one peer.
 	probeTimeout = 3 * time.Second
 	// mostPeers bounds the targets and the pods of one question.
@@ -29,7 +29,7 @@ const (
 )
 
 func probeCommand() *cobra.Command {
-	addr := ":8080"
+	addr := fmt.Sprintf(":%d", kube.ProbePort)
 	cmd := &cobra.Command{
 		Use:   "probe",
 		Short: "Serve the pod that proves the pod network",
@@ -38,10 +38,10 @@ func probeCommand() *cobra.Command {
   GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached
   GET /check?service=HOST:PORT&pod=NAME also check that each of these pods answers for the service
 
-Only who adds token=TEXT, the text of the environment's ` + tokenVariable + `, may ask for a check. Without that variable nobody may.`,
+Only who adds token=TEXT, the text of the environment's ` + kube.ProbeTokenVariable + `, may ask for a check. Without that variable nobody may.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return serve(cmd.Context(), addr, probeHandler(os.Getenv(tokenVariable)))
+			return serve(cmd.Context(), addr, probeHandler(os.Getenv(kube.ProbeTokenVariable)))
 		},
 	}
 	cmd.Flags().StringVar(&addr, "listen", addr, "address to serve on")
@@ -69,7 +69,7 @@ func probeHandler(token string) http.Handler {
 		name, _ := os.Hostname()
 		_, _ = fmt.Fprintln(w, name)
 	})
-	mux.HandleFunc("GET /check", func(w http.ResponseWriter, r *http.Request) {
+	mux.HandleFunc("GET "+kube.ProbePath, func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
 		switch {
 		case token == "" || subtle.ConstantTimeCompare([]byte(q.Get("token")), []byte(token)) == 0:

@@ -57,11 +57,11 @@ type Past struct {
 	Seconds float64         `json:"seconds"`
 }
 
-// Streak are the runs in a row, up to this one, in which no circle failed.
+// Streak are the runs in a row, up to this one, in which no experiment failed.
 type Streak struct {
-	Runs    int     `json:"runs"`
-	Circles int     `json:"circles"`
-	AtLeast float64 `json:"at_least"` // share of circles that pass, with 95 % confidence
+	Runs        int     `json:"runs"`
+	Experiments int     `json:"circles"`
+	AtLeast     float64 `json:"at_least"` // share of experiments that pass, with 95 % confidence
 }
 
 // allApply is the part in which every scenario applies.
@@ -159,22 +159,22 @@ func flaky(past []Past) bool {
 	return spells > 1
 }
 
-// streak adds up the circles of the runs since the last one in which anything failed. A run without any adds nothing.
+// streak adds up the experiments of the runs since the last one in which anything failed. A run without any adds nothing.
 func streak(night Run, earlier []Run) (s Streak) {
 	for _, run := range slices.Backward(append(slices.Clone(earlier), night)) {
 		if len(run.Trouble) > 0 || slices.ContainsFunc(run.Specs, Spec.failing) {
 			break
 		}
-		circles := 0
+		count := 0
 		for _, spec := range run.Specs {
 			if spec.Scenario && spec.Class == scenarios.Passed {
-				circles++
+				count++
 			}
 		}
-		if circles > 0 {
-			s.Runs, s.Circles = s.Runs+1, s.Circles+circles
+		if count > 0 {
+			s.Runs, s.Experiments = s.Runs+1, s.Experiments+count
 		}
 	}
-	s.AtLeast = scenarios.AtLeast(s.Circles, s.Circles)
+	s.AtLeast = scenarios.AtLeast(s.Experiments, s.Experiments)
 	return s
 }

@@ -33,7 +33,7 @@ type Spec struct {
 	Reason    string          `json:"reason,omitempty"`
 	Node      string          `json:"node,omitempty"`
 	Symptom   string          `json:"symptom,omitempty"`
-	ToBite    float64         `json:"to_bite,omitempty"`
+	ToEffect  float64         `json:"to_bite,omitempty"`
 	ToCause   float64         `json:"to_cause,omitempty"`
 	ToRecover float64         `json:"to_recover,omitempty"`
 	Seconds   float64         `json:"seconds"`
@@ -154,7 +154,7 @@ func (s specReport) spec() Spec {
 		if e.Name != "circle" || json.Unmarshal([]byte(e.Value.AsJSON), &c) != nil {
 			continue
 		}
-		spec.Node, spec.Symptom, spec.ToBite, spec.ToCause, spec.ToRecover = c.Node, string(c.Symptom), c.ToBite, c.ToCause, c.ToRecover
+		spec.Node, spec.Symptom, spec.ToEffect, spec.ToCause, spec.ToRecover = c.Node, string(c.Symptom), c.ToEffect, c.ToCause, c.ToRecover
 		spec.Seconds = c.Seconds
 		if c.Err() != nil {
 			spec.Class, spec.Reason = c.Class, short(c.Reason)

@@ -90,9 +90,9 @@ func times(text string, history []Run, where string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("| fault | passed | bites after | named after | recovered after | without labctl |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| fault | passed | effect after | named after | recovered after | without labctl |\n|---|---|---|---|---|---|\n")
 	for _, f := range scenarios.All() {
-		var bites, named, recovered []float64
+		var effects, named, recovered []float64
 		ran := 0
 		for _, run := range history {
 			s, found := run.spec(f.Name)
@@ -100,10 +100,10 @@ func times(text string, history []Run, where string) (string, error) {
 				continue
 			}
 			if ran++; s.Class == scenarios.Passed {
-				bites, named, recovered = append(bites, s.ToBite), append(named, s.ToCause), append(recovered, s.ToRecover)
+				effects, named, recovered = append(effects, s.ToEffect), append(named, s.ToCause), append(recovered, s.ToRecover)
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s | %s |\n", f.Name, len(bites), ran, seconds(bites), seconds(named), seconds(recovered), alone(f))
+		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s | %s |\n", f.Name, len(effects), ran, seconds(effects), seconds(named), seconds(recovered), alone(f))
 	}
 	return before + b.String() + after, nil
 }

@@ -93,7 +93,7 @@ func (s Slow) String() string {
 }
 
 func (s Streak) String() string {
-	return fmt.Sprintf("%d runs in a row without a failure: %d of %d circles passed, at least %.1f %% do with 95 %% confidence", s.Runs, s.Circles, s.Circles, 100*s.AtLeast)
+	return fmt.Sprintf("%d runs in a row without a failure: %d of %d experiments passed, at least %.1f %% do with 95 %% confidence", s.Runs, s.Experiments, s.Experiments, 100*s.AtLeast)
 }
 
 func minutes(seconds float64) string {

@@ -12,13 +12,13 @@ import (
 	"time"
 
 	"filippo.io/age"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"k8slab/config"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/image"
-	"k8slab/lab/onboard/gitrepo"
+	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/wait"
 )
@@ -172,7 +172,7 @@ func push(ctx context.Context, s *session.Session, to GitOps, seed gitSeed) erro
 
 // fluxReady tells why Flux has not applied what the Git repository has.
 func fluxReady(ctx context.Context, v *session.Admin) error {
-	for _, r := range []schema.GroupVersionResource{
+	for _, r := range []kube.Resource{
 		{Group: "source.toolkit.fluxcd.io", Version: "v1", Resource: "gitrepositories"},
 		{Group: "kustomize.toolkit.fluxcd.io", Version: "v1", Resource: "kustomizations"},
 	} {

@@ -13,10 +13,9 @@ import (
 
 	"filippo.io/age"
 
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/gitserver"
 	"k8slab/lab/labtest"
-	onboarding "k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/session"
 )
 
@@ -93,7 +92,7 @@ func TestSeedGit(t *testing.T) {
 	}
 	r, err := gitrepo.Open(t.Context(), gitrepo.Config{
 		URL: to.URL, Branch: to.Branch, PasswordFile: to.PasswordFile, Dial: to.Dial, File: gitNodes, Entry: "w3.yaml",
-		Target: onboarding.Target{Node: "w3"},
+		Target: gitrepo.Target{Node: "w3"},
 	})
 	if err != nil {
 		t.Fatal(err)

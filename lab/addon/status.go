@@ -2,11 +2,10 @@ package addon
 
 import (
 	"context"
+	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 	"slices"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // Status is what one add-on is in the lab.
@@ -33,17 +32,21 @@ func List(l state.Lab) ([]Status, error) {
 	return all, nil
 }
 
-// Look adds to the list what the cluster has of the add-ons. It changes nothing.
-func Look(ctx context.Context, s *session.Session, v *session.Admin, all []Status) error {
+// Look lists all add-ons, with what the cluster has of them. It changes nothing.
+func Look(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
+	all, err := List(s.Lab)
+	if err != nil {
+		return nil, err
+	}
 	for i, a := range All() {
 		if err := statusOf(ctx, v, a, &all[i]); err != nil {
-			return err
+			return nil, err
 		}
 		if a.Name == "sops" { // which has no pods
 			all[i].Installed = HasSops(s, nil)
 		}
 	}
-	return nil
+	return all, nil
 }
 
 // statusOf adds what the cluster has of the add-on.
@@ -51,7 +54,7 @@ func statusOf(ctx context.Context, v *session.Admin, a Addon, s *Status) error {
 	s.Installed = true
 	for _, w := range a.Workloads {
 		ready, want, err := workload(ctx, v, w)
-		if apierrors.IsNotFound(err) {
+		if kube.NotFound(err) {
 			s.Installed = false
 			continue
 		}

@@ -39,7 +39,7 @@ func Verdicts(removed, left []etcd.Verdict) []Verdict {
 }
 
 // Foresee says what Clean would do. While another labctl has the lab, every machine may be about to start a join.
-func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]etcd.Verdict, error) {
+func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdict, error) {
 	busy, err := state.Locked(s.Cluster.Name)
 	if err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]etcd.
 			machines[i].Joining = etcd.Yes
 		}
 	}
-	return etcd.Judge(statuses, machines, ""), err
+	return Verdicts(nil, etcd.Judge(statuses, machines, "")), err
 }
 
 // Clean removes the etcd members that are in the way of the joiner, "" for nobody's, by the rules of etcd.Judge. The caller has the

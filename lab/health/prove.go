@@ -4,10 +4,8 @@ package health
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -47,9 +45,9 @@ func conditions(s *session.Session, v *session.Admin) []condition {
 		{"every etcd member a started, healthy voter", func(ctx context.Context) error { return etcdComplete(ctx, s, v) }},
 		{"every node Ready", func(ctx context.Context) error { return nodesReady(ctx, s, v) }},
 		{"pod network and probe deployed", func(ctx context.Context) error {
-			return errors.Join(daemonSetReady(ctx, v, FlannelNamespace, "flannel"), daemonSetReady(ctx, v, probeNamespace, "probe"))
+			return errors.Join(v.Kube.DaemonSetReady(ctx, FlannelNamespace, "flannel"), v.Kube.DaemonSetReady(ctx, probeNamespace, "probe"))
 		}},
-		{"CoreDNS running", func(ctx context.Context) error { return coreDNSReady(ctx, v) }},
+		{"CoreDNS running", func(ctx context.Context) error { return v.Kube.DeploymentReady(ctx, "kube-system", "coredns") }},
 		{"pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return podsReach(ctx, s, v) }},
 	}
 }
@@ -128,22 +126,6 @@ func nodesReady(ctx context.Context, s *session.Session, v *session.Admin) error
 	return errors.Join(errs...)
 }
 
-func daemonSetReady(ctx context.Context, v *session.Admin, namespace, name string) error {
-	ready, want, err := v.Kube.DaemonSet(ctx, namespace, name)
-	if err == nil && (want == 0 || ready < want) {
-		err = fmt.Errorf("daemonset %s/%s: %d of %d pods ready", namespace, name, ready, want)
-	}
-	return err
-}
-
-func coreDNSReady(ctx context.Context, v *session.Admin) error {
-	ready, want, err := v.Kube.Deployment(ctx, "kube-system", "coredns")
-	if err == nil && (want == 0 || ready < want) {
-		err = fmt.Errorf("coredns: %d of %d pods ready", ready, want)
-	}
-	return err
-}
-
 // podsReach has the probe of each node reach every other node's, the Service by its DNS name and each of them by way of the Service, all at
 // once. A kube-proxy whose connection broke without a word, as those to a virtual address do that has moved, hears of nothing for half a
 // minute: it sends one connection in five to where a pod was.
@@ -191,7 +173,7 @@ func askProbe(ctx context.Context, s *session.Session, node, ip string, question
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: s.Nodes[node].Dial}}
-	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: "/check", RawQuery: question.Encode()}
+	u := url.URL{Scheme: "http", Host: net.JoinHostPort(ip, probePort), Path: kube.ProbePath, RawQuery: question.Encode()}
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
 		return nil, err
@@ -201,7 +183,5 @@ func askProbe(ctx context.Context, s *session.Session, node, ip string, question
 		return nil, fmt.Errorf("%s: ask its probe: %w", node, err)
 	}
 	defer func() { _ = resp.Body.Close() }()
-	var failures []string
-	err = json.NewDecoder(io.LimitReader(resp.Body, 1<<20)).Decode(&failures)
-	return failures, err
+	return kube.ProbeAnswer(resp.Body)
 }

@@ -5,11 +5,8 @@ package image
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,13 +19,6 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 )
-
-// Spec says which image.
-type Spec struct {
-	KubernetesVersion string // vMAJOR.MINOR.PATCH
-	KubernetesSource  string // as config.Kubernetes has it
-	Labnode           string // path of the labnode binary, which is part of the image
-}
 
 // Image is a finished image in the cache.
 type Image struct {
@@ -59,20 +49,6 @@ func Build(ctx context.Context, spec Spec, events *event.Stream) (Image, error) 
 		return Image{}, err
 	}
 	return b.assemble(ctx, spec)
-}
-
-// builder collects the parts of one image. Each is cached on its own, so a change of one leaves the others.
-type builder struct {
-	cache
-	dirs     map[string]string // component → directory of its programs
-	inputs   []string          // of all the parts
-	debian   string
-	netTools string
-	images   []string // what kubeadm asks for
-}
-
-func (b *builder) bin(component, program string) string {
-	return filepath.Join(b.dirs[component], program)
 }
 
 func (b *builder) parts(ctx context.Context, spec Spec) error {
@@ -176,17 +152,6 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})
 	return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")}, err
-}
-
-func fileHash(path string) (string, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = f.Close() }()
-	h := sha256.New()
-	_, err = io.Copy(h, f)
-	return hex.EncodeToString(h.Sum(nil)), err
 }
 
 // Entry is one thing in the cache.

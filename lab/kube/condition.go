@@ -4,15 +4,22 @@ import (
 	"context"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
+// Resource names a kind of object.
+type Resource = schema.GroupVersionResource
+
+// NotFound tells whether an error says that the cluster has no such object.
+func NotFound(err error) bool { return apierrors.IsNotFound(err) }
+
 // ObjectReady tells why an object of a kind that is not Kubernetes' own is not
 // Ready, in its controller's words. What it was before its last change does not
 // count.
-func (c *Client) ObjectReady(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
+func (c *Client) ObjectReady(ctx context.Context, resource Resource, namespace, name string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
 	what := fmt.Sprintf("%s %s/%s", resource.GroupResource(), namespace, name)

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -39,32 +38,6 @@ type Node struct {
 	Created        time.Time
 	Heartbeat      time.Time // when its kubelet last told whether it is ready, to the second
 	Unschedulable  bool
-}
-
-// Ready reports whether the API server says it is ready, naming the checks that
-// fail if it does not.
-func (c *Client) Ready(ctx context.Context) error {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	body, err := c.set.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "").Do(ctx).Raw()
-	if err == nil {
-		return nil
-	}
-	if failing := failingChecks(string(body)); len(failing) > 0 {
-		return errors.New("api server is not ready: " + strings.Join(failing, ", "))
-	}
-	return fmt.Errorf("ask api server whether it is ready: %w", err)
-}
-
-// failingChecks picks "etcd failed: reason withheld" out of "[-]etcd failed: …".
-func failingChecks(verbose string) []string {
-	var failing []string
-	for line := range strings.Lines(verbose) {
-		if check, ok := strings.CutPrefix(strings.TrimSpace(line), "[-]"); ok {
-			failing = append(failing, check)
-		}
-	}
-	return failing
 }
 
 // Nodes lists the cluster's nodes.
@@ -107,7 +80,6 @@ func toNode(n *corev1.Node) Node {
 		PodCIDR:        n.Spec.PodCIDR,
 		Created:        n.CreationTimestamp.Time,
 		Unschedulable:  n.Spec.Unschedulable,
-		Reason:         "no Ready condition reported",
 	}
 	if _, ok := n.Labels[controlPlaneLabel]; ok {
 		node.Role = RoleControlPlane
@@ -119,17 +91,14 @@ func toNode(n *corev1.Node) Node {
 		}
 	}
 	for _, cond := range n.Status.Conditions {
-		if cond.Type != corev1.NodeReady {
-			if cond.Status == corev1.ConditionTrue && slices.Contains(pressures, cond.Type) {
-				node.Pressure = strings.TrimPrefix(node.Pressure+"; "+because(string(cond.Type), cond.Message), "; ")
-			}
-			continue
+		if cond.Status == corev1.ConditionTrue && slices.Contains(pressures, cond.Type) {
+			node.Pressure = strings.TrimPrefix(node.Pressure+"; "+because(string(cond.Type), cond.Message), "; ")
 		}
-		node.Ready, node.ReadyStatus, node.Reason = cond.Status == corev1.ConditionTrue, string(cond.Status), ""
-		node.Heartbeat = cond.LastHeartbeatTime.Time
-		if !node.Ready {
-			node.Reason = because(cond.Reason, cond.Message)
-		}
+	}
+	ready := NodeCondition(n, corev1.NodeReady)
+	node.Ready, node.ReadyStatus, node.Heartbeat = ready.Status == corev1.ConditionTrue, string(ready.Status), ready.LastHeartbeatTime.Time
+	if !node.Ready {
+		node.Reason = because(ready.Reason, ready.Message)
 	}
 	return node
 }

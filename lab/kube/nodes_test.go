@@ -16,7 +16,7 @@ func TestReady(t *testing.T) {
 		{"ready", 200, "[+]ping ok\nreadyz check passed\n", ""},
 		{"checks fail", 500, "[+]ping ok\n[-]etcd failed: reason withheld\n[-]informer-sync failed: reason withheld\nreadyz check failed\n",
 			"api server is not ready: etcd failed: reason withheld, informer-sync failed: reason withheld"},
-		{"forbidden", 403, "no", "ask api server whether it is ready"},
+		{"forbidden", 403, "no", "api server is not ready: it answered 403"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -8,9 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Deployment counts the ready replicas of a deployment's present template and
-// the replicas wanted. A status that lags behind the spec is an error, since its
-// counts are those of another spec.
+// Deployment counts pods as DeploymentPods does.
 func (c *Client) Deployment(ctx context.Context, namespace, name string) (ready, want int, err error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -18,15 +16,7 @@ func (c *Client) Deployment(ctx context.Context, namespace, name string) (ready,
 	if err != nil {
 		return 0, 0, fmt.Errorf("get deployment %s/%s: %w", namespace, name, err)
 	}
-	if d.Status.ObservedGeneration < d.Generation {
-		return 0, 0, notObserved("deployment", namespace, name, d.Generation, d.Status.ObservedGeneration)
-	}
-	want = 1 // the API's default
-	if d.Spec.Replicas != nil {
-		want = int(*d.Spec.Replicas)
-	}
-	// While rolling out, ready replicas of the old template also count as ready.
-	return int(min(d.Status.ReadyReplicas, d.Status.UpdatedReplicas)), want, nil
+	return DeploymentPods(d)
 }
 
 // DaemonSet counts the ready pods of a daemon set's present template and the

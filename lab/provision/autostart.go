@@ -10,7 +10,7 @@ import (
 )
 
 // Autostart has the lab started when this computer starts, as it was made. It returns the path of the unit that does it.
-func Autostart(ctx context.Context, l state.Lab, mutated func(string)) (string, error) {
+func Autostart(ctx context.Context, l state.Lab) (string, error) {
 	if !l.Settled() {
 		return "", state.ErrNotUp
 	}
@@ -22,7 +22,6 @@ func Autostart(ctx context.Context, l state.Lab, mutated func(string)) (string, 
 	if err != nil {
 		return "", err
 	}
-	mutated("systemd unit for " + l.Cluster.Name)
 	return host.Autostart(ctx, session.CgroupName(l.Cluster.Name, id), l.Cluster.Name, []string{self, "--lab", l.Cluster.Name, "up"})
 }
 

@@ -159,6 +159,14 @@ func (d Dir) writeMade(c *config.Cluster) error {
 	return d.Write(MadeFile, text)
 }
 
+// CheckMade is ErrNotUp for a lab of which nothing was made yet, or nothing is left.
+func (d Dir) CheckMade() error {
+	if !d.Exists() {
+		return ErrNotUp
+	}
+	return nil
+}
+
 // CheckDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
 func (l Lab) CheckDescribed() error {
 	if len(l.Differences) == 0 {
@@ -169,3 +177,24 @@ func (l Lab) CheckDescribed() error {
 
 // ErrNotUp is a lab that has no machines yet.
 var ErrNotUp = errors.New("the lab is not up: run `labctl up`")
+
+// Kubeconfig is the path of the administrator's kubeconfig for use on this computer.
+func (d Dir) Kubeconfig() (string, error) {
+	path := d.Path("kubeconfig")
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("no kubeconfig yet: %w", ErrNotUp)
+	}
+	return path, nil
+}
+
+// Kubectl is the kubectl of the lab's image.
+func (d Dir) Kubectl() (string, error) {
+	root, err := os.ReadFile(d.Path("image"))
+	if err != nil {
+		return "", ErrNotUp
+	}
+	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
+}
+
+// OnboardingDir is where the states of the lab's onboardings are.
+func (d Dir) OnboardingDir() string { return d.Path("onboard") }

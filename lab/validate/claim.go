@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8slab/lab/kube"
 )
 
 const (
@@ -103,9 +105,9 @@ func (c *Cluster) claimNodes(ctx context.Context, node string, class *storagev1.
 	for _, n := range tested {
 		elsewhere := len(on) > 0 && !slices.Contains(on, n.Name)
 		switch {
-		case !nodeReady(&n) && node != "":
-			return nil, fmt.Errorf("%s is not Ready: %s", n.Name, nodeCondition(&n, corev1.NodeReady).Message)
-		case nodeReady(&n) && (takesPods(&n) || node != "" && !elsewhere):
+		case kube.NodeReady(&n) != nil && node != "":
+			return nil, kube.NodeReady(&n)
+		case kube.NodeReady(&n) == nil && (takesPods(&n) || node != "" && !elsewhere):
 			names = append(names, n.Name)
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
 
@@ -36,30 +36,8 @@ func (c *Cluster) ClusterChecks() []Check {
 	}
 }
 
-// readyz asks the API server whether it, or one part of it, is ready. reasons are the parts that are not, or what was said instead.
-func (c *Cluster) readyz(ctx context.Context, part string) (reasons []string, err error) {
-	status := 0
-	request := c.Kube.Discovery().RESTClient().Get().AbsPath("/readyz"+part).Param("verbose", "")
-	body, err := request.MaxRetries(0).Do(ctx).StatusCode(&status).Raw()
-	if status == 0 {
-		return nil, fmt.Errorf("ask the API server whether it is ready: %w", err)
-	}
-	if status == http.StatusOK {
-		return nil, nil
-	}
-	for line := range strings.Lines(string(body)) {
-		if part, failed := strings.CutPrefix(strings.TrimSpace(line), "[-]"); failed {
-			reasons = append(reasons, part)
-		}
-	}
-	if len(reasons) == 0 {
-		reasons = []string{fmt.Sprintf("it answered %d: %v", status, err)}
-	}
-	return reasons, nil
-}
-
 func (c *Cluster) apiReady(ctx context.Context) (Finding, error) {
-	reasons, err := c.readyz(ctx, "")
+	reasons, err := kube.Readyz(ctx, c.Kube, "")
 	t := tally{faults: reasons, good: []string{"/readyz answered ok"}}
 	return t.finding("read the API server's log: kubectl -n kube-system logs -l component=kube-apiserver, or crictl logs on the control plane"), err
 }
@@ -68,10 +46,10 @@ func (c *Cluster) nodesReady(ctx context.Context) (Finding, error) {
 	nodes, err := c.nodes(ctx)
 	var t tally
 	for _, n := range nodes {
-		if cond := nodeCondition(&n, corev1.NodeReady); cond.Status == corev1.ConditionTrue {
-			t.good = append(t.good, n.Name)
+		if err := kube.NodeReady(&n); err != nil {
+			t.faults = append(t.faults, err.Error())
 		} else {
-			t.faults = append(t.faults, fmt.Sprintf("%s is not Ready: %s: %s", n.Name, cond.Reason, cond.Message))
+			t.good = append(t.good, n.Name)
 		}
 	}
 	return t.finding("read the kubelet's journal on the Node: journalctl -u kubelet; in a lab: labctl diagnose"), err
@@ -88,7 +66,7 @@ func (c *Cluster) noPressure(ctx context.Context) (Finding, error) {
 	for _, n := range nodes {
 		count := len(t.faults)
 		for _, kind := range strains {
-			if cond := nodeCondition(&n, kind); cond.Status == corev1.ConditionTrue {
+			if cond := kube.NodeCondition(&n, kind); cond.Status == corev1.ConditionTrue {
 				t.faults = append(t.faults, fmt.Sprintf("%s: %s: %s", n.Name, kind, cond.Message))
 			}
 		}
@@ -162,7 +140,7 @@ func (c *Cluster) staticPodsReady(ctx context.Context) (f Finding, err error) {
 func (cp controlPlane) starting() bool {
 	for _, pods := range cp.pods {
 		for _, p := range pods {
-			if !podReady(p) && time.Since(p.CreationTimestamp.Time) < young {
+			if !kube.PodReady(p) && time.Since(p.CreationTimestamp.Time) < young {
 				return true
 			}
 		}
@@ -183,7 +161,7 @@ func (c *Cluster) judgeStatic(ctx context.Context, cp controlPlane) Finding {
 			switch pod := cp.pods[component][node]; {
 			case pod == nil:
 				t.faults = append(t.faults, node+" runs no "+component)
-			case !podReady(pod):
+			case !kube.PodReady(pod):
 				t.faults = append(t.faults, fmt.Sprintf("%s is not ready: %s", pod.Name, c.why(ctx, pod)))
 			}
 		}
@@ -205,7 +183,7 @@ func (c *Cluster) etcdHealthy(ctx context.Context) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	reasons, err := c.readyz(ctx, "/etcd")
+	reasons, err := kube.Readyz(ctx, c.Kube, "/etcd")
 	if err != nil {
 		return Finding{}, err
 	}
@@ -218,7 +196,7 @@ func (c *Cluster) etcdHealthy(ctx context.Context) (Finding, error) {
 	}
 	var down []string
 	for _, p := range pods {
-		if !podReady(p) {
+		if !kube.PodReady(p) {
 			down = append(down, p.Name+": "+c.why(ctx, p))
 		}
 	}
@@ -241,8 +219,8 @@ func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
 	}
 	var t tally
 	for _, d := range list.Items {
-		line := replicas(&d)
-		if d.Status.ReadyReplicas > 0 && wanted(&d) <= d.Status.ReadyReplicas {
+		line, ready := replicas(&d)
+		if ready {
 			t.good = append(t.good, line)
 			continue
 		}
@@ -250,7 +228,7 @@ func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
 		if err != nil {
 			return Finding{}, err
 		}
-		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return !podReady(&p) }); i >= 0 {
+		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return !kube.PodReady(&p) }); i >= 0 {
 			line += fmt.Sprintf("; pod %s: %s", pods[i].Name, c.why(ctx, &pods[i]))
 		}
 		t.faults = append(t.faults, line)
@@ -258,15 +236,13 @@ func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
 	return t.finding("without it, names of Services do not resolve: kubectl -n kube-system describe pods -l k8s-app=kube-dns"), nil
 }
 
-func wanted(d *appsv1.Deployment) int32 {
-	if d.Spec.Replicas == nil {
-		return 1 // the API's default
+// replicas says how many pods of a Deployment are ready, and whether all are, at least one.
+func replicas(d *appsv1.Deployment) (line string, all bool) {
+	ready, want, err := kube.DeploymentPods(d)
+	if err != nil {
+		return err.Error(), false
 	}
-	return *d.Spec.Replicas
-}
-
-func replicas(d *appsv1.Deployment) string {
-	return fmt.Sprintf("Deployment %s/%s: %d of %d pods are ready", d.Namespace, d.Name, d.Status.ReadyReplicas, wanted(d))
+	return fmt.Sprintf("Deployment %s/%s: %d of %d pods are ready", d.Namespace, d.Name, ready, want), ready > 0 && ready >= want
 }
 
 func (c *Cluster) kubeProxyReady(ctx context.Context, node string) (Finding, error) {

@@ -35,7 +35,7 @@ func deployment(namespace, name string, labels map[string]string, ready int32) *
 	two := int32(2)
 	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, Labels: labels},
 		Spec:   appsv1.DeploymentSpec{Replicas: &two, Selector: &metav1.LabelSelector{MatchLabels: labels}},
-		Status: appsv1.DeploymentStatus{ReadyReplicas: ready}}
+		Status: appsv1.DeploymentStatus{ReadyReplicas: ready, UpdatedReplicas: ready}}
 }
 
 // Static pods that have just started are ready before their kubelet says so.

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8slab/lab/kube"
 )
 
 const fluxNamespace = "flux-system"
@@ -67,17 +69,14 @@ func (c *Cluster) fluxControllers(ctx context.Context) (Finding, error) {
 	missing := []string{"source-controller", "kustomize-controller"}
 	for _, d := range list.Items {
 		missing = slices.DeleteFunc(missing, func(name string) bool { return name == d.Name })
-		want := int32(1) // the API's default
-		if d.Spec.Replicas != nil {
-			want = *d.Spec.Replicas
-		}
+		ready, want, err := kube.DeploymentPods(&d)
 		switch {
-		case d.Status.ObservedGeneration < d.Generation:
-			t.faults = append(t.faults, fmt.Sprintf("%s: generation %d is not observed yet", d.Name, d.Generation))
+		case err != nil:
+			t.faults = append(t.faults, err.Error())
 		case want == 0:
 			t.faults = append(t.faults, d.Name+" is scaled to 0")
-		case d.Status.ReadyReplicas < want:
-			t.faults = append(t.faults, fmt.Sprintf("%s: %d of %d pods ready", d.Name, d.Status.ReadyReplicas, want))
+		case ready < want:
+			t.faults = append(t.faults, fmt.Sprintf("%s: %d of %d pods ready", d.Name, ready, want))
 		default:
 			t.good = append(t.good, d.Name+" is ready")
 		}

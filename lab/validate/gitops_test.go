@@ -37,7 +37,7 @@ func TestFluxInstalled(t *testing.T) {
 func controller(name string, want, ready int32) *appsv1.Deployment {
 	return &appsv1.Deployment{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "flux-system", Name: name, Generation: 1},
-		Spec:       appsv1.DeploymentSpec{Replicas: &want}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1, ReadyReplicas: ready},
+		Spec:       appsv1.DeploymentSpec{Replicas: &want}, Status: appsv1.DeploymentStatus{ObservedGeneration: 1, ReadyReplicas: ready, UpdatedReplicas: ready},
 	}
 }
 
@@ -57,7 +57,7 @@ func TestFluxControllers(t *testing.T) {
 		{"one is missing", fluxKinds, []runtime.Object{source}, Failed, "there is no deployment kustomize-controller"},
 		{"one is down", fluxKinds, []runtime.Object{source, controller("kustomize-controller", 2, 1)}, Failed, "kustomize-controller: 1 of 2 pods ready"},
 		{"one is off", fluxKinds, []runtime.Object{source, controller("kustomize-controller", 0, 0)}, Failed, "kustomize-controller is scaled to 0"},
-		{"one is changing", fluxKinds, []runtime.Object{old, controller("kustomize-controller", 1, 1)}, Failed, "source-controller: generation 2 is not observed"},
+		{"one is changing", fluxKinds, []runtime.Object{old, controller("kustomize-controller", 1, 1)}, Failed, "source-controller: generation 2 not observed"},
 		{"another of its controllers", fluxKinds, []runtime.Object{
 			source, controller("kustomize-controller", 1, 1), controller("helm-controller", 1, 0),
 		}, Failed, "helm-controller: 0 of 1 pods ready"},

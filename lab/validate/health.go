@@ -10,6 +10,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8slab/lab/kube"
 )
 
 // The bounds of what counts as worse than before. Both must be passed, the factor and the difference: with a few samples on a small cluster,
@@ -62,9 +64,8 @@ func (h *health) members(ctx context.Context) (Finding, error) {
 	there := map[string]bool{}
 	for _, n := range nodes {
 		there[n.Name] = true
-		if !nodeReady(&n) {
-			cond := nodeCondition(&n, corev1.NodeReady)
-			t.faults = append(t.faults, fmt.Sprintf("%s is not Ready: %s %s", n.Name, cond.Reason, cond.Message))
+		if err := kube.NodeReady(&n); err != nil {
+			t.faults = append(t.faults, err.Error())
 		}
 	}
 	detail := fmt.Sprintf("%d Nodes are Ready", len(nodes))
@@ -94,11 +95,11 @@ func (c *Cluster) spread(ctx context.Context, nodes []corev1.Node) (Finding, err
 				continue
 			}
 			switch owner := ownerKind(&p); {
-			case owner == "DaemonSet" && podReady(&p):
+			case owner == "DaemonSet" && kube.PodReady(&p):
 				daemons++
 			case owner == "DaemonSet":
 				t.faults = append(t.faults, fmt.Sprintf("%s: pod %s/%s is not ready: %s", n.Name, p.Namespace, p.Name, c.why(ctx, &p)))
-			case owner == "ReplicaSet" && podReady(&p):
+			case owner == "ReplicaSet" && kube.PodReady(&p):
 				others++
 			}
 		}

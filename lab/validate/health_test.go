@@ -164,7 +164,7 @@ func TestMembersAndWorkload(t *testing.T) {
 	}{
 		{"ready", "every Node", before, []runtime.Object{member("w1", ""), member("w2", ""), member("w3", "")}, Passed, "3 Nodes are Ready, 2 were there before"},
 		{"without a before", "every Node", nil, []runtime.Object{member("w1", "")}, Passed, "1 Nodes are Ready"},
-		{"not ready", "every Node", before, []runtime.Object{down, member("w2", "")}, Failed, "w1 is not Ready: KubeletNotReady no network"},
+		{"not ready", "every Node", before, []runtime.Object{down, member("w2", "")}, Failed, "w1 is not Ready: KubeletNotReady: no network"},
 		{"gone", "every Node", before, []runtime.Object{member("w1", "")}, Failed, "w2 was a Node before"},
 		{"reached", "the workload", nil, []runtime.Object{member("w1", ""), agent, runningPod("shop", "web-a", "w1", "ReplicaSet")}, Passed,
 			"w1: 1 pods of DaemonSets and 1 of Deployments"},

@@ -197,7 +197,7 @@ func TestTrialsThatCannotBe(t *testing.T) {
 	}{
 		{"no image", []runtime.Object{node("w1")}, "", func(_ *world, c *Cluster) { c.Image = "" }, Warned, "no image of labnode", Warned, "not tried"},
 		{"alone", []runtime.Object{node("w1"), node("w2", unready)}, "w1", nil, Passed, "without w2, not Ready", NotApplicable, "one Node that is Ready"},
-		{"itself not Ready", []runtime.Object{node("w1"), node("w2", unready)}, "w2", nil, Failed, "w2 is not Ready: cni plugin not initialized", Failed, "no test pod runs on w2"},
+		{"itself not Ready", []runtime.Object{node("w1"), node("w2", unready)}, "w2", nil, Failed, "w2 is not Ready: KubeletNotReady: cni plugin not initialized", Failed, "no test pod runs on w2"},
 		{"no such Node", []runtime.Object{node("w1")}, "w9", nil, Failed, "no Linux Node w9", Failed, "no test pod runs on w9"},
 		{"the API server cannot ask", []runtime.Object{node("w1"), node("w2")}, "", func(w *world, _ *Cluster) {
 			w.proxy = func(string) (string, error) { return "", errors.New("error trying to reach service: i/o timeout") }

@@ -8,6 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"k8slab/lab/kube"
 )
 
 const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
@@ -55,19 +57,6 @@ func where(node string) string {
 	return node
 }
 
-func nodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
-	for _, cond := range n.Status.Conditions {
-		if cond.Type == kind {
-			return cond
-		}
-	}
-	return corev1.NodeCondition{Type: kind, Status: corev1.ConditionUnknown, Message: "the kubelet has not reported it"}
-}
-
-func nodeReady(n *corev1.Node) bool {
-	return nodeCondition(n, corev1.NodeReady).Status == corev1.ConditionTrue
-}
-
 // takesPods reports whether pods that tolerate nothing are placed on the Node.
 func takesPods(n *corev1.Node) bool {
 	return !n.Spec.Unschedulable && !slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool {
@@ -106,14 +95,14 @@ func (c *Cluster) readyOn(ctx context.Context, sets []appsv1.DaemonSet, nodes []
 	for _, n := range nodes {
 		var there *corev1.Pod
 		for i, p := range pods {
-			if p.Spec.NodeName == n.Name && (there == nil || podReady(&p)) {
+			if p.Spec.NodeName == n.Name && (there == nil || kube.PodReady(&p)) {
 				there = &pods[i]
 			}
 		}
 		switch {
 		case there == nil:
 			t.faults = append(t.faults, fmt.Sprintf("%s: no pod of DaemonSet %s/%s", n.Name, sets[0].Namespace, sets[0].Name))
-		case !podReady(there):
+		case !kube.PodReady(there):
 			t.faults = append(t.faults, fmt.Sprintf("%s: pod %s/%s is not ready: %s", n.Name, there.Namespace, there.Name, c.why(ctx, there)))
 		default:
 			t.good = append(t.good, n.Name)

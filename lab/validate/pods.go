@@ -162,9 +162,3 @@ func (c *Cluster) lastWarning(ctx context.Context, namespace, name string) strin
 	}
 	return fmt.Sprintf("; event %s: %s", last.Reason, strings.TrimSpace(last.Message))
 }
-
-func podReady(p *corev1.Pod) bool {
-	return p.DeletionTimestamp == nil && slices.ContainsFunc(p.Status.Conditions, func(c corev1.PodCondition) bool {
-		return c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue
-	})
-}

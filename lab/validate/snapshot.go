@@ -11,6 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"k8slab/lab/kube"
 )
 
 const (
@@ -69,7 +71,7 @@ func (c *Cluster) TakeSnapshot(ctx context.Context) (s Snapshot, err error) {
 	}
 	s.Nodes = map[string]bool{}
 	for _, n := range nodes {
-		s.Nodes[n.Name] = nodeReady(&n)
+		s.Nodes[n.Name] = kube.NodeReady(&n) == nil
 	}
 	if s.Pods, s.Workload, err = c.countPods(ctx); err != nil {
 		return s, err
@@ -83,7 +85,7 @@ func (c *Cluster) TakeSnapshot(ctx context.Context) (s Snapshot, err error) {
 	if s.Longhorn, err = c.robustness(ctx); err != nil || c.Image == "" {
 		return s, err
 	}
-	if !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return nodeReady(&n) && takesPods(&n) }) {
+	if !slices.ContainsFunc(nodes, func(n corev1.Node) bool { return kube.NodeReady(&n) == nil && takesPods(&n) }) {
 		s.PodStartError = "no Node that is Ready takes ordinary pods"
 		return s, nil
 	}
@@ -124,7 +126,7 @@ func (c *Cluster) countPods(ctx context.Context) (phases, workload map[string]in
 	phases, workload = map[string]int{}, map[string]int{}
 	for _, p := range list.Items {
 		phases[string(p.Status.Phase)]++
-		if owner := ownerKind(&p); podReady(&p) && (owner == "ReplicaSet" || owner == "DaemonSet") {
+		if owner := ownerKind(&p); kube.PodReady(&p) && (owner == "ReplicaSet" || owner == "DaemonSet") {
 			workload[p.Spec.NodeName]++
 		}
 	}
@@ -199,7 +201,7 @@ func (c *Cluster) startPod(ctx context.Context, node string) (took time.Duration
 	}
 	err, removed := c.inNamespace(ctx, func(namespace string) error {
 		begun := time.Now()
-		_, bad, err := c.startPods(ctx, namespace, c.patient(podStartBudget), []*corev1.Pod{pod}, podReady)
+		_, bad, err := c.startPods(ctx, namespace, c.patient(podStartBudget), []*corev1.Pod{pod}, kube.PodReady)
 		took, problem = time.Since(begun), bad[startedPod]
 		return err
 	})

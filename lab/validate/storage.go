@@ -74,8 +74,8 @@ func (c *Cluster) localPathReady(ctx context.Context, node string) (Finding, err
 	}
 	d := &list.Items[i]
 	next := fmt.Sprintf("see kubectl -n %s logs deploy/%s, and the paths in config.json of its ConfigMap", d.Namespace, d.Name)
-	if d.Status.ReadyReplicas == 0 || d.Status.ReadyReplicas < wanted(d) {
-		return fail(next, "%s", replicas(d)), nil
+	if line, ready := replicas(d); !ready {
+		return fail(next, "%s", line), nil
 	}
 	config, err := c.localPathConfig(ctx, d)
 	if err != nil {

@@ -1,9 +1,9 @@
 package validate
 
 import (
+	"bytes"
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -19,14 +19,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"k8slab/lab/kube"
 	"k8slab/lab/wait"
 )
 
 const (
-	// tokenVariable has what a test pod wants to be shown before it reaches others: a NodePort leads to it.
-	tokenVariable = "K8SLAB_TOKEN"
-	probePort     = 8080
-	probeName     = "probe" // of the Service
+	probeName = "probe" // of the Service
 	// startBudget bounds the start of test pods, with a pull of their image.
 	startBudget = time.Minute
 	// settleBudget is how long routes may take to work once the pods are ready: kube-proxy and CoreDNS learn of the Service on their own.
@@ -96,11 +94,11 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 	}
 	var ready []corev1.Node
 	for _, n := range nodes {
-		switch {
-		case nodeReady(&n):
+		switch err := kube.NodeReady(&n); {
+		case err == nil:
 			ready = append(ready, n)
 		case n.Name == node:
-			return t, fmt.Errorf("%s is not Ready: %s", n.Name, nodeCondition(&n, corev1.NodeReady).Message)
+			return t, err
 		default:
 			t.left = append(t.left, n.Name)
 		}
@@ -115,7 +113,7 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 		for _, n := range ready {
 			pods = append(pods, c.probePod(n.Name, token))
 		}
-		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, podReady); err != nil {
+		if t.pods, t.bad, err = c.startPods(ctx, namespace, c.patient(startBudget), pods, kube.PodReady); err != nil {
 			return err
 		}
 		t.routes = routes(node, ready, t.pods, service)
@@ -127,11 +125,11 @@ func (c *Cluster) try(ctx context.Context, node string) (t trial, err error) {
 // probePod has its Node's name, which is a DNS subdomain as a pod's name is.
 func (c *Cluster) probePod(node, token string) *corev1.Pod {
 	p := c.testPod(node, node)
-	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: tokenVariable, Value: token}}
-	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: probePort}}
+	p.Spec.Containers[0].Env = []corev1.EnvVar{{Name: kube.ProbeTokenVariable, Value: token}}
+	p.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: kube.ProbePort}}
 	p.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
 		PeriodSeconds: 1, FailureThreshold: 3,
-		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(probePort)}},
+		ProbeHandler: corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(kube.ProbePort)}},
 	}
 	return p
 }
@@ -140,7 +138,7 @@ func (c *Cluster) probePod(node, token string) *corev1.Pod {
 func (c *Cluster) probeService(ctx context.Context, namespace string) (*corev1.Service, error) {
 	services := c.Kube.CoreV1().Services(namespace)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace}, Spec: corev1.ServiceSpec{
-		Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "probe"}, Ports: []corev1.ServicePort{{Port: probePort}},
+		Type: corev1.ServiceTypeNodePort, Selector: map[string]string{"app": "probe"}, Ports: []corev1.ServicePort{{Port: kube.ProbePort}},
 	}}
 	made, err := services.Create(ctx, s, metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -159,15 +157,15 @@ func routes(node string, nodes []corev1.Node, pods map[string]*corev1.Pod, s *co
 	}
 	for _, from := range slices.Sorted(maps.Keys(pods)) {
 		if node == "" || from == node {
-			add("service", from, "", s.Spec.ClusterIP, probePort)
-			add("name", from, "", s.Name+"."+s.Namespace+".svc", probePort)
+			add("service", from, "", s.Spec.ClusterIP, kube.ProbePort)
+			add("name", from, "", s.Name+"."+s.Namespace+".svc", kube.ProbePort)
 		}
 		for _, n := range nodes {
 			if node != "" && from != node && n.Name != node {
 				continue
 			}
 			if to := pods[n.Name]; to != nil && n.Name != from {
-				add("pod", from, n.Name, to.Status.PodIP, probePort)
+				add("pod", from, n.Name, to.Status.PodIP, kube.ProbePort)
 			}
 			if host := address(&n); host != "" {
 				add("node-port", from, n.Name, host, s.Spec.Ports[0].NodePort)
@@ -207,12 +205,12 @@ func (c *Cluster) askOne(ctx context.Context, namespace, token string, r *route)
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	pods := c.Kube.CoreV1().Pods(namespace)
-	body, err := pods.ProxyGet("http", r.from, strconv.Itoa(probePort), "/check", map[string]string{"target": r.target, "token": token}).DoRaw(ctx)
+	body, err := pods.ProxyGet("http", r.from, strconv.Itoa(kube.ProbePort), kube.ProbePath, map[string]string{"target": r.target, "token": token}).DoRaw(ctx)
 	if err != nil {
 		return fmt.Sprintf("the API server cannot ask the pod on %s: %v", r.from, err)
 	}
-	var failures []string
-	if err := json.Unmarshal(body, &failures); err != nil {
+	failures, err := kube.ProbeAnswer(bytes.NewReader(body))
+	if err != nil {
 		return fmt.Sprintf("the pod on %s answered %.100q: is %s an image of labnode?", r.from, body, c.Image)
 	}
 	return strings.Join(failures, "; ")

@@ -5,18 +5,40 @@ import (
 	"errors"
 	"fmt"
 
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/validate"
 )
 
-// repository is the entry of a kustomization. *gitrepo.Repository is one.
+// repository is the entry of a kustomization. A gitEntry is one.
 type repository interface {
 	Plan(ctx context.Context) ([]string, error)
 	Run(ctx context.Context, j *onboard.Journal) (revision string, err error)
 	Verify(ctx context.Context) (revision string, err error)
 	Look(ctx context.Context) (gitrepo.Seen, error)
 	Undoer() onboard.Undoer
+}
+
+// gitEntry journals what a repository changes.
+type gitEntry struct{ *gitrepo.Repository }
+
+func (g gitEntry) Run(ctx context.Context, j *onboard.Journal) (revision string, err error) {
+	c := onboard.Change{Kind: gitrepo.Kind}
+	c.Params, c.What, c.Undo = g.Change()
+	return g.Repository.Run(ctx, func(ctx context.Context, isMade func(context.Context) (bool, error), do func(context.Context) error) error {
+		return j.Do(ctx, c, isMade, do)
+	})
+}
+
+func (g gitEntry) Undoer() onboard.Undoer { return gitUndoer(g) }
+
+type gitUndoer struct{ *gitrepo.Repository }
+
+func (u gitUndoer) Undo(ctx context.Context, c onboard.Change) error {
+	return u.Repository.Undo(ctx, c.Params)
+}
+func (u gitUndoer) Verify(ctx context.Context, c onboard.Change) error {
+	return u.Undone(ctx, c.Params)
 }
 
 // applier takes a revision of the repository into the cluster. *validate.Cluster is one.
@@ -37,7 +59,7 @@ type activation struct {
 func newActivation(c Config) *activation {
 	a := &activation{explicit: c.GitExplicit, flux: c.Cluster, ref: c.Flux, checks: c.Cluster.GitOpsChecks}
 	if c.Git != nil { // a nil *gitrepo.Repository would be a repository
-		a.repo = c.Git
+		a.repo = gitEntry{c.Git}
 	}
 	return a
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/validate"
 )
 

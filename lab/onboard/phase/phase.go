@@ -11,11 +11,11 @@ import (
 	"fmt"
 
 	"k8slab/lab/event"
+	"k8slab/lab/gitrepo"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
 	"k8slab/lab/onboard"
-	"k8slab/lab/onboard/gitrepo"
 	"k8slab/lab/validate"
 )
 

@@ -12,14 +12,14 @@ import (
 	"k8slab/lab/node"
 )
 
-// hands reach the lab for scenarios: nodes over this process's connections, labctl as processes of their own, as a person would call it.
-type hands struct {
+// driver reaches the lab for scenarios: nodes over this process's connections, and labctl as a process of its own, as a person would call it.
+type driver struct {
 	app *app
 	lab *lab.Lab
 }
 
-func (h hands) Run(ctx context.Context, name string, argv ...string) (string, error) {
-	n, err := h.lab.Node(name)
+func (d driver) Run(ctx context.Context, name string, argv ...string) (string, error) {
+	n, err := d.lab.Node(name)
 	if err != nil {
 		return "", err
 	}
@@ -29,12 +29,12 @@ func (h hands) Run(ctx context.Context, name string, argv ...string) (string, er
 	return out.String(), err
 }
 
-func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
+func (d driver) Labctl(ctx context.Context, args ...string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	file, err := h.app.description()
+	file, err := d.app.description()
 	if err != nil {
 		return "", err
 	}
@@ -48,7 +48,7 @@ func (h hands) Labctl(ctx context.Context, args ...string) (string, error) {
 	return out.String(), err
 }
 
-// end is the last lines of what a command said, where the cause is.
+// end is the end of a command's output, which has the cause.
 func end(s string) string {
 	const most = 2000
 	s = strings.TrimSpace(s)

@@ -1,7 +1,9 @@
-package lab
+package health
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"time"
 
@@ -53,21 +55,30 @@ func entryOf(ctx context.Context, name string) (Entry, error) {
 		return e, err
 	}
 	e.Kubernetes, e.URI, e.Network = made.Kubernetes.Version, made.Libvirt.URI, made.Network.CIDR.String()
-	l, err := New(made, Options{})
+	l, err := state.Read(made)
 	if err != nil {
 		return e, err
 	}
-	e.Machines = len(l.found.Cluster.Members())
-	err = l.with(ctx, access{}, func(s *session.Session) error {
-		ctx, cancel := s.Within(ctx, 3*time.Second)
-		defer cancel()
-		machines, err := s.Machines.List(ctx)
-		for _, m := range machines {
-			if m.State == machine.Running {
-				e.Running++
-			}
+	e.Machines = len(l.Cluster.Members())
+	h, err := session.Connect(l)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, state.ErrNotUp
+	}
+	if err != nil {
+		return e, err
+	}
+	open, err := session.Open(l, h, nil, session.Options{})
+	if err != nil {
+		return e, err
+	}
+	defer open.Close()
+	ctx, cancel := open.Within(ctx, 3*time.Second)
+	defer cancel()
+	machines, err := open.Machines.List(ctx)
+	for _, m := range machines {
+		if m.State == machine.Running {
+			e.Running++
 		}
-		return err
-	})
+	}
 	return e, err
 }

@@ -30,7 +30,12 @@ func (p *phase) Run(ctx context.Context, j *onboard.Journal) (err error) {
 	if p.r == nil {
 		return nil
 	}
-	if p.revision, err = p.r.Run(ctx, j); err != nil {
+	c := onboard.Change{Kind: Kind}
+	c.Params, c.What, c.Undo = p.r.Change()
+	p.revision, err = p.r.Run(ctx, func(ctx context.Context, isMade func(context.Context) (bool, error), do func(context.Context) error) error {
+		return j.Do(ctx, c, isMade, do)
+	})
+	if err != nil {
 		return err
 	}
 	return p.after
@@ -43,13 +48,18 @@ func (p *phase) Verify(ctx context.Context) (err error) {
 	return err
 }
 
+type undoer struct{ r *Repository }
+
+func (u undoer) Undo(ctx context.Context, c onboard.Change) error   { return u.r.Undo(ctx, c.Params) }
+func (u undoer) Verify(ctx context.Context, c onboard.Change) error { return u.r.Undone(ctx, c.Params) }
+
 // engine onboards w3 with nothing but Git, and keeps its state in dir.
 func engine(dir string, r *Repository) (*onboard.Engine, *phase) {
-	store, err := onboard.OpenStore(dir, target)
+	store, err := onboard.OpenStore(dir, onboarded)
 	if err != nil {
 		panic(err)
 	}
-	e := &onboard.Engine{Store: store, Runners: map[onboard.PhaseID]onboard.Runner{}, Undoers: map[string]onboard.Undoer{Kind: r.Undoer()}}
+	e := &onboard.Engine{Store: store, Runners: map[onboard.PhaseID]onboard.Runner{}, Undoers: map[string]onboard.Undoer{Kind: undoer{r}}}
 	for _, p := range onboard.Phases() {
 		e.Runners[p.ID] = &phase{}
 	}
@@ -179,23 +189,23 @@ func TestUndoerAfterAnotherConfiguration(t *testing.T) {
 	r := s.open()
 	_, err := r.Activate(t.Context())
 	must(t, err)
-	c := r.Change()
-	elsewhere := s.open(func(c *Config) { c.URL += "x" }).Undoer()
-	for _, err := range []error{elsewhere.Verify(t.Context(), c), elsewhere.Undo(t.Context(), c)} {
+	params, _, _ := r.Change()
+	elsewhere := s.open(func(c *Config) { c.URL += "x" })
+	for _, err := range []error{elsewhere.Undone(t.Context(), params), elsewhere.Undo(t.Context(), params)} {
 		if err == nil || !strings.Contains(err.Error(), "set it back") {
 			t.Errorf("the error is %v", err)
 		}
 	}
-	u := s.open(func(c *Config) { c.Branch, c.File, c.Entry = "other", "README.md", "../w4" }).Undoer()
-	if err := u.Verify(t.Context(), c); err == nil || !strings.Contains(err.Error(), "../w3 is active at main@sha1:") {
+	u := s.open(func(c *Config) { c.Branch, c.File, c.Entry = "other", "README.md", "../w4" })
+	if err := u.Undone(t.Context(), params); err == nil || !strings.Contains(err.Error(), "../w3 is active at main@sha1:") {
 		t.Errorf("the error is %v", err)
 	}
-	must(t, u.Undo(t.Context(), c))
-	must(t, u.Verify(t.Context(), c))
+	must(t, u.Undo(t.Context(), params))
+	must(t, u.Undone(t.Context(), params))
 	s.expect(original, subjectOff, subjectOn)
 
-	delete(c.Params, "file")
-	if err := u.Verify(t.Context(), c); err == nil || !strings.Contains(err.Error(), `"" is not a path in a repository`) {
+	delete(params, "file")
+	if err := u.Undone(t.Context(), params); err == nil || !strings.Contains(err.Error(), `"" is not a path in a repository`) {
 		t.Errorf("the error is %v", err)
 	}
 }

@@ -144,7 +144,10 @@ func (s *server) hook(script string) {
 	}
 }
 
-var target = onboard.Target{Node: "w3", Role: "worker", Cluster: "small", ClusterID: "4f0c6f0e-7a53-4c5e-9a40-0d1e5b1a2c3d"}
+// onboarded is the onboarding whose activation the tests make.
+var onboarded = onboard.Target{Node: "w3", Role: "worker", Cluster: "small", ClusterID: "4f0c6f0e-7a53-4c5e-9a40-0d1e5b1a2c3d"}
+
+var target = Target{Node: onboarded.Node, Cluster: onboarded.Cluster, ClusterID: onboarded.ClusterID}
 
 func (s *server) config() Config {
 	return Config{

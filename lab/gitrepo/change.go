@@ -4,21 +4,15 @@ import (
 	"context"
 	"fmt"
 	"strings"
-
-	"k8slab/lab/onboard"
 )
 
 // Kind is that of the change which an activation is in an onboarding's journal.
 const Kind = "git-entry"
 
-// Change is the activation as data. It has no credentials.
-func (r *Repository) Change() onboard.Change {
-	return onboard.Change{
-		Kind:   Kind,
-		Params: map[string]string{"url": r.URL, "branch": r.Branch, "file": r.File, "entry": r.Entry},
-		What:   fmt.Sprintf("activate %s in %s", r.Entry, r.place()),
-		Undo:   fmt.Sprintf("comment %s in %s, and push that", r.Entry, r.place()),
-	}
+// Change is the activation as data, and in words. It has no credentials.
+func (r *Repository) Change() (params map[string]string, what, undo string) {
+	params = map[string]string{"url": r.URL, "branch": r.Branch, "file": r.File, "entry": r.Entry}
+	return params, fmt.Sprintf("activate %s in %s", r.Entry, r.place()), fmt.Sprintf("comment %s in %s, and push that", r.Entry, r.place())
 }
 
 // Plan tells what Run would do, a line for each step, and fails where Run would, but for what only a push shows. It changes nothing.
@@ -45,9 +39,12 @@ func (r *Repository) Plan(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// Run activates the entry through a phase's journal, and returns a revision of the branch in which it is active.
-func (r *Repository) Run(ctx context.Context, j *onboard.Journal) (revision string, err error) {
-	err = j.Do(ctx, r.Change(),
+// Journal writes down that a change begins, makes it unless it is made, and writes down that it ended.
+type Journal func(ctx context.Context, isMade func(context.Context) (bool, error), do func(context.Context) error) error
+
+// Run activates the entry through a journal, and returns a revision of the branch in which it is active.
+func (r *Repository) Run(ctx context.Context, journal Journal) (revision string, err error) {
+	err = journal(ctx,
 		func(ctx context.Context) (bool, error) {
 			s, err := r.look(ctx)
 			revision = s.Revision
@@ -73,40 +70,37 @@ func (r *Repository) Verify(ctx context.Context) (revision string, err error) {
 	return s.Revision, err
 }
 
-// Undoer undoes changes of the Kind, with the credentials of r. Its errors leave to the engine what the change's texts say.
-func (r *Repository) Undoer() onboard.Undoer { return undoer{r} }
-
-type undoer struct{ r *Repository }
-
-// of is the repository as the change had it. The credentials are for its configured URL and no other.
-func (u undoer) of(c onboard.Change) (*Repository, error) {
-	r := *u.r
-	if c.Params["url"] != r.URL {
-		return nil, fmt.Errorf("the change was made in %s, and the configuration has %s: set it back for the rollback", c.Params["url"], r.URL)
+// asChanged is the repository as the change had it. The credentials are for its configured URL and no other.
+func (r *Repository) asChanged(params map[string]string) (*Repository, error) {
+	if params["url"] != r.URL {
+		return nil, fmt.Errorf("the change was made in %s, and the configuration has %s: set it back for the rollback", params["url"], r.URL)
 	}
-	r.Branch, r.File, r.Entry = c.Params["branch"], c.Params["file"], c.Params["entry"]
-	if found := r.problems(); len(found) > 0 {
+	before := *r
+	before.Branch, before.File, before.Entry = params["branch"], params["file"], params["entry"]
+	if found := before.problems(); len(found) > 0 {
 		return nil, fmt.Errorf("this version of labctl does not know the change: %s", strings.Join(found, "; "))
 	}
-	return &r, nil
+	return &before, nil
 }
 
-func (u undoer) Undo(ctx context.Context, c onboard.Change) error {
-	r, err := u.of(c)
+// Undo comments the entry of a change with these parameters. Its errors leave to the caller what the change's texts say.
+func (r *Repository) Undo(ctx context.Context, params map[string]string) error {
+	before, err := r.asChanged(params)
 	if err == nil {
-		_, err = r.turn(ctx, false)
+		_, err = before.turn(ctx, false)
 	}
 	return advised(ctx, err)
 }
 
-func (u undoer) Verify(ctx context.Context, c onboard.Change) error {
-	r, err := u.of(c)
+// Undone fails where the entry of a change with these parameters is active.
+func (r *Repository) Undone(ctx context.Context, params map[string]string) error {
+	before, err := r.asChanged(params)
 	if err != nil {
 		return err
 	}
-	s, err := r.look(ctx)
+	s, err := before.look(ctx)
 	if err == nil && s.Active {
-		err = fmt.Errorf("%s is active at %s", r.Entry, s.Revision)
+		err = fmt.Errorf("%s is active at %s", before.Entry, s.Revision)
 	}
 	return advised(ctx, err)
 }

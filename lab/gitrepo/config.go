@@ -18,8 +18,6 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
-
-	"k8slab/lab/onboard"
 )
 
 // Config is an entry of a kustomization in a Git repository, and how it is changed.
@@ -37,10 +35,13 @@ type Config struct {
 
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) `json:"-"` // the way to the server; nil for this computer's own
 
-	Target onboard.Target // whom the commit's message names
-	By     string         // who wants it, for the message; default USER@HOST
-	Backup string         // path of a file, this entry's alone, that keeps the kustomization as it was before the activation; "" for none
+	Target Target // whom the commit's message names
+	By     string // who wants it, for the message; default USER@HOST
+	Backup string // path of a file, this entry's alone, that keeps the kustomization as it was before the activation; "" for none
 }
+
+// Target is the node that an activation is for.
+type Target struct{ Node, Cluster, ClusterID string }
 
 // Repository is what Open made of a Config. It is safe for concurrent use.
 type Repository struct {

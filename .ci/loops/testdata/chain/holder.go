@@ -1,0 +1,5 @@
+package chain
+
+type holder struct{ held reader }
+
+type reader interface{ read() int }

@@ -1,0 +1,3 @@
+package loop
+
+func (c *counter) add(n int) { c.count += twice(n) }

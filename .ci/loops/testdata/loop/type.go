@@ -1,0 +1,5 @@
+package loop
+
+type counter struct{ count int }
+
+var shared counter

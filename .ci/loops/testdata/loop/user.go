@@ -1,0 +1,4 @@
+package loop
+
+// use needs others, and no other needs it.
+func use() int { return twice(shared.count) }

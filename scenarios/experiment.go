@@ -1,0 +1,270 @@
+package scenarios
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"k8slab/lab/symptom"
+)
+
+// Options of an experiment.
+type Options struct {
+	Node     string            // "" is the last node of a role that the fault is for
+	Evidence string            // directory for the diagnosis bundle of a failed experiment, saved before anything is undone; "" for none
+	Record   Record            // says which faults are in the lab, in case the experiment is killed
+	Progress func(step string) // is told of each step as it begins; may be nil
+	Patience int               // how many times longer everything may take, for machines whose processors are emulated; 0 is once
+}
+
+// Budgets of the steps that wait. A healthy cluster may have to wait for a minute of back-off of flannel or CoreDNS.
+const (
+	effectBudget  = 3 * time.Minute
+	nameBudget    = 30 * time.Second // kubelet and containerd log some errors only every 10 s
+	healthyBudget = 4 * time.Minute
+	goneBudget    = time.Minute
+)
+
+// Run is an experiment with one fault in a healthy lab: it injects the fault, waits for its effect, has the diagnosis name it, recovers, and
+// proves that the cluster is as healthy as before and lost nothing. If the lab does not recover, Run restores it and brings it up again.
+func (f Fault) Run(ctx context.Context, d Driver, o Options) Result {
+	return Round{{Fault: f, Node: o.Node}}.Run(ctx, d, o)
+}
+
+// NotBegun is the result of a round that did not begin because the lab could not be made healthy.
+func (r Round) NotBegun(why error) Result {
+	return Result{Fault: r.names(), Began: time.Now().UTC(), Class: SetupFailed, Reason: why.Error()}
+}
+
+// Run is an experiment with all faults of the round at the same time: it injects all and waits for the effect of each, the diagnosis must name
+// one of them first, and all must recover.
+func (r Round) Run(ctx context.Context, d Driver, o Options) Result {
+	e := &experiment{round: r, options: o, result: Result{Fault: r.names(), Began: time.Now().UTC()}}
+	e.target.Driver = d
+	class, err := e.inDirectory(ctx)
+	e.result.Class = class
+	if err != nil {
+		e.result.Reason = err.Error()
+	}
+	e.result.Seconds = time.Since(e.result.Began).Seconds()
+	return e.result
+}
+
+type experiment struct {
+	round    Round
+	options  Options
+	faults   []placed
+	target   Target // of the first fault; also used for what concerns the whole lab
+	result   Result
+	written  []Injected // in the record
+	dir      string     // for files that recoveries need
+	progress sync.Mutex // of progress
+}
+
+// placed is a fault and the node that it is injected on.
+type placed struct {
+	Fault
+	target Target
+}
+
+func (e *experiment) step(text string) {
+	e.progress.Lock()
+	defer e.progress.Unlock()
+	if e.options.Progress != nil {
+		e.options.Progress(text)
+	}
+}
+
+// inDirectory runs the experiment with a directory that only its user can read. It is in the lab's state, so that `down` removes it after a kill.
+func (e *experiment) inDirectory(ctx context.Context) (class Class, err error) {
+	if e.options.Record.Path == "" {
+		return e.inHealthyLab(ctx)
+	}
+	e.dir = filepath.Join(filepath.Dir(e.options.Record.Path), "fault-files")
+	if err := errors.Join(os.RemoveAll(e.dir), os.Mkdir(e.dir, 0o700)); err != nil {
+		return SetupFailed, err
+	}
+	class, err = e.inHealthyLab(ctx)
+	return class, errors.Join(err, os.RemoveAll(e.dir))
+}
+
+func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
+	e.step("healthy before")
+	err := e.place(ctx)
+	if errors.Is(err, errNotApplicable) {
+		return NotApplicable, err
+	}
+	if err != nil {
+		return SetupFailed, err
+	}
+	if err := healthy(ctx, e.target); err != nil {
+		return SetupFailed, fmt.Errorf("the lab is not healthy before the fault: %w", err)
+	}
+	before, err := e.remember(ctx)
+	if err != nil {
+		return SetupFailed, err
+	}
+	writes := e.watchWrites(ctx)
+	class, err := e.enterFault(ctx)
+	if err == nil {
+		class, err = Failed, e.leaveFault(ctx)
+	}
+	if err = errors.Join(err, writes()); err == nil {
+		err = e.compare(ctx, before)
+	}
+	if err != nil {
+		return class, errors.Join(err, e.rescue(ctx))
+	}
+	if err := errors.Join(e.forget(ctx), e.options.Record.Forget(e.written...)); err != nil {
+		return Failed, err
+	}
+	return Passed, nil
+}
+
+// place finds the target of each fault.
+func (e *experiment) place(ctx context.Context) error {
+	var nodes []string
+	for _, p := range e.round {
+		target, err := TargetOf(ctx, e.target.Driver, p.Fault, p.Node)
+		if err != nil {
+			return err
+		}
+		e.faults = append(e.faults, placed{p.Fault, target})
+		nodes = append(nodes, target.Node)
+	}
+	e.result.Node = strings.Join(nodes, "+")
+	for i := range e.faults {
+		e.faults[i].target = e.faults[i].target.beside(nodes)
+		e.faults[i].target.patience = e.options.Patience
+	}
+	e.target = e.faults[0].target
+	return compose(e.faults)
+}
+
+// enterFault injects the faults, waits for their effects, and has the diagnosis name one.
+func (e *experiment) enterFault(ctx context.Context) (Class, error) {
+	for _, f := range e.faults {
+		if err := e.write(f); err != nil {
+			return SetupFailed, err
+		}
+		if err := f.inject(ctx, f.target, e.stepOf(f)); err != nil {
+			return SetupFailed, err
+		}
+	}
+	begun := time.Now()
+	// All at the same time, because some effects pass: a Node stays Ready for only 40 s after its machine was reset.
+	group, each := errgroup.WithContext(ctx)
+	for _, f := range e.faults {
+		group.Go(func() error { return f.awaitEffect(each, f.target, e.stepOf(f)) })
+	}
+	err := group.Wait()
+	if misnamed := (*misnamedError)(nil); errors.As(err, &misnamed) {
+		return Failed, err
+	}
+	if err != nil {
+		return SetupFailed, err
+	}
+	e.result.ToEffect = time.Since(begun).Seconds()
+	e.step("diagnose")
+	return Failed, e.name(ctx)
+}
+
+// write adds the fault to the record.
+func (e *experiment) write(f placed) error {
+	i := Injected{Fault: f.Name, Node: f.target.Node, Time: time.Now().UTC().Round(0), Experiment: true}
+	e.written = append(e.written, i)
+	return e.options.Record.Add(i)
+}
+
+// stepOf reports a step of one fault.
+func (e *experiment) stepOf(f placed) func(string) {
+	if len(e.faults) == 1 {
+		return e.step
+	}
+	return func(text string) { e.step(f.Name + ": " + text) }
+}
+
+// Make injects the fault and waits for its effect. Patience is as in Options.
+func (f Fault) Make(ctx context.Context, t Target, patience int, progress func(step string)) error {
+	t.patience = patience
+	if err := f.inject(ctx, t, progress); err != nil {
+		return err
+	}
+	return f.awaitEffect(ctx, t, progress)
+}
+
+func (f Fault) inject(ctx context.Context, t Target, progress func(string)) error {
+	if f.Outside {
+		progress("reset " + t.Node)
+		if _, err := t.Labctl(ctx, "reset", t.Node); err != nil {
+			return err
+		}
+	}
+	progress("inject")
+	if err := f.Inject(ctx, t); err != nil {
+		return fmt.Errorf("inject %s: %w", f.Name, err)
+	}
+	return nil
+}
+
+func (f Fault) awaitEffect(ctx context.Context, t Target, progress func(string)) error {
+	progress("wait for the effect")
+	return t.await(ctx, f.Name+" to take effect", effectBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Effect(ctx, t) })
+}
+
+// name waits until the diagnosis names the fault, or one of several. It asks again, because logs can be late.
+func (e *experiment) name(ctx context.Context) error {
+	begun := time.Now()
+	wanted := statements(e.faults)
+	err := e.target.await(ctx, "the diagnosis to name "+e.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
+		first, err := diagnosed(ctx, e.target)
+		e.result.Symptom, e.result.SymptomOn, e.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
+		says := statement{first.Symptom, first.Node}
+		if err != nil || slices.Contains(wanted, says) {
+			return err
+		}
+		return &misdiagnosedError{wanted: wanted, says: says}
+	})
+	if wrong, other := errors.AsType[*misdiagnosedError](err); other {
+		wrong.after = e.target.patiently(nameBudget)
+		return wrong
+	}
+	return err
+}
+
+// misdiagnosedError is a diagnosis that names something else than the fault.
+type misdiagnosedError struct {
+	wanted []statement
+	says   statement
+	after  time.Duration
+}
+
+func (e *misdiagnosedError) Error() string {
+	var wanted []string
+	for _, w := range e.wanted {
+		wanted = append(wanted, w.String())
+	}
+	return fmt.Sprintf("timed out after %.0f s: expected %s, diagnosis said %s", e.after.Seconds(), strings.Join(wanted, " or "), e.says)
+}
+
+// diagnosed is the first finding of `labctl diagnose`, empty when there is none.
+func diagnosed(ctx context.Context, t Target) (first symptom.Finding, err error) {
+	out, err := t.Labctl(ctx, "diagnose", "-o", "json") // exit status 1 says that there is something
+	var report struct{ Findings []symptom.Finding }
+	if unread := json.Unmarshal([]byte(out), &report); unread != nil {
+		return first, errors.Join(err, unread)
+	}
+	if len(report.Findings) > 0 {
+		first = report.Findings[0]
+	}
+	return first, nil
+}
