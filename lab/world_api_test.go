@@ -71,9 +71,9 @@ func (w *world) request(out http.ResponseWriter, r *http.Request) {
 	body, _ := io.ReadAll(r.Body)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	code, answer := http.StatusOK, any(nil)
+	code, answer := http.StatusInternalServerError, any(nil)
 	if err := w.called("api: " + r.Method + " " + r.URL.Path); err != nil {
-		code, answer = http.StatusInternalServerError, failure(http.StatusInternalServerError, "InternalError", err.Error())
+		answer = failure(code, "InternalError", err.Error())
 	} else {
 		code, answer = w.answer(r, body)
 	}

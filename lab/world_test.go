@@ -57,7 +57,6 @@ type box struct {
 	files  map[string]string
 	voter  bool // its etcd's data are a member's
 	silent bool // it does not answer over SSH
-	pods   int  // sandboxes made, for addresses
 	outage *join.Outcome
 	etcd   *bufconn.Listener
 	server *grpc.Server
@@ -280,7 +279,8 @@ func (w *world) dial(ctx context.Context, from, address string) (net.Conn, error
 func (w *world) listener(host, port string) (*bufconn.Listener, error) {
 	refused := fmt.Errorf("dial %s:%s: connection refused", host, port)
 	for _, b := range w.machines {
-		if b.node.IP.String() != host && !(port == "6443" && host == w.lab.found.Cluster.Network.VirtualIP.String()) {
+		virtual := port == "6443" && host == w.lab.found.Cluster.Network.VirtualIP.String()
+		if b.node.IP.String() != host && !virtual {
 			continue
 		}
 		switch serves := b.answers() == nil && b.facts.Joined && b.node.Role == config.ControlPlane; {

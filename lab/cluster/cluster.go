@@ -1,3 +1,5 @@
+// Package cluster forms the lab's cluster out of machines that answer: it initialises a control plane, gets every node in, one after another
+// where etcd wants that, clears what is in the way of a join, and takes nodes out again.
 package cluster
 
 import (

@@ -1,3 +1,5 @@
+// Package provision makes and removes the lab's machines, and what they need: the computer's programs, libvirt, the image, the network, the
+// files of each node. It ends where a machine answers over SSH with all programs of a node.
 package provision
 
 import (

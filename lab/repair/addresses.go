@@ -27,7 +27,7 @@ func (r *repairRun) addresses(ctx context.Context) error {
 		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has the address %s, which is not in its node's network", p.Namespace, p.Name, p.IP)},
 			"delete its sandbox; kubelet recreates it", "deleted its sandbox; kubelet recreates it")
 		if !r.DryRun {
-			errs = append(errs, cluster.EndSandboxes(ctx, r.Session.Nodes[p.Node], p))
+			errs = append(errs, cluster.EndSandboxes(ctx, r.Nodes[p.Node], p))
 		}
 	}
 	return errors.Join(errs...)

@@ -82,7 +82,7 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 	}
 	err := await("the static pods", "api-server", "controller-manager", "scheduler")
 	if err == nil {
-		err = session.Do(ctx, r.Session.Nodes[n.Name], "systemctl", "restart", "kubelet")
+		err = session.Do(ctx, r.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}
 	if err == nil {
 		err = await("the Node", "kubelet", "node")
@@ -101,11 +101,11 @@ func sound(checks []join.Check, id string) bool {
 }
 
 func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod) error {
-	on := r.Session.Nodes[n.Name]
+	on := r.Nodes[n.Name]
 	if crashes, err := crashing(ctx, on, p.name, time.Now()); err != nil || !crashes {
 		return err
 	}
-	known, err := r.Session.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
+	known, err := r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
 		"get", "configmap", "kubeadm-config", "--output", "jsonpath={.data.ClusterConfiguration}")
 	if err != nil {
 		return err

@@ -53,7 +53,7 @@ func (r *repairRun) network(ctx context.Context) error {
 
 // flannelOn looks after flannel's pod on its node, whose pods are to have addresses of the subnet.
 func (r *repairRun) flannelOn(ctx context.Context, p kube.Pod, subnet string) error {
-	n, known := r.Session.Nodes[p.Node]
+	n, known := r.Nodes[p.Node]
 	if answers := r.Answers(p.Node); !known || !answers || !p.Ready || p.Deleting || r.has(p.Node) {
 		return nil // one that is not ready may be about to start: if not, a diagnosis names it
 	}
@@ -95,7 +95,7 @@ func (r *repairRun) awaitFlannel(ctx context.Context, old kube.Pod) error {
 		if !slices.ContainsFunc(pods, func(p kube.Pod) bool { return p.Node == old.Node && p.Name != old.Name && p.Ready }) {
 			return fmt.Errorf("no pod has followed %s yet", old.Name)
 		}
-		_, err = r.Session.Nodes[old.Node].Read(ctx, "test", "-s", health.SubnetFile)
+		_, err = r.Nodes[old.Node].Read(ctx, "test", "-s", health.SubnetFile)
 		return err
 	})
 }

@@ -1,3 +1,4 @@
+// Package repair makes the repairs of a cluster that are safe, from cause to effect, and says what it leaves to a person.
 package repair
 
 import (
