@@ -33,7 +33,7 @@ func (w *world) serve() {
 	api := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(w.request)}
 	probe := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, "[]") })}
 	go func() {
-		_ = api.Serve(tls.NewListener(patientListener{w.api}, &tls.Config{Certificates: []tls.Certificate{w.pki.pair}}))
+		_ = api.Serve(tls.NewListener(patientListener{w.api}, &tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}}))
 	}()
 	go func() { _ = probe.Serve(patientListener{w.probe}) }()
 	w.ended = append(w.ended, func() { _ = api.Close(); _ = probe.Close() })

@@ -70,7 +70,7 @@ func (w *world) serveEtcd(b *box) {
 		return
 	}
 	b.etcd = bufconn.Listen(1 << 16)
-	b.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{w.pki.pair}})))
+	b.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}})))
 	e := &etcdServer{w: w, node: b.node.Name}
 	pb.RegisterClusterServer(b.server, e)
 	pb.RegisterMaintenanceServer(b.server, e)
