@@ -20,6 +20,7 @@ type ended struct {
 	Symptom  symptom.ID `json:"symptom"`
 	Evidence string     `json:"evidence"`
 	Phase    string     `json:"phase"`
+	Killed   bool       `json:"killed"`
 }
 
 // spoiling makes of a join command the one that somebody uses.
@@ -150,7 +151,7 @@ func killed(ctx context.Context, s Site) error {
 		return err
 	case o.Joined:
 		return wait.Hopeless(errors.New("the join succeeded"))
-	case !strings.Contains(o.Evidence, "killed kubeadm"):
+	case !o.Killed:
 		return fmt.Errorf("the join ended in %s: %s", o.Phase, o.Evidence)
 	}
 	return nil

@@ -183,7 +183,7 @@ func verdictLine(checks []join.Check) string {
 	case join.Blocked:
 		first := checks[0]
 		return fmt.Sprintf("blocked: %s (%d blocked, %d fixable, %d warnings of %d checks)",
-			cmp.Or(string(first.Symptom), first.ID), count[join.Blocked], count[join.Fixable], count[join.Warn], len(checks))
+			cmp.Or(string(first.Symptom), string(first.ID)), count[join.Blocked], count[join.Fixable], count[join.Warn], len(checks))
 	case join.Fixable:
 		return fmt.Sprintf("fixable: labnode preflight --fix repairs %d of %d checks (%d warnings)", count[join.Fixable], len(checks), count[join.Warn])
 	}

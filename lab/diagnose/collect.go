@@ -162,18 +162,15 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 // lateAnswer is where an answer counts as late: the shortest limit of a question inside a machine is 2 s.
 const lateAnswer = 1900 * time.Millisecond
 
-// local are the checks that ask programs of the machine alone. What asks the cluster is late because the cluster is ill, more often than not, and as
-// late again with twice the time.
-var local = []string{"kubelet-unit", "cni-config", "cri", "image-filesystem", "runtime-version", "kubelet"}
-
-// late tells whether the machine might have told something better with more time.
+// late tells whether the machine might have told something better with more time. A check that asks the cluster counts for nothing here: it
+// is late because the cluster is ill, more often than not, and would be late again with twice the time.
 func late(m fact.Machine) bool {
 	n := m.Inside
 	if n == nil {
 		return m.Late
 	}
 	failed := func(c join.Check) bool {
-		return (c.Result == join.Blocked || c.Result == join.Fixable) && c.Elapsed >= lateAnswer && slices.Contains(local, c.ID)
+		return (c.Result == join.Blocked || c.Result == join.Fixable) && c.Elapsed >= lateAnswer && c.ID.Traits().Local
 	}
 	return len(n.Errors) > 0 && n.Elapsed >= lateAnswer.Seconds() || slices.ContainsFunc(n.Checks, failed) || slices.ContainsFunc(n.Member, failed)
 }

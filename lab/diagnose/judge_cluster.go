@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
@@ -84,7 +85,7 @@ var podFailures = []struct {
 // pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
 func (j *judging) pods() {
 	for _, p := range j.f.API.Pods {
-		if p.Deleting || !j.ready(p.Node) || !podFails(p.Reason) {
+		if p.Deleting || !j.ready(p.Node) || !podFails(p) {
 			continue
 		}
 		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
@@ -103,10 +104,10 @@ func (j *judging) pods() {
 	}
 }
 
-// podFails tells a pod that fails from one that starts.
-func podFails(reason string) bool {
-	return slices.ContainsFunc([]string{"BackOff", "Err", "exit code", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
-		return strings.Contains(reason, sign)
+// podFails tells a pod that fails from one that starts, where none of its containers ended by kubelet's words for it.
+func podFails(p kube.Pod) bool {
+	return p.Exited || slices.ContainsFunc([]string{"BackOff", "Err", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
+		return strings.Contains(p.Reason, sign)
 	})
 }
 
@@ -120,7 +121,7 @@ func (j *judging) daemonSets() {
 		}
 		ours := id == symptom.NetworkPluginPodsFailing // labctl repair deploys it again as it was; kube-proxy is kubeadm's
 		switch {
-		case strings.Contains(d.Error, "not found"):
+		case d.Missing:
 			j.find(id, "", "API", "daemonset "+name+" does not exist").Repairable = ours
 		case d.Error != "" && len(j.f.API.Errors) == 0: // else it is one of many
 			j.unread = append(j.unread, "API: "+d.Error)
@@ -145,7 +146,9 @@ func (j *judging) requests() {
 }
 
 // portChecks are the checks by which a node says that what should listen on its port does.
-var portChecks = map[int]string{6443: "api-server", 2379: "etcd-member", 2380: "etcd-member", 10250: "kubelet"}
+var portChecks = map[int]joining.CheckID{
+	6443: joining.CheckAPIServer, 2379: joining.CheckEtcdMember, 2380: joining.CheckEtcdMember, 10250: joining.CheckKubelet,
+}
 
 // ports judges the dials from node to node. A port of a machine that is dead, or of a service that does not run there, has a nearer cause;
 // what its own machine finds healthy and another cannot reach, somebody stops on the way.

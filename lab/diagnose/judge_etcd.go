@@ -265,9 +265,9 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 			return
 		}
 		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", text)
-	case strings.Contains(m.Error, "another member"):
+	case m.State == etcd.Displaced:
 		j.find(symptom.EtcdMemberMismatch, owner.Name, "etcd", who+": "+m.Error)
-	case strings.Contains(m.Error, "no leader"):
+	case m.State == etcd.Leaderless:
 		j.find(symptom.EtcdNoQuorum, "", "etcd", who+": "+m.Error)
 	default:
 		j.find(symptom.EtcdUnreachable, owner.Name, "etcd", who+": "+m.Error)

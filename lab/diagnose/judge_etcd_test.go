@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/etcd"
 	"k8slab/lab/event"
 	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
@@ -134,7 +135,7 @@ func TestTextsOfALearnerThatVotes(t *testing.T) {
 	refused := `{"level":"warn","msg":"retrying of unary invoker failed","error":"rpc error: code = FailedPrecondition desc = etcdserver: rpc not supported for learner"}`
 	for _, learner := range []bool{false, true} {
 		f := healthyFacts(1)
-		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: "not found"} // it was deleted
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"} // it was deleted
 		journal(f.Machine("cp3"), "kube-apiserver", time.Minute, refused, time.Minute, refused, time.Minute, refused, time.Minute, refused)
 		f.Etcd.Members[2].Learner = learner
 		told := slices.ContainsFunc(Judge(f), func(o symptom.Finding) bool {
@@ -167,6 +168,20 @@ func TestStaleVoter(t *testing.T) {
 	found := Judge(f)
 	if len(found) == 0 || found[0].Symptom != symptom.EtcdStaleMember || found[0].Node != "cp3" {
 		t.Errorf("%+v", found)
+	}
+}
+
+// Who answers in a voter's place, and what it knows, tells apart why it does not serve.
+func TestVoterStates(t *testing.T) {
+	for state, want := range map[etcd.State]symptom.ID{
+		etcd.Silent: symptom.EtcdUnreachable, etcd.Displaced: symptom.EtcdMemberMismatch, etcd.Leaderless: symptom.EtcdNoQuorum,
+	} {
+		f := healthyFacts(1)
+		f.Etcd.Members[2].Healthy, f.Etcd.Members[2].State, f.Etcd.Members[2].Error = false, state, "it does not serve"
+		f.Machine("cp3").Inside.Member = nil // its own look at its member failed, too
+		if found := Judge(f); len(found) != 1 || found[0].Symptom != want {
+			t.Errorf("%s: %+v", state, found)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func (j *judging) machine(m *fact.Machine) {
 		return
 	}
 	for what, err := range m.Inside.Errors {
-		if what == "containers" && !passes(m.Inside, "cri") { // which says more
+		if what == "containers" && !passes(m.Inside, joining.CheckCRI) { // which says more
 			continue
 		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
@@ -95,31 +95,23 @@ func (j *judging) manifests(m *fact.Machine) {
 	}
 }
 
-// warned are the checks whose warning is a fault on a machine that has joined.
-var warned = []string{"firewall", "clock"}
-
-// roads are the checks of the way to the API server, which mean nothing where there is none.
-var roads = []string{"proxy", "endpoint-name", "endpoint-connect", "endpoint-tls", "endpoint-health", "clock"}
-
-// onMembers are the checks that mean something only on a machine that has joined.
-var onMembers = []string{"cni-config"}
-
 // checks takes over what the node's own checks found.
 func (j *judging) checks(m *fact.Machine) {
 	for _, c := range m.Inside.Checks {
-		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && slices.Contains(warned, c.ID)
+		about := c.ID.Traits()
+		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && about.WarnIsFault
 		switch {
 		case c.Symptom == "", !bad:
 			continue
-		case slices.Contains(roads, c.ID) && !j.cluster(), slices.Contains(onMembers, c.ID) && !joined(m):
+		case about.Way && !j.cluster(), about.MembersOnly && !joined(m):
 			continue
-		case c.ID == "swap" && m.Inside.Facts.Kubelet.Active == "active": // kubelet was told to live with it
+		case c.ID == joining.CheckSwap && m.Inside.Facts.Kubelet.Active == "active": // kubelet was told to live with it
 			continue
 		}
-		f := j.find(c.Symptom, m.Name, "check "+c.ID, c.Evidence)
+		f := j.find(c.Symptom, m.Name, "check "+string(c.ID), c.Evidence)
 		f.Hint = cmp.Or(c.Hint, f.Hint)
-		f.Repairable = c.Result == joining.Fixable && joining.Mendable(c.ID) && joined(m)
-		if c.ID == "clock" && c.Result == joining.Warn {
+		f.Repairable = c.Result == joining.Fixable && about.Repairable && joined(m)
+		if c.ID == joining.CheckClock && c.Result == joining.Warn {
 			f.Level = symptom.Warn
 		}
 	}
@@ -181,15 +173,15 @@ func (j *judging) member(m *fact.Machine) {
 		}
 		id := c.Symptom
 		switch c.ID {
-		case "node":
+		case joining.CheckNode:
 			j.node(m, c)
 			continue
-		case "etcd-member":
+		case joining.CheckEtcdMember:
 			if id == symptom.EtcdLearnerNotInSync { // judged with all members
 				continue
 			}
 			id = specific(c.Evidence, id)
-		case "kubelet":
+		case joining.CheckKubelet:
 			if j.has(symptom.KubeletStandalone, m.Name) { // a unit that lost its arguments is why it does not run, too
 				continue
 			}
@@ -198,24 +190,24 @@ func (j *judging) member(m *fact.Machine) {
 			continue
 		}
 		if id == "" {
-			j.unread = append(j.unread, m.Name+": "+c.ID+": "+c.Evidence+"; next: "+c.Hint)
+			j.unread = append(j.unread, m.Name+": "+string(c.ID)+": "+c.Evidence+"; next: "+c.Hint)
 			continue
 		}
-		f := j.find(id, m.Name, c.ID, c.Evidence)
+		f := j.find(id, m.Name, string(c.ID), c.Evidence)
 		f.Hint = cmp.Or(c.Hint, f.Hint)
 		// labctl repair compares its manifest with what kubeadm makes, by what another control plane's API server says.
 		f.Repairable = id == symptom.ControlPlaneCrashloop && j.f.API.Via != "" && j.f.API.Via != m.Name &&
-			passes(m.Inside, "kubelet") && passes(m.Inside, "etcd-member")
+			passes(m.Inside, joining.CheckKubelet) && passes(m.Inside, joining.CheckEtcdMember)
 	}
 }
 
 // node judges what the cluster records of a member. Why it is not Ready is often seen elsewhere better: unready has the last word.
 func (j *judging) node(m *fact.Machine, c joining.Check) {
 	switch {
-	case strings.Contains(c.Evidence, "has no Node"):
+	case c.Reason == joining.NodeMissing:
 		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
 		f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
-	case strings.Contains(c.Evidence, "is not Ready"):
+	case c.Reason == joining.NodeNotReady:
 		if id := specific(c.Evidence, c.Symptom); id != "" && !j.refutes(m, id) {
 			j.find(id, m.Name, "API", c.Evidence)
 		}

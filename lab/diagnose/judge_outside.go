@@ -93,7 +93,7 @@ func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
 // unfinished reports whether kubeadm was at work on the machine and never came to its end: what it left may even look like a member.
 func unfinished(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
-	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !slices.Contains([]string{"preflight", "prepare", "cluster", "validate"}, o.Phase)
+	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !o.Phase.WithoutKubeadm()
 }
 
 // abandoned reports whether nobody goes on with what was begun on the machine: its last join was killed, or it was reset since. No text of the

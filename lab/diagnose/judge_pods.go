@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
@@ -47,7 +48,7 @@ func (j *judging) podNetwork(m *fact.Machine) {
 
 // flannelRestarts reports whether labctl repair restarts flannel on the node: where it runs, or its DaemonSet was deleted.
 func (j *judging) flannelRestarts(node string) bool {
-	return strings.Contains(j.f.API.DaemonSets["kube-flannel/flannel"].Error, "not found") ||
+	return j.f.API.DaemonSets["kube-flannel/flannel"].Missing ||
 		slices.ContainsFunc(j.f.API.Pods, func(p kube.Pod) bool {
 			return p.Node == node && p.Namespace == "kube-flannel" && strings.HasPrefix(p.Name, "flannel-") && p.Ready && !p.Deleting
 		})
@@ -114,7 +115,7 @@ func (j *judging) tunnels(m *fact.Machine) bool {
 	}
 	subnet, err := netip.ParsePrefix(m.Inside.SubnetEnv["FLANNEL_SUBNET"])
 	given, known := j.podNet(m.Name)
-	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, "kubelet") &&
+	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, joining.CheckKubelet) &&
 		m.Inside.Time.Sub(m.Inside.Units["kubelet"].Started) > settleTime
 }
 

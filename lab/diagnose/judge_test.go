@@ -111,7 +111,7 @@ func stoppedKubelet(m *fact.Machine) {
 	m.Inside.Facts.Kubelet.Active = "failed"
 	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: midday.Add(-2 * time.Minute), Since: midday.Add(-time.Minute)}
 	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is failed"})
-	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node " + m.Name + " is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
+	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "NodeStatusUnknown: Kubelet stopped posting node status."})
 }
 
 func TestJudge(t *testing.T) {
@@ -157,7 +157,7 @@ func TestJudge(t *testing.T) {
 		{"containerd is dead", func(f *fact.Facts) {
 			m := f.Machine("w1")
 			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket does not exist"})
-			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: KubeletNotReady: container runtime is down"})
+			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "KubeletNotReady: container runtime is down"})
 		}, []want{{id: symptom.RuntimeSocketMissing, node: "w1"}}},
 		{"CRI is disabled", func(f *fact.Facts) {
 			fail(f.Machine("w1"), joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "unknown service"})
@@ -169,19 +169,19 @@ func TestJudge(t *testing.T) {
 			m := f.Machine("w1")
 			m.Inside.Network = nil
 			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
-			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: cni plugin not initialized"})
+			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Reason: joining.NodeNotReady, Evidence: "cni plugin not initialized"})
 		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
 		{"the network is back, and the Node does not say so yet", func(f *fact.Facts) {
 			const reason = "KubeletNotReady: container runtime network not ready: NetworkReady=false message:Network plugin returns error: cni plugin not initialized"
 			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, reason
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: " + reason})
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Reason: joining.NodeNotReady, Evidence: reason})
 		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
 			[]want{{id: symptom.CNIPluginBinaryMissing, node: "w1"}}},
 		{"another's cni0", func(f *fact.Facts) { f.Machine("w1").Inside.Links[0].Addresses[0] = "10.88.0.1/16" }, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
 		{"no subnet.env", func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }, []want{{id: symptom.FlannelSubnetEnvMissing, node: "w1"}}},
 		{"flannel was deleted", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
 		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
 		{"swap is on and kubelet dead", func(f *fact.Facts) {
 			m := f.Machine("w1")
@@ -199,11 +199,11 @@ func TestJudge(t *testing.T) {
 		{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = midday.Add(-time.Minute) },
 			[]want{{id: symptom.CertificateExpired, node: "cp1"}}},
 		{"its Node was deleted", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "the cluster has no Node w1"})
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeMissing, Evidence: "none of its name"})
 		}, []want{{id: symptom.NodeNameMismatch, node: "w1"}}},
 		{"kubelet hangs", func(f *fact.Facts) {
 			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
+			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "NodeStatusUnknown: Kubelet stopped posting node status."})
 		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"a worker that nobody joined yet", func(f *fact.Facts) {
 			n := &fact.Node{Time: midday}
@@ -330,6 +330,9 @@ func TestJudge(t *testing.T) {
 		{"kube-proxy crashes", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: CrashLoopBackOff"}}
 		}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
+		{"kube-proxy ended", func(f *fact.Facts) {
+			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: 2", Exited: true}}
+		}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
 		{"a pod that starts", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
 		}, nil},
@@ -340,11 +343,11 @@ func TestJudge(t *testing.T) {
 			journal(m, "kubelet", 30*time.Second, `E0301 11:59:30.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
 		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
 		{"flannel was deleted, and a pod's group was gone when kubelet looked", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
 			journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
 		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
 		{"flannel was deleted, and a firewall had been in the way of etcd", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
 			journal(f.Machine("cp2"), "etcd", time.Minute, peerTimeout)
 			undialled(f)
 		}, []want{{id: symptom.NetworkPluginPodsFailing}}},

@@ -166,33 +166,6 @@ func lineTime(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refutedBy has, for each check that a healthy machine passes, the causes that cannot be when it does.
-var refutedBy = map[string][]symptom.ID{
-	"hostname":         {symptom.HostnameInvalid},
-	"disk":             {symptom.DiskFull, symptom.ReadOnlyFilesystem},
-	"swap":             {symptom.SwapEnabled},
-	"sysctls":          {symptom.KernelPrereqMissing},
-	"cgroups":          {symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
-	"kube-binaries":    {symptom.KubeBinariesMissing},
-	"host-tools":       {symptom.HostToolsMissing},
-	"kubelet-unit":     {symptom.KubeletStandalone},
-	"cri":              {symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous},
-	"runtime-version":  {symptom.RuntimeVersionUnsupported},
-	"cgroup-driver":    {symptom.CgroupDriverMismatch},
-	"ports":            {symptom.PortInUse},
-	"cni-plugins":      {symptom.CNIPluginBinaryMissing},
-	"cni-config":       {symptom.CNINotInitialized},
-	"proxy":            {symptom.ProxyInterference},
-	"endpoint-name":    {symptom.DNSResolutionFailure},
-	"endpoint-connect": {symptom.APIServerUnreachable},
-	"clock":            {symptom.ClockSkew},
-	"kubelet": {symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
-		symptom.BootstrapKubeconfigMissing, symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
-	"etcd-member":        {symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum},
-	"controller-manager": {symptom.ControllerManagerFailing},
-	"image-filesystem":   {symptom.ImageFilesystemZero},
-}
-
 // never are causes that stop nothing and that healthy nodes' journals have too.
 var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnset}
 
@@ -206,8 +179,10 @@ func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
 	if slices.Contains(never, id) || j.etcdRefutes(id) || n.Facts.Joined && slices.Contains(ofBootstrap, id) {
 		return true
 	}
-	for check, causes := range refutedBy {
-		if slices.Contains(causes, id) && passes(n, check) {
+	for _, checks := range [][]joining.Check{n.Checks, n.Member} {
+		if slices.ContainsFunc(checks, func(c joining.Check) bool {
+			return c.Result == joining.OK && slices.Contains(c.ID.Traits().Refutes, id)
+		}) {
 			return true
 		}
 	}
@@ -249,7 +224,7 @@ func (j *judging) etcdRefutes(id symptom.ID) bool {
 	return false
 }
 
-func passes(n *fact.Node, check string) bool {
+func passes(n *fact.Node, check joining.CheckID) bool {
 	return slices.ContainsFunc(slices.Concat(n.Checks, n.Member), func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
 }
 

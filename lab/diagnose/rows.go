@@ -89,7 +89,7 @@ func nodeRow(m *fact.Machine, nodes []kube.Node) NodeRow {
 		row.Version = n.Facts.KubeletVersion
 	}
 	for _, c := range n.Checks {
-		if c.ID == "cri" {
+		if c.ID == joining.CheckCRI {
 			row.Runtime, row.RuntimeResult = oneLine(c.Evidence), string(c.Result)
 		}
 	}
@@ -130,7 +130,7 @@ var attemptNumber = regexp.MustCompile(`^attempt (\d+) of \d+$`)
 func attemptRows(m *fact.Machine) []AttemptRow {
 	var rows []AttemptRow
 	for _, e := range m.Inside.Records {
-		if e.State == event.Started && (len(rows) == 0 || begins(rows[len(rows)-1], e.Phase)) {
+		if e.State == event.Started && (len(rows) == 0 || begins(rows[len(rows)-1], joining.Phase(e.Phase))) {
 			rows = append(rows, AttemptRow{Node: m.Name, Number: len(rows) + 1, Started: e.Time})
 		}
 		if len(rows) == 0 {
@@ -160,8 +160,9 @@ func attemptRows(m *fact.Machine) []AttemptRow {
 }
 
 // begins reports whether a phase that starts is another attempt's: the attempt has failed, or had that phase.
-func begins(row AttemptRow, phase string) bool {
-	return row.Evidence != "" && phase != "repair" && phase != "clean" || phase == "preflight" && slices.ContainsFunc(row.Phases, func(p PhaseRow) bool { return p.Name == phase })
+func begins(row AttemptRow, phase joining.Phase) bool {
+	return row.Evidence != "" && phase != joining.PhaseRepair && phase != joining.PhaseClean ||
+		phase == joining.PhasePreflight && slices.ContainsFunc(row.Phases, func(p PhaseRow) bool { return p.Name == string(phase) })
 }
 
 // finish adds the outcome: of a series that failed it is the first attempt's, else the last one's.

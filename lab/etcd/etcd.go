@@ -48,9 +48,22 @@ func (m Member) String() string {
 	return fmt.Sprintf("%x at %v", m.ID, m.PeerURLs)
 }
 
+// State is what a member was found in when it was asked about itself.
+type State string
+
+// The states. Err has the details.
+const (
+	Serving    State = "serving"     // it answers as itself and knows a leader
+	NotStarted State = "not-started" // it was added, and has no name yet
+	Silent     State = "silent"      // nobody answers at its client URLs
+	Displaced  State = "displaced"   // another member answers at its client URLs
+	Leaderless State = "leaderless"  // it answers and knows no leader
+)
+
 // Status is what a member says of itself.
 type Status struct {
 	Member      Member
+	State       State
 	Healthy     bool  // it answered as itself and follows or is a leader
 	Err         error // why it is not healthy
 	Leader      bool

@@ -63,39 +63,40 @@ func parseAlarm(text string) (id uint64, kind string, ok bool) {
 
 func (c *Client) memberStatus(ctx context.Context, m Member) Status {
 	s := Status{Member: m}
-	a, err := c.askMember(ctx, m)
+	a, state, err := c.askMember(ctx, m)
+	s.State, s.Err = state, err
 	if err != nil {
-		s.Err = err
 		return s
 	}
 	s.Leader, s.LeaderID = a.leader == m.ID, a.leader
 	s.RaftIndex, s.RaftApplied, s.RaftTerm = a.index, a.applied, a.term
 	s.DBSize, s.Version, s.Errors = a.dbSize, a.version, a.errors
 	if a.leader == 0 {
-		s.Err = errors.New("knows no leader")
+		s.State, s.Err = Leaderless, errors.New("knows no leader")
 	}
 	s.Healthy = s.Err == nil
 	return s
 }
 
 // askMember asks at the member's URLs in turn until it answers there.
-func (c *Client) askMember(ctx context.Context, m Member) (answer, error) {
+func (c *Client) askMember(ctx context.Context, m Member) (answer, State, error) {
 	if !m.Started {
-		return answer{}, errors.New("has not started")
+		return answer{}, NotStarted, errors.New("has not started")
 	}
-	err := errors.New("has no client URL")
+	state, err := Silent, errors.New("has no client URL")
 	for _, endpoint := range m.ClientURLs {
 		var a answer
 		if a, err = c.statusAt(ctx, endpoint); err != nil {
+			state = Silent
 			continue
 		}
 		// A machine made anew at the same address is not the member listed.
 		if a.id == m.ID {
-			return a, nil
+			return a, Serving, nil
 		}
-		err = fmt.Errorf("%s is answered by another member, %x", endpoint, a.id)
+		state, err = Displaced, fmt.Errorf("%s is answered by another member, %x", endpoint, a.id)
 	}
-	return answer{}, err
+	return answer{}, state, err
 }
 
 func (c *Client) statusAt(ctx context.Context, endpoint string) (answer, error) {

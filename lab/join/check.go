@@ -17,15 +17,6 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// probe is one check: its ID, how long it may take, and what makes it.
-type probe struct {
-	id     string
-	limit  time.Duration // 0: quick
-	ignore []string      // kubeadm's names of the same check, lower case: any of them in Target.Ignore turns a failure into a warning
-	run    func(context.Context, *preflight) Check
-	fix    func(context.Context, *preflight) (string, error) // repairs what run found fixable and says what it did; nil: nothing to repair
-}
-
 // quick is the limit of a check that reads a few files or runs one program: generous for an emulated machine under load.
 const quick = 3 * time.Second
 
@@ -101,7 +92,7 @@ func lazily[T any](run context.Context, limit time.Duration, find func(context.C
 func Preflight(ctx context.Context, m Machine, t Target, report func(Check)) []Check {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return newPreflight(ctx, m, t).all(ctx, probes(t), report)
+	return newPreflight(ctx, m, t).all(ctx, before(t), report)
 }
 
 func (p *preflight) all(ctx context.Context, probes []probe, report func(Check)) []Check {
@@ -204,6 +195,12 @@ func fixable(cause symptom.ID, hint, format string, args ...any) Check {
 
 func blocked(cause symptom.ID, hint, format string, args ...any) Check {
 	return Check{Result: Blocked, Symptom: cause, Hint: hint, Evidence: fmt.Sprintf(format, args...)}
+}
+
+// because says which of the check's failures it is.
+func (c Check) because(reason Reason) Check {
+	c.Reason = reason
+	return c
 }
 
 // unmade is a check that could not be made because of another one's failure, which that one names.

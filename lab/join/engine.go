@@ -44,14 +44,6 @@ type Job struct {
 	MemberRemoved bool          // the machine's earlier etcd member was removed from the cluster
 }
 
-// The phases of an attempt around kubeadm's own.
-const (
-	phasePreflight = "preflight"
-	phasePrepare   = "prepare"
-	phaseKubeadm   = "kubeadm"
-	phaseValidate  = "validate"
-)
-
 // readyLimit bounds the validation: a Node is Ready when the pod network is there, which comes as a pod.
 const readyLimit = 4 * time.Minute
 
@@ -85,18 +77,18 @@ func (e *Engine) already(ctx context.Context, job *Job) (o Outcome, done bool) {
 	if !e.Machine.Exists(kubeletConf) {
 		return o, false
 	}
-	step := e.step(job, phaseValidate, memberLimit)
+	step := e.step(job, PhaseValidate, memberLimit)
 	ctx, cancel := context.WithTimeout(ctx, memberLimit)
 	defer cancel()
 	checks := Validate(ctx, e.Machine, job.Target)
-	o.Phase, o.Checks = phaseValidate, checks
+	o.Phase, o.Checks = PhaseValidate, checks
 	bad := worst(checks)
 	switch {
 	case bad == nil:
 		o.Joined, o.Already = true, true
 		step.EndWith("already a healthy member; nothing is changed")
 		return o, true
-	case bad.ID == checkCluster || bad.ID == checkRole:
+	case bad.ID == CheckCluster || bad.ID == CheckRole:
 		o.blame(*bad)
 		step.EndWith(bad.Evidence)
 		return o, true
@@ -108,8 +100,8 @@ func (e *Engine) already(ctx context.Context, job *Job) (o Outcome, done bool) {
 // memberLimit bounds the look at what may be a member already.
 const memberLimit = 10 * time.Second
 
-func (e *Engine) step(job *Job, phase string, limit time.Duration) *event.Step {
-	st := e.Events.Start(e.Node, phase, limit)
+func (e *Engine) step(job *Job, phase Phase, limit time.Duration) *event.Step {
+	st := e.Events.Start(e.Node, string(phase), limit)
 	if job.Of > 1 || job.Number > 1 {
 		st.Progress("attempt %d of %d", job.Number, max(job.Number, job.Of))
 	}
@@ -138,7 +130,7 @@ func (e *Engine) preflight(ctx context.Context, job *Job, o *Outcome) bool {
 	if e.Preflight == nil {
 		return true
 	}
-	step := e.step(job, phasePreflight, 0)
+	step := e.step(job, PhasePreflight, 0)
 	checks, bad := e.check(ctx, step, func(ctx context.Context, report func(Check)) []Check {
 		return e.Preflight(ctx, e.Machine, job.Target, report)
 	})
@@ -157,7 +149,7 @@ func (e *Engine) preflight(ctx context.Context, job *Job, o *Outcome) bool {
 	if bad == nil || bad.Result == Fixable {
 		bad = worst(checks)
 	}
-	o.Phase, o.Checks = phasePreflight, checks
+	o.Phase, o.Checks = PhasePreflight, checks
 	if bad != nil {
 		o.blame(*bad)
 		_ = step.End(errorOf(*bad))
@@ -211,11 +203,14 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 // CauseMark begins the detail of the events that name a cause: MARK, ID, ": ", evidence.
 const CauseMark = "cause: "
 
+// NamesCause reports whether the detail of an event of a join is the cause of a failure.
+func NamesCause(detail string) bool { return strings.HasPrefix(detail, CauseMark) }
+
 // describe is a check in one line.
 func describe(c Check) string {
 	switch {
 	case c.Fixed != "" && c.Result == OK:
-		return c.ID + ": repaired: " + c.Fixed
+		return string(c.ID) + ": repaired: " + c.Fixed
 	case c.Symptom != "" && c.Result != Warn:
 		return CauseMark + string(c.Symptom) + ": " + c.Evidence
 	}
@@ -227,10 +222,6 @@ func (c Check) telling() bool {
 	return c.Fixed != "" || c.Result != OK && (c.Result != Warn || c.Symptom != "")
 }
 
-type checkError struct{ Check }
-
-func (c checkError) Error() string {
-	return cmp.Or(string(c.Symptom), c.ID) + ": " + c.Evidence
+func errorOf(c Check) error {
+	return fmt.Errorf("%s: %s", cmp.Or(string(c.Symptom), string(c.ID)), c.Evidence)
 }
-
-func errorOf(c Check) error { return checkError{c} }

@@ -24,7 +24,7 @@ func TestPreflightEndsTheAttempt(t *testing.T) {
 	begin := time.Now()
 	o := s.engine.Attempt(t.Context(), s.job)
 	close(released)
-	if o.Symptom != symptom.RuntimeSocketMissing || o.Phase != phasePreflight || o.Hint != dead.Hint || o.ExitCode != -1 || time.Since(begin) > time.Second {
+	if o.Symptom != symptom.RuntimeSocketMissing || o.Phase != PhasePreflight || o.Hint != dead.Hint || o.ExitCode != -1 || time.Since(begin) > time.Second {
 		t.Errorf("after %s: %+v", time.Since(begin), o)
 	}
 	if strings.Contains(s.events.details(), string(symptom.APIServerUnreachable)) {

@@ -32,8 +32,8 @@ func Fix(ctx context.Context, m Machine, t Target, checks []Check, report func(C
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := slices.Clone(checks)
-	treated := map[string]Check{}
-	for _, pr := range probes(t) {
+	treated := map[CheckID]Check{}
+	for _, pr := range before(t) {
 		i := slices.IndexFunc(results, func(c Check) bool { return c.ID == pr.id && c.Result == Fixable })
 		if i < 0 || pr.fix == nil || ctx.Err() != nil {
 			continue
@@ -52,7 +52,7 @@ func Fix(ctx context.Context, m Machine, t Target, checks []Check, report func(C
 }
 
 // recheck makes all checks again after the repairs, because some could not be made before, and keeps what the repairs said.
-func recheck(ctx context.Context, m Machine, t Target, treated map[string]Check) []Check {
+func recheck(ctx context.Context, m Machine, t Target, treated map[CheckID]Check) []Check {
 	now := Preflight(ctx, m, t, nil)
 	for i, c := range now {
 		was, ok := treated[c.ID]

@@ -72,7 +72,7 @@ func died(u unit, lastEvent []byte) Outcome {
 	var last event.Event
 	_ = json.Unmarshal(lastEvent, &last) // without one the phase is not known
 	how := "it was killed, or the machine restarted"
-	o := Outcome{ExitCode: -1, Phase: last.Phase, Elapsed: last.Elapsed}
+	o := Outcome{ExitCode: -1, Phase: Phase(last.Phase), Elapsed: last.Elapsed}
 	switch u["Result"] {
 	case "oom-kill":
 		o.Symptom, how = symptom.OutOfMemory, "the kernel killed it for want of memory"

@@ -92,4 +92,10 @@ var journalNews = regexp.MustCompile(`^[EF]\d{4} |level=(?:error|fatal)|Main pro
 
 func (l journalLine) news() bool { return journalNews.MatchString(l.text) }
 
+// FromJournal reports whether the detail of an event of a join is what kubelet or containerd logged, as journalLine shows it.
+func FromJournal(detail string) bool {
+	unit, _, logged := strings.Cut(detail, ": ")
+	return logged && (unit == "kubelet" || unit == "containerd")
+}
+
 func (l journalLine) String() string { return fmt.Sprintf("%s: %s", l.unit, parseLine(l.text).text) }

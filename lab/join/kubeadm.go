@@ -23,7 +23,7 @@ type kubeadmRun struct {
 	step   *event.Step
 	shown  *repeats
 
-	phase    string
+	phase    Phase
 	started  bool // kubeadm has started kubelet: from here on what kubelet says is about this join
 	window   learnerWindow
 	out      output
@@ -34,14 +34,14 @@ type kubeadmRun struct {
 // kubeadm runs kubeadm join and watches it. It ends it early only for a cause that is certain, for ctx or for a budget beyond kubeadm's own
 // time-outs, and never between the adding and the promotion of its etcd learner.
 func (e *Engine) kubeadm(ctx context.Context, job *Job, o *Outcome) bool {
-	o.Phase = phaseKubeadm
+	o.Phase = PhaseKubeadm
 	budget, err := job.Config.budget()
 	if err != nil {
 		o.Evidence = err.Error()
 		return false
 	}
-	step := e.step(job, phaseKubeadm, budget)
-	run := &kubeadmRun{engine: e, step: step, shown: newRepeats(), phase: phaseKubeadm}
+	step := e.step(job, PhaseKubeadm, budget)
+	run := &kubeadmRun{engine: e, step: step, shown: newRepeats(), phase: PhaseKubeadm}
 	exit, why := e.runKubeadm(ctx, job, run, budget)
 	o.Phase, o.Output = run.phase, run.out.text()
 	o.ExitCode, o.Finished = exitCode(exit)
@@ -55,7 +55,7 @@ func (e *Engine) kubeadm(ctx context.Context, job *Job, o *Outcome) bool {
 		return false
 	}
 	run.judge(o, exit, why)
-	_ = step.End(errorOf(Check{ID: run.phase, Symptom: o.Symptom, Evidence: o.Evidence}))
+	_ = step.End(fmt.Errorf("%s: %s", cmp.Or(string(o.Symptom), string(run.phase)), o.Evidence))
 	return false
 }
 
@@ -164,7 +164,7 @@ func (r *kubeadmRun) said(raw string) {
 	l := parseLine(raw)
 	r.out.add(raw, l)
 	r.window.see(l.text)
-	if l.phase != "" && (l.level == 0 || l.phase == "etcd" || l.phase == "discovery") {
+	if l.phase != "" && (l.level == 0 || l.phase == phaseEtcd || l.phase == phaseDiscovery) {
 		r.phase = l.phase
 	}
 	if strings.Contains(l.text, "Starting the kubelet") {
@@ -222,6 +222,7 @@ func (r *kubeadmRun) judge(o *Outcome, exit, why error) {
 	case errors.Is(exit, exec.ErrNotFound) || errors.Is(exit, os.ErrNotExist) || o.ExitCode == 127:
 		o.Symptom, o.Evidence = symptom.KubeBinariesMissing, cmp.Or(verdictOf(r.out.tail), exit.Error())
 	case why == nil && killed(exit):
+		o.Killed = true
 		o.Evidence = fmt.Sprintf("somebody killed kubeadm in %s: %v", r.phase, exit) // what it had said until then is no cause
 	default:
 		o.Evidence = cmp.Or(verdictOf(r.out.tail), exit.Error())

@@ -46,22 +46,11 @@ func (m Machine) nodeName() string {
 // controlPlane tells whether the machine runs an API server.
 func (m Machine) controlPlane() bool { return m.Exists(apiManifest) }
 
-func (w *member) checks() []memberCheck {
-	checks := []memberCheck{{id: checkKubelet, ask: w.askKubelet}, {id: checkCluster, ask: w.askCluster}}
-	if w.t.Endpoint != "" {
-		checks = append(checks, memberCheck{id: checkRole, ask: w.askRole})
-	}
-	if w.t.ControlPlane || w.m.controlPlane() {
-		if w.m.Exists(etcdManifest) { // an external etcd is its owner's to check
-			checks = append(checks, memberCheck{id: checkEtcd, ask: w.askEtcd})
-		}
-		checks = append(checks,
-			memberCheck{id: checkAPI, ask: w.askComponent(w.m.securePort(), "/livez", symptom.ControlPlaneCrashloop)},
-			memberCheck{id: checkController, ask: w.askComponent("10257", "/healthz", symptom.ControllerManagerFailing)},
-			memberCheck{id: checkScheduler, ask: w.askComponent("10259", "/healthz", symptom.ControlPlaneCrashloop)})
-	}
-	return append(checks, memberCheck{id: checkNode, ask: w.askNode, watch: w.watchNode})
-}
+// controlPlane tells whether the member is a control plane, or is to be one.
+func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPlane() }
+
+// runsEtcd is false where etcd is external: it is its owner's to check.
+func (w *member) runsEtcd() bool { return w.controlPlane() && w.m.Exists(etcdManifest) }
 
 func (w *member) askKubelet(ctx context.Context) Check {
 	states, err := w.m.systemd(ctx, "kubelet.service")
@@ -146,17 +135,17 @@ func (w *member) watchNode(ctx context.Context, see func(Check) bool) error {
 
 func (w *member) judgeNode(n *kube.Node) Check {
 	if n == nil {
-		return blocked("", "systemctl restart kubelet: a running one never registers again", "the cluster has no Node %s", w.name)
+		return blocked("", "systemctl restart kubelet: a running one never registers again", "the cluster has no Node %s", w.name).because(NodeMissing)
 	}
 	if id := w.m.Line("/etc/machine-id"); n.MachineID != id {
-		return blocked(symptom.NodeNameExists, "kubectl describe node "+w.name, "Node %s is another machine's: its machine-id is %s, this one's is %s", w.name, n.MachineID, id)
+		return blocked(symptom.NodeNameExists, "kubectl describe node "+w.name, "Node %s is another machine's: its machine-id is %s, this one's is %s", w.name, n.MachineID, id).because(NodeOfOther)
 	}
 	if !n.Ready {
 		cause := symptom.ID("")
 		if strings.Contains(n.Reason, "NetworkPluginNotReady") || strings.Contains(n.Reason, "cni") {
 			cause = symptom.CNINotInitialized
 		}
-		return blocked(cause, "kubectl describe node "+w.name, "Node %s is not Ready: %s", w.name, n.Reason)
+		return blocked(cause, "kubectl describe node "+w.name, "Node %s is not Ready: %s", w.name, n.Reason).because(NodeNotReady)
 	}
 	return ok("Node %s is this machine's and Ready", w.name)
 }
@@ -199,13 +188,23 @@ func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
 	return etcd.New(cfg)
 }
 
-func (w *member) askComponent(port, path string, cause symptom.ID) func(context.Context) Check {
-	return func(ctx context.Context) Check {
-		if err := w.m.localHealth(ctx, port, path); err != nil {
-			return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
-		}
-		return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
+func (w *member) askAPIServer(ctx context.Context) Check {
+	return w.askComponent(ctx, w.m.securePort(), "/livez", symptom.ControlPlaneCrashloop)
+}
+
+func (w *member) askControllerManager(ctx context.Context) Check {
+	return w.askComponent(ctx, "10257", "/healthz", symptom.ControllerManagerFailing)
+}
+
+func (w *member) askScheduler(ctx context.Context) Check {
+	return w.askComponent(ctx, "10259", "/healthz", symptom.ControlPlaneCrashloop)
+}
+
+func (w *member) askComponent(ctx context.Context, port, path string, cause symptom.ID) Check {
+	if err := w.m.localHealth(ctx, port, path); err != nil {
+		return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
 	}
+	return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
 }
 
 var securePortFlag = regexp.MustCompile(`--secure-port=(\d+)`)

@@ -10,26 +10,11 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// mendable are the checks that hold on a member as well, from cause to effect. What else preflight looks for is what a member is made of.
-var mendable = []string{"swap", "kernel-modules", "sysctls", "kubelet-unit", "cni-plugins", "cni-config", "cri", "image-filesystem", "cgroup-driver"}
-
-// memberProbes are the checks that Mend makes.
-func memberProbes() []probe {
-	list := slices.DeleteFunc(probes(Target{}), func(pr probe) bool { return !slices.Contains(mendable, pr.id) })
-	return append(list, memberOnly...)
-}
-
-// memberOnly are the checks that mean something on a member only.
-var memberOnly = []probe{
-	{id: "kubelet-config", run: checkMemberConfig, fix: fixMemberConfig},
-	{id: "kubelet-service", run: checkKubeletService, fix: fixKubeletService},
-}
-
 // Mend looks for what goes wrong on a node that has joined, and repairs what is safe to repair, unless dryRun: containerd, kubelet, the pod
 // network's configuration, swap, modules, sysctls. Like Fix it says in Fixed what it did, beside the cause that it found, and a repair that was refused or did not help is
 // Blocked. What is a member's own it never touches.
 func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
-	list := memberProbes()
+	list := probes(func(pr probe) bool { return pr.Repairable })
 	checks := make([]Check, len(list))
 	look := newPreflight(ctx, m, Target{})
 	var wg sync.WaitGroup
@@ -50,14 +35,11 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 			}
 		}
 	}
-	if slices.ContainsFunc(checks, func(c Check) bool { return c.Fixed != "" && slices.Contains(kubeletsBusiness, c.ID) }) {
+	if slices.ContainsFunc(checks, func(c Check) bool { return c.Fixed != "" && c.ID.Traits().Kubelets }) {
 		lookAgain(ctx, m)
 	}
 	return checks
 }
-
-// kubeletsBusiness is what kubelet itself asks the runtime for, and judges its node by.
-var kubeletsBusiness = []string{"cni-config", "cri"}
 
 // lookBudget bounds how long a kubelet that was restarted may take until its node is Ready. What then keeps it from that is not the
 // matter of the repair before.
@@ -87,7 +69,7 @@ func lookAgain(ctx context.Context, m Machine) {
 // onMember judges as a failure what before a join is none: a pod network that is not there yet.
 func onMember(checks []Check) {
 	for i, c := range checks {
-		if c.ID == "cni-config" && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {
+		if c.ID == CheckCNIConfig && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {
 			checks[i].Result, checks[i].Hint = Blocked, "restart the network add-on's pod of this node, which writes it"
 		}
 	}

@@ -32,8 +32,8 @@ func (e *Engine) prepare(ctx context.Context, job *Job, o *Outcome) bool {
 }
 
 func (e *Engine) preparing(job *Job, o *Outcome, do func(report func(string)) error) bool {
-	step := e.step(job, phasePrepare, 0)
-	o.Phase = phasePrepare
+	step := e.step(job, PhasePrepare, 0)
+	o.Phase = PhasePrepare
 	err := do(func(s string) { step.Progress("%s", s) })
 	if err == nil {
 		step.EndWith("")

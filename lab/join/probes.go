@@ -1,73 +1,161 @@
 package join
 
-// probes lists the checks that a target asks for, from cause to effect: what is named first among equals is nearer to the cause.
-func probes(t Target) []probe {
-	list := []probe{
-		{id: "hostname", ignore: []string{"hostname"}, run: checkHostname},
-		{id: "machine-id", run: checkMachineID},
-		{id: "product-uuid", run: checkProductUUID},
-		{id: "memory", ignore: []string{"mem"}, run: checkMemory},
-		{id: "cpu", ignore: []string{"numcpu"}, run: checkCPU},
-		{id: "disk", run: checkDisk},
-		{id: "swap", limit: apiLimit + 2*quick, ignore: []string{"swap"}, run: checkSwap, fix: fixSwap},
-		{id: "kernel-modules", ignore: []string{"systemverification"}, run: checkModules, fix: fixModules},
-		{id: "sysctls", ignore: []string{"filecontent--proc-sys-net-ipv4-ip_forward"}, run: checkSysctls, fix: fixSysctls},
-		{id: "cgroups", limit: apiLimit + 2*quick, ignore: []string{"systemverification"}, run: checkCgroups},
-		{id: "kube-binaries", run: checkKubeBinaries},
-		{id: "host-tools", ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"}, run: checkHostTools},
-		{id: "kubelet-unit", run: checkKubeletUnit, fix: fixKubeletUnit},
-		{id: "cni-plugins", run: checkCNIPlugins, fix: fixCNIPlugins},
-		{id: "cni-config", limit: criLimit + grace, run: checkCNIConfig, fix: fixCNIConfig},
-		{id: "cri", limit: criLimit + grace, ignore: []string{"cri"}, run: checkCRI, fix: fixCRI},
-		{id: "image-filesystem", limit: criLimit + grace, run: checkImageFilesystem, fix: fixCRI},
-		{id: "runtime-version", limit: criLimit + grace, ignore: []string{"containerruntimeversion"}, run: checkRuntimeVersion},
-		{id: "cgroup-driver", limit: apiLimit + 2*quick, run: checkCgroupDriver, fix: fixCgroupDriver},
-		{id: "leftovers", run: checkLeftovers, fix: fixLeftovers},
-		{id: "ports", run: checkPorts},
-		{id: "firewall", run: checkFirewall},
-	}
-	if t.Address != "" {
-		list = append(list, probe{id: "address", run: checkAddress})
-	}
-	if t.ControlPlane {
-		list = append(list, probe{id: "etcd-disk", run: checkEtcdDisk})
-	}
-	if t.Endpoint != "" {
-		list = append(list, endpointProbes(t)...)
-	}
-	return append(list, probe{id: "images", limit: apiLimit + 2*quick, run: checkImages})
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8slab/lab/symptom"
+)
+
+// scope says on which machines a check means something, or may be made.
+type scope int
+
+const (
+	anywhere   scope = iota
+	beforeJoin       // of what a member is made of, or with load on a disk
+	afterJoin        // of what a join leaves
+	ofMember         // Validate asks it of a member, and preflight does not know it
+	ofLabnode        // whoever runs labnode asks it
+)
+
+// probe is one check and what is known of it.
+type probe struct {
+	id     CheckID
+	scope  scope
+	when   func(Target) bool // the targets that ask for it; nil: all
+	limit  time.Duration     // how long it may take; 0: quick
+	ignore []string          // kubeadm's names of the same check, lower case: any of them in Target.Ignore turns a failure into a warning
+	run    func(context.Context, *preflight) Check
+	fix    func(context.Context, *preflight) (string, error) // repairs what run found fixable and says what it did; nil: nothing to repair
+
+	ask   func(*member, context.Context) Check                            // instead of run, of a member
+	watch func(*member, context.Context, func(Check) (enough bool)) error // follows what ask asks; nil: ask again
+	of    func(*member) bool                                              // the members that are asked; nil: all
+	Traits
 }
 
-// endpointProbes are the checks that talk to the cluster or are about talking to it.
-func endpointProbes(t Target) []probe {
-	const (
-		first = apiLimit + grace // what is known with the first answer
-		whole = apiLimit + 2*quick
-	)
-	list := []probe{
-		{id: "proxy", ignore: []string{"httpproxy"}, run: checkProxy},
-		{id: "endpoint-name", limit: first, run: checkEndpointName},
-		{id: "endpoint-connect", limit: first, run: checkEndpointConnect},
-		{id: "clock", limit: first, run: checkClock},
-		{id: "ca-hash", limit: whole, run: checkCAHash},
-		{id: "endpoint-tls", limit: whole, run: checkEndpointTLS},
-		{id: "endpoint-health", limit: first, run: checkEndpointHealth},
-	}
-	if t.Token != "" {
-		list = append(list, []probe{
-			{id: "bootstrap-token", limit: whole, run: checkToken},
-			{id: "version", limit: whole, ignore: []string{"kubeletversion", "kubernetesversion"}, run: checkVersion},
-			{id: "node-name", limit: whole, run: checkNodeName},
-		}...)
-	}
-	if t.ControlPlane {
-		list = append(list, []probe{
-			{id: "control-plane-endpoint", limit: whole, run: checkControlPlaneEndpoint},
-			{id: "certificate-key", limit: whole, run: checkCertificateKey},
-		}...)
-	}
-	if t.ControlPlane && len(t.Peers) > 0 {
-		list = append(list, probe{id: "etcd-peers", run: checkPeers})
-	}
-	return list
+// Traits are what a check's result says to whoever judges a machine by it.
+type Traits struct {
+	Repairable  bool         // Repair repairs on a member what the check found fixable
+	Kubelets    bool         // kubelet itself asks the runtime for it and judges its node by it
+	Way         bool         // it is about the way to the API server, and means nothing where there is none
+	MembersOnly bool         // a failure of it is none on a machine that has not joined
+	WarnIsFault bool         // its warning is a fault on a machine that has joined
+	Local       bool         // it asks programs of the machine alone, and nothing of the cluster
+	Refutes     []symptom.ID // causes that cannot be where it passes
 }
+
+const (
+	firstAnswer = apiLimit + grace // what is known with the API server's first answer
+	allAnswers  = apiLimit + 2*quick
+	criAnswer   = criLimit + grace
+)
+
+func toEndpoint(t Target) bool         { return t.Endpoint != "" }
+func withToken(t Target) bool          { return t.Endpoint != "" && t.Token != "" }
+func asControlPlane(t Target) bool     { return t.ControlPlane }
+func toJoinControlPlane(t Target) bool { return t.ControlPlane && t.Endpoint != "" }
+
+// table has every check from cause to effect: what is named first among equals is nearer to the cause. Preflight's stand before Validate's.
+var table = []probe{
+	{id: CheckHostname, ignore: []string{"hostname"}, run: checkHostname, Traits: Traits{Refutes: []symptom.ID{symptom.HostnameInvalid}}},
+	{id: CheckMachineID, scope: beforeJoin, run: checkMachineID},
+	{id: CheckProductUUID, scope: beforeJoin, run: checkProductUUID},
+	{id: CheckMemory, scope: beforeJoin, ignore: []string{"mem"}, run: checkMemory},
+	{id: CheckCPU, scope: beforeJoin, ignore: []string{"numcpu"}, run: checkCPU},
+	{id: CheckDisk, run: checkDisk, Traits: Traits{Refutes: []symptom.ID{symptom.DiskFull, symptom.ReadOnlyFilesystem}}},
+	{id: CheckSwap, limit: allAnswers, ignore: []string{"swap"}, run: checkSwap, fix: fixSwap,
+		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.SwapEnabled}}},
+	{id: CheckKernelModules, ignore: []string{"systemverification"}, run: checkModules, fix: fixModules, Traits: Traits{Repairable: true}},
+	{id: CheckSysctls, ignore: []string{"filecontent--proc-sys-net-ipv4-ip_forward"}, run: checkSysctls, fix: fixSysctls,
+		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.KernelPrereqMissing}}},
+	{id: CheckCgroups, limit: allAnswers, ignore: []string{"systemverification"}, run: checkCgroups,
+		Traits: Traits{Refutes: []symptom.ID{symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported}}},
+	{id: CheckKubeBinaries, run: checkKubeBinaries, Traits: Traits{Refutes: []symptom.ID{symptom.KubeBinariesMissing}}},
+	{id: CheckHostTools, ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"}, run: checkHostTools,
+		Traits: Traits{Refutes: []symptom.ID{symptom.HostToolsMissing}}},
+	{id: CheckKubeletUnit, run: checkKubeletUnit, fix: fixKubeletUnit,
+		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.KubeletStandalone}}},
+	{id: CheckCNIPlugins, run: checkCNIPlugins, fix: fixCNIPlugins, Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CNIPluginBinaryMissing}}},
+	{id: CheckCNIConfig, limit: criAnswer, run: checkCNIConfig, fix: fixCNIConfig,
+		Traits: Traits{Repairable: true, Kubelets: true, MembersOnly: true, Local: true, Refutes: []symptom.ID{symptom.CNINotInitialized}}},
+	{id: CheckCRI, limit: criAnswer, ignore: []string{"cri"}, run: checkCRI, fix: fixCRI, Traits: Traits{Repairable: true, Kubelets: true, Local: true,
+		Refutes: []symptom.ID{symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous}}},
+	{id: CheckImageFilesystem, limit: criAnswer, run: checkImageFilesystem, fix: fixCRI,
+		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.ImageFilesystemZero}}},
+	{id: CheckRuntimeVersion, limit: criAnswer, ignore: []string{"containerruntimeversion"}, run: checkRuntimeVersion,
+		Traits: Traits{Local: true, Refutes: []symptom.ID{symptom.RuntimeVersionUnsupported}}},
+	{id: CheckCgroupDriver, limit: allAnswers, run: checkCgroupDriver, fix: fixCgroupDriver,
+		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CgroupDriverMismatch}}},
+	{id: CheckLeftovers, scope: beforeJoin, run: checkLeftovers, fix: fixLeftovers},
+	{id: CheckPorts, run: checkPorts, Traits: Traits{Refutes: []symptom.ID{symptom.PortInUse}}},
+	{id: CheckFirewall, run: checkFirewall, Traits: Traits{WarnIsFault: true}},
+	{id: CheckAddress, when: func(t Target) bool { return t.Address != "" }, run: checkAddress},
+	{id: CheckEtcdDisk, scope: beforeJoin, when: asControlPlane, run: checkEtcdDisk},
+
+	{id: CheckProxy, when: toEndpoint, ignore: []string{"httpproxy"}, run: checkProxy,
+		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.ProxyInterference}}},
+	{id: CheckEndpointName, when: toEndpoint, limit: firstAnswer, run: checkEndpointName,
+		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.DNSResolutionFailure}}},
+	{id: CheckEndpointConnect, when: toEndpoint, limit: firstAnswer, run: checkEndpointConnect,
+		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.APIServerUnreachable}}},
+	{id: CheckClock, when: toEndpoint, limit: firstAnswer, run: checkClock,
+		Traits: Traits{Way: true, WarnIsFault: true, Refutes: []symptom.ID{symptom.ClockSkew}}},
+	{id: CheckCAHash, when: toEndpoint, limit: allAnswers, run: checkCAHash},
+	{id: CheckEndpointTLS, when: toEndpoint, limit: allAnswers, run: checkEndpointTLS, Traits: Traits{Way: true}},
+	{id: CheckEndpointHealth, when: toEndpoint, limit: firstAnswer, run: checkEndpointHealth, Traits: Traits{Way: true}},
+	{id: CheckBootstrapToken, when: withToken, limit: allAnswers, run: checkToken},
+	{id: CheckVersion, when: withToken, limit: allAnswers, ignore: []string{"kubeletversion", "kubernetesversion"}, run: checkVersion},
+	{id: CheckNodeName, when: withToken, limit: allAnswers, run: checkNodeName},
+	{id: CheckControlPlaneEndpoint, scope: beforeJoin, when: toJoinControlPlane, limit: allAnswers, run: checkControlPlaneEndpoint},
+	{id: CheckCertificateKey, when: toJoinControlPlane, limit: allAnswers, run: checkCertificateKey},
+	{id: CheckEtcdPeers, scope: beforeJoin, when: func(t Target) bool { return toJoinControlPlane(t) && len(t.Peers) > 0 }, run: checkPeers},
+	{id: CheckImages, limit: allAnswers, run: checkImages},
+
+	{id: CheckKubeletConfig, scope: afterJoin, run: checkMemberConfig, fix: fixMemberConfig, Traits: Traits{Repairable: true}},
+	{id: CheckKubeletService, scope: afterJoin, run: checkKubeletService, fix: fixKubeletService, Traits: Traits{Repairable: true}},
+
+	{id: CheckKubelet, scope: ofMember, ask: (*member).askKubelet, Traits: Traits{Local: true, Refutes: []symptom.ID{
+		symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
+		symptom.BootstrapKubeconfigMissing, symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported,
+	}}},
+	{id: CheckCluster, scope: ofMember, ask: (*member).askCluster},
+	{id: CheckRole, scope: ofMember, ask: (*member).askRole, of: func(w *member) bool { return w.t.Endpoint != "" }},
+	{id: CheckEtcdMember, scope: ofMember, ask: (*member).askEtcd, of: (*member).runsEtcd, Traits: Traits{Refutes: []symptom.ID{
+		symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum,
+	}}},
+	{id: CheckAPIServer, scope: ofMember, ask: (*member).askAPIServer, of: (*member).controlPlane},
+	{id: CheckControllerManager, scope: ofMember, ask: (*member).askControllerManager, of: (*member).controlPlane,
+		Traits: Traits{Refutes: []symptom.ID{symptom.ControllerManagerFailing}}},
+	{id: CheckScheduler, scope: ofMember, ask: (*member).askScheduler, of: (*member).controlPlane},
+	{id: CheckNode, scope: ofMember, ask: (*member).askNode, watch: (*member).watchNode},
+	{id: CheckLabnode, scope: ofLabnode},
+}
+
+// probes are the checks of the table that are wanted.
+func probes(wanted func(probe) bool) []probe {
+	return slices.DeleteFunc(slices.Clone(table), func(pr probe) bool { return !wanted(pr) })
+}
+
+// before are the checks that a machine must pass to join as the target says.
+func before(t Target) []probe {
+	return probes(func(pr probe) bool { return pr.scope <= beforeJoin && (pr.when == nil || pr.when(t)) })
+}
+
+// checks are those that Validate makes of the member.
+func (w *member) checks() []probe {
+	return probes(func(pr probe) bool { return pr.scope == ofMember && (pr.of == nil || pr.of(w)) })
+}
+
+var traits = sync.OnceValue(func() map[CheckID]Traits {
+	all := map[CheckID]Traits{}
+	for _, pr := range table {
+		all[pr.id] = pr.Traits
+	}
+	return all
+})
+
+// Traits are those of the check; of an unknown one there are none.
+func (id CheckID) Traits() Traits { return traits()[id] }

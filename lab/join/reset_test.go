@@ -212,7 +212,7 @@ func TestCleaningThatIsRefusedEndsTheAttempt(t *testing.T) {
 	s.write(etcdData, "x")
 	s.job.Number = 2
 	o := s.engine.Attempt(t.Context(), s.job)
-	if o.Phase != phasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(etcdData) {
+	if o.Phase != PhasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(etcdData) {
 		t.Errorf("%+v", o)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
@@ -109,6 +110,10 @@ func Prepare(cfg *rest.Config, mutated func(what string)) {
 		})
 	}
 }
+
+// NotFound tells whether the API server's answer was that it has no such
+// object.
+func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
 // Close drops the idle connections; one in use ends with its request.
 func (c *Client) Close() {
