@@ -11,12 +11,13 @@ import (
 
 // Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
 // stands beside new, only say why. A healthy cluster yields nothing, whatever happened to it before.
-func Judge(f fact.Facts) []symptom.Finding { return newJudging(&f).findings() }
+func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings() }
 
-// judging is one judgement. What it cannot name goes to unread, with where to look.
-type judging struct {
+// judgement is one judgement. What it cannot name goes to unread, with where to look.
+type judgement struct {
 	f        *fact.Facts
-	found    []symptom.Finding
+	found    []claim
+	rule     rule // at work
 	unread   []string
 	machines map[string]*fact.Machine
 	losses   map[int]map[string]int       // what lostAt has counted, by port
@@ -31,49 +32,36 @@ type spot struct {
 	node string
 }
 
-func newJudging(f *fact.Facts) *judging {
-	return &judging{
+func newJudgement(f *fact.Facts) *judgement {
+	return &judgement{
 		f: f, machines: f.ByName(), losses: map[int]map[string]int{}, texts: map[string][]symptom.Finding{}, told: map[spot]string{},
 	}
 }
 
-func (j *judging) findings() []symptom.Finding {
-	for i := range j.f.Machines {
-		j.machine(&j.f.Machines[i])
+func (j *judgement) findings() []symptom.Finding { return j.byRules(inOrder) }
+
+func (j *judgement) byRules(order []rule) []symptom.Finding {
+	j.apply(order)
+	found := make([]symptom.Finding, 0, len(j.found))
+	for _, c := range j.found {
+		found = append(found, c.Finding)
 	}
-	j.api()
-	j.ports()
-	j.overlay()
-	j.etcd()
-	for i := range j.f.Machines {
-		j.disk(&j.f.Machines[i])
-	}
-	j.oneAPI()
-	j.explain()
-	j.daemonSets()
-	for i := range j.f.Machines {
-		j.unready(&j.f.Machines[i])
-	}
-	j.behind()
-	j.userPods()
-	return relate(j.found, j.brought)
+	return relate(found, j.brought)
 }
 
 // find adds what was measured, or more evidence of it. The finding can be changed until the next is added.
-func (j *judging) find(id symptom.ID, node, source, text string) *symptom.Finding {
+func (j *judgement) find(id symptom.ID, node, source, text string) *symptom.Finding {
 	return j.findKind(id, "", node, source, text)
 }
 
-func (j *judging) findKind(id symptom.ID, detail, node, source, text string) *symptom.Finding {
+func (j *judgement) findKind(id symptom.ID, detail, node, source, text string) *symptom.Finding {
 	s, _ := symptom.Lookup(id)
 	f := symptom.Finding{
 		Symptom: id, Detail: detail, Level: symptom.Fail, Node: node, Meaning: s.Meaning, Hint: s.Hint,
 		Evidence: []symptom.Evidence{{Source: source, Text: event.Redact(oneLine(text))}},
 	}
-	j.found = mergeFinding(j.found, f)
 	delete(j.told, spotOf(f))
-	i := slices.IndexFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == id && o.Node == node && o.Detail == detail })
-	return &j.found[i]
+	return j.add(f)
 }
 
 // textLimit is the longest text of a piece of evidence, in bytes.
@@ -84,18 +72,18 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), textLimit)], "")
 }
 
-func (j *judging) has(id symptom.ID, node string) bool {
-	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
+func (j *judgement) has(id symptom.ID, node string) bool {
+	return j.any(func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
 }
 
 // on reports whether anything was found on the node.
-func (j *judging) on(node string) bool {
-	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Node == node })
+func (j *judgement) on(node string) bool {
+	return j.any(func(f symptom.Finding) bool { return f.Node == node })
 }
 
 // near reports whether what was found on one node can have brought about what was found on another: what is the whole cluster's takes a
 // control plane, or what stops a road.
-func (j *judging) near(cause, effect symptom.Finding) bool {
+func (j *judgement) near(cause, effect symptom.Finding) bool {
 	if cause.Detail == userPod || effect.Detail == userPod {
 		return false
 	}
@@ -106,7 +94,7 @@ func (j *judging) near(cause, effect symptom.Finding) bool {
 	return wide && (effect.Node == "" || crossesNodes[effect.Symptom])
 }
 
-func (j *judging) controlPlane(name string) bool {
+func (j *judgement) controlPlane(name string) bool {
 	m := j.machines[name]
 	return m != nil && m.Role == roleControlPlane
 }
@@ -127,20 +115,13 @@ func silent(m *fact.Machine) bool {
 }
 
 // cluster reports whether there is a cluster at all, or what cannot be asked may have one.
-func (j *judging) cluster() bool {
+func (j *judgement) cluster() bool {
 	return j.f.API.Via != "" || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
 }
 
 // oneAPI makes one finding of an API server that several do not reach.
-func (j *judging) oneAPI() {
-	var all []symptom.Finding
-	j.found = slices.DeleteFunc(j.found, func(f symptom.Finding) bool {
-		same := f.Symptom == symptom.APIServerUnreachable
-		if same {
-			all = append(all, f)
-		}
-		return same
-	})
+func (j *judgement) oneAPI() {
+	all := j.takeBack(func(f symptom.Finding) bool { return f.Symptom == symptom.APIServerUnreachable })
 	if len(all) == 0 {
 		return
 	}
@@ -162,7 +143,7 @@ func (j *judging) oneAPI() {
 		}
 	}
 	one.Evidence = one.Evidence[:min(len(one.Evidence), evidenceLimit)]
-	j.found = append(j.found, one)
+	j.add(one)
 }
 
 func unitOf(m *fact.Machine, name string) fact.Unit {

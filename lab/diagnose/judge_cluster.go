@@ -14,7 +14,7 @@ import (
 )
 
 // api judges what the API server answers, or that it does not.
-func (j *judging) api() {
+func (j *judgement) api() {
 	a := j.f.API
 	if a.Error != "" {
 		if j.cluster() {
@@ -45,7 +45,7 @@ func (j *judging) api() {
 }
 
 // record judges a Node's own conditions. Whether it is Ready its machine knows better.
-func (j *judging) record(n kube.Node) {
+func (j *judgement) record(n kube.Node) {
 	m := j.machines[n.Name]
 	if m == nil || silent(m) {
 		return
@@ -64,7 +64,7 @@ func (j *judging) record(n kube.Node) {
 }
 
 // ready are the Nodes that are.
-func (j *judging) ready(name string) bool {
+func (j *judgement) ready(name string) bool {
 	return slices.ContainsFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == name && n.Ready })
 }
 
@@ -83,7 +83,7 @@ var podFailures = []struct {
 }
 
 // pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
-func (j *judging) pods() {
+func (j *judgement) pods() {
 	for _, p := range j.f.API.Pods {
 		if p.Deleting || !j.ready(p.Node) || !podFails(p) {
 			continue
@@ -112,7 +112,7 @@ func podFails(p kube.Pod) bool {
 }
 
 // daemonSets judges whether the cluster's own are there. One that is not was deleted, so that no text says why.
-func (j *judging) daemonSets() {
+func (j *judgement) daemonSets() {
 	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {
 		d := j.f.API.DaemonSets[name]
 		id := symptom.NetworkPluginPodsFailing
@@ -136,7 +136,7 @@ func (j *judging) daemonSets() {
 const requestTime = 20 * time.Second
 
 // requests judges the bootstrap requests that nobody answers. What an earlier join of a node that is Ready left counts for nothing.
-func (j *judging) requests() {
+func (j *judgement) requests() {
 	for _, r := range j.f.API.CSRs {
 		waits := r.State == "pending" || r.State == "approved"
 		if waits && r.Signer == "kubernetes.io/kube-apiserver-client-kubelet" && r.Node != "" && !j.ready(r.Node) && j.f.Time.Sub(r.Created) > requestTime {
@@ -152,7 +152,7 @@ var portChecks = map[int]joining.CheckID{
 
 // ports judges the dials from node to node. A port of a machine that is dead, or of a service that does not run there, has a nearer cause;
 // what its own machine finds healthy and another cannot reach, somebody stops on the way.
-func (j *judging) ports() {
+func (j *judgement) ports() {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
 		if silent(from) || !joined(from) {
@@ -174,7 +174,7 @@ func (j *judging) ports() {
 
 // behindWall is the one of the two at which packets to the port are lost: that at which most of them are, that which reaches none of its
 // peers, or is said to have such a rule, else that which is dialled.
-func (j *judging) behindWall(from, to *fact.Machine, port int) string {
+func (j *judgement) behindWall(from, to *fact.Machine, port int) string {
 	if lost := j.lostAt(port); lost[from.Name] != lost[to.Name] {
 		if lost[from.Name] > lost[to.Name] {
 			return from.Name
@@ -198,7 +198,7 @@ func (j *judging) behindWall(from, to *fact.Machine, port int) string {
 }
 
 // lostAt counts the dials to a port that nobody answered, by the nodes that they began and ended at.
-func (j *judging) lostAt(port int) map[string]int {
+func (j *judgement) lostAt(port int) map[string]int {
 	if lost, counted := j.losses[port]; counted {
 		return lost
 	}
@@ -220,12 +220,12 @@ func (j *judging) lostAt(port int) map[string]int {
 }
 
 // lost reports whether nothing answered a dial to a machine that lives.
-func (j *judging) lost(d fact.Dial) bool {
+func (j *judgement) lost(d fact.Dial) bool {
 	return (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.machines[d.To])
 }
 
 // reaches reports whether the machine was dialled by its peers or dialled them, and no dial was lost.
-func (j *judging) reaches(m *fact.Machine) bool {
+func (j *judgement) reaches(m *fact.Machine) bool {
 	answered := false
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]

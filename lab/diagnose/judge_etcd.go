@@ -17,11 +17,11 @@ import (
 func peerURL(m *fact.Machine) string { return "https://" + net.JoinHostPort(m.IP, "2380") }
 
 // etcd judges the members, each by the decision table of lab/etcd.
-func (j *judging) etcd() {
+func (j *judgement) etcd() {
 	e := j.f.Etcd
 	if e.Error != "" {
 		// Members that do not answer themselves are the nearer word for it.
-		if e.Via != "" && !slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == symptom.EtcdUnreachable }) {
+		if e.Via != "" && !j.any(func(f symptom.Finding) bool { return f.Symptom == symptom.EtcdUnreachable }) {
 			j.find(symptom.EtcdUnreachable, "", "etcd", e.Error)
 		}
 		return
@@ -65,7 +65,7 @@ func statuses(members []fact.Member) []etcd.Status {
 }
 
 // etcdMachines says of every control plane what its member is judged by.
-func (j *judging) etcdMachines() []etcd.Machine {
+func (j *judgement) etcdMachines() []etcd.Machine {
 	var all []etcd.Machine
 	for i := range j.f.Machines {
 		m := &j.f.Machines[i]
@@ -109,7 +109,7 @@ var learnerHints = map[string]string{
 }
 
 // learner judges a member that does not vote. One whose machine joins just now may be fine in a moment.
-func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
+func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	detail, why := j.learnerDetail(m, &owner)
 	text := "learner " + memberText(m) + ": " + why
 	if owner == nil {
@@ -122,7 +122,7 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 		return
 	}
 	// What kubeadm's output shows of it until now is less than what its members say.
-	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
+	j.takeBack(func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
 	left := j.left(owner.Name)
 	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
 	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
@@ -135,14 +135,12 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 
 // left takes back that the node is in no cluster, or something of a join is left on it, for which there is a better word, and returns the
 // evidence.
-func (j *judging) left(node string) (evidence []symptom.Evidence) {
-	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool {
-		is := o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
-		if is {
-			evidence = append(evidence, o.Evidence...)
-		}
-		return is
-	})
+func (j *judgement) left(node string) (evidence []symptom.Evidence) {
+	for _, o := range j.takeBack(func(o symptom.Finding) bool {
+		return o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
+	}) {
+		evidence = append(evidence, o.Evidence...)
+	}
 	return evidence
 }
 
@@ -157,7 +155,7 @@ func metLearner(m *fact.Machine) bool {
 
 // learnerDetail says which kind of trouble a learner has. One that belongs to no machine by its address may belong to one by its name, or
 // by what its machine's manifest says.
-func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
+func (j *judgement) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
 	if *owner == nil {
 		if *owner = j.claimant(m); *owner != nil {
 			return wrongAddress, fmt.Sprintf("it is %s's, whose address is %s", (*owner).Name, (*owner).IP)
@@ -181,7 +179,7 @@ func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, wh
 	return catchingUp, fmt.Sprintf("raft index %d of %d, %.0f entries a second", m.RaftIndex, j.leaderIndex(), m.Rate)
 }
 
-func (j *judging) leaderIndex() uint64 {
+func (j *judgement) leaderIndex() uint64 {
 	for _, m := range j.f.Etcd.Members {
 		if m.Leader {
 			return m.RaftIndex
@@ -191,7 +189,7 @@ func (j *judging) leaderIndex() uint64 {
 }
 
 // claimant is the machine that a learner at a strange address belongs to, nil for nobody's.
-func (j *judging) claimant(m fact.Member) *fact.Machine {
+func (j *judgement) claimant(m fact.Member) *fact.Machine {
 	for i := range j.f.Machines {
 		o := &j.f.Machines[i]
 		if o.Role != roleControlPlane {
@@ -230,7 +228,7 @@ func hasAddress(m *fact.Machine, urls []string) bool {
 }
 
 // peerBlocked is the first dial over etcd's peer port, from or to the machine, that was swallowed on the way.
-func (j *judging) peerBlocked(m *fact.Machine) string {
+func (j *judgement) peerBlocked(m *fact.Machine) string {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
 		if silent(from) || from.Inside == nil {
@@ -251,7 +249,7 @@ func memberText(m fact.Member) string {
 }
 
 // voter judges a member that votes.
-func (j *judging) voter(m fact.Member, owner *fact.Machine) {
+func (j *judgement) voter(m fact.Member, owner *fact.Machine) {
 	who := "member " + memberText(m)
 	switch {
 	case m.Healthy:
@@ -275,7 +273,7 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 }
 
 // unlisted are control planes that run an etcd which the cluster does not know.
-func (j *judging) unlisted() {
+func (j *judgement) unlisted() {
 	if j.f.Etcd.Quorum != "" || len(j.f.Etcd.Members) == 0 {
 		return
 	}

@@ -12,8 +12,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// machine judges one machine: its domain, then what it says of itself.
-func (j *judging) machine(m *fact.Machine) {
+// domain judges whether the machine runs and can be asked.
+func (j *judgement) domain(m *fact.Machine) {
 	switch m.State {
 	case stateRunning, "":
 	case "paused":
@@ -47,20 +47,10 @@ func (j *judging) machine(m *fact.Machine) {
 		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
 	}
-	j.manifests(m)
-	j.checks(m)
-	j.clock(m)
-	switch {
-	case m.Inside.Facts.Running():
-		j.atWork(m)
-	case joined(m):
-		j.member(m)
-		j.certificates(m)
-		j.podNetwork(m)
-	default:
-		j.outside(m)
-	}
 }
+
+// settled reports whether the machine is a member, or was, on which no join or init is at work.
+func settled(m *fact.Machine) bool { return joined(m) && !m.Inside.Facts.Running() }
 
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
@@ -80,7 +70,7 @@ var ownManifests = []struct {
 }
 
 // manifests judges whether a control plane has what it is to run.
-func (j *judging) manifests(m *fact.Machine) {
+func (j *judgement) manifests(m *fact.Machine) {
 	n := m.Inside
 	if m.Role != roleControlPlane || !joined(m) || n.Facts.Running() || n.Errors["machine"] != "" {
 		return
@@ -96,7 +86,7 @@ func (j *judging) manifests(m *fact.Machine) {
 }
 
 // checks takes over what the node's own checks found.
-func (j *judging) checks(m *fact.Machine) {
+func (j *judgement) checks(m *fact.Machine) {
 	for _, c := range m.Inside.Checks {
 		about := c.ID.Traits()
 		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && about.WarnIsFault
@@ -115,6 +105,10 @@ func (j *judging) checks(m *fact.Machine) {
 			f.Level = symptom.Warn
 		}
 	}
+}
+
+// plugins judges whether the plugins are there that the network in use calls.
+func (j *judgement) plugins(m *fact.Machine) {
 	if missing := missingPlugins(m.Inside); joined(m) && len(missing) > 0 {
 		j.find(symptom.CNIPluginBinaryMissing, m.Name, "/opt/cni/bin", "the network in use calls "+strings.Join(missing, ", ")+", which is not there")
 	}
@@ -150,7 +144,7 @@ func offset(m *fact.Machine) time.Duration {
 	return 0
 }
 
-func (j *judging) clock(m *fact.Machine) {
+func (j *judgement) clock(m *fact.Machine) {
 	off := offset(m)
 	direction := "ahead of"
 	if off < 0 {
@@ -166,7 +160,10 @@ func (j *judging) clock(m *fact.Machine) {
 }
 
 // member judges a machine that has joined: what kubelet, its control plane and its Node are like now.
-func (j *judging) member(m *fact.Machine) {
+func (j *judgement) member(m *fact.Machine) {
+	if !settled(m) {
+		return
+	}
 	for _, c := range m.Inside.Member {
 		if c.Result != joining.Blocked && c.Result != joining.Fixable {
 			continue
@@ -202,7 +199,7 @@ func (j *judging) member(m *fact.Machine) {
 }
 
 // node judges what the cluster records of a member. Why it is not Ready is often seen elsewhere better: unready has the last word.
-func (j *judging) node(m *fact.Machine, c joining.Check) {
+func (j *judgement) node(m *fact.Machine, c joining.Check) {
 	switch {
 	case c.Reason == joining.NodeMissing:
 		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
@@ -218,8 +215,14 @@ func (j *judging) node(m *fact.Machine, c joining.Check) {
 	}
 }
 
-// unready names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
-func (j *judging) unready(m *fact.Machine) {
+func (j *judgement) unready() {
+	for i := range j.f.Machines {
+		j.notReady(&j.f.Machines[i])
+	}
+}
+
+// notReady names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
+func (j *judgement) notReady(m *fact.Machine) {
 	if silent(m) || j.on(m.Name) || m.Inside != nil && (!joined(m) || m.Inside.Facts.Running()) {
 		return
 	}
@@ -235,7 +238,10 @@ func (j *judging) unready(m *fact.Machine) {
 }
 
 // certificates judges the ends of a member's certificates by a clock that is right.
-func (j *judging) certificates(m *fact.Machine) {
+func (j *judgement) certificates(m *fact.Machine) {
+	if !settled(m) {
+		return
+	}
 	now := m.Inside.Time
 	if o := offset(m); o >= offsetHarmful || o <= -offsetHarmful {
 		now = m.Sent
@@ -253,14 +259,20 @@ func (j *judging) certificates(m *fact.Machine) {
 // etcdSuffers are what a slow disk does to etcd itself.
 var etcdSuffers = []symptom.ID{symptom.EtcdUnreachable, symptom.EtcdNoQuorum, symptom.EtcdLearnerNotInSync}
 
+func (j *judgement) disks() {
+	for i := range j.f.Machines {
+		j.disk(&j.f.Machines[i])
+	}
+}
+
 // disk judges what etcd measures of its disk while facts are collected; what it measured since its start counts for nothing now. A slow
 // disk is a fault where something suffers from it, or when the usual write takes so long that everything does.
-func (j *judging) disk(m *fact.Machine) {
+func (j *judgement) disk(m *fact.Machine) {
 	if m.Inside == nil || !slow(m.Inside.Etcd) {
 		return
 	}
 	e := m.Inside.Etcd
-	suffers := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+	suffers := j.any(func(f symptom.Finding) bool {
 		return slices.Contains(etcdSuffers, f.Symptom) && (f.Node == m.Name || f.Node == "")
 	})
 	if suffers || e.RecentMedian > fact.SlowWrite {

@@ -10,15 +10,20 @@ import (
 )
 
 // outside judges a machine that is in no cluster: its last join's own record says why, unless that holds no longer.
-func (j *judging) outside(m *fact.Machine) {
+func (j *judgement) outside(m *fact.Machine) {
 	facts := m.Inside.Facts
+	if facts.Running() || joined(m) {
+		return
+	}
 	next := "labctl join " + m.Name
 	if !j.cluster() {
 		next = "labctl up"
 	}
 	if facts.KubeadmUnit == "failed" { // kubeadm init
 		if found := j.judged(m, "k8slab-kubeadm"); len(found) > 0 {
-			j.found = append(j.found, found...)
+			for _, f := range found {
+				j.add(f)
+			}
 			return
 		}
 	}
@@ -65,15 +70,13 @@ func (j *judging) outside(m *fact.Machine) {
 }
 
 // behind puts what else fails a machine that nobody has joined, or the whole cluster, before that it is in no cluster.
-func (j *judging) behind() {
+func (j *judgement) behind() {
 	for _, at := range j.unjoined {
-		worse := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+		worse := j.any(func(f symptom.Finding) bool {
 			return f.Level == symptom.Fail && spotOf(f) != at && (f.Node == at.node || f.Node == "")
 		})
-		for i := range j.found {
-			if spotOf(j.found[i]) == at && worse {
-				j.found[i].Level = symptom.Warn
-			}
+		for _, c := range j.overruled(func(f symptom.Finding) bool { return worse && spotOf(f) == at }) {
+			c.Level = symptom.Warn
 		}
 	}
 }
@@ -82,7 +85,7 @@ func (j *judging) behind() {
 var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
 
 // over reports whether the cause of the machine's last join holds no longer.
-func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
+func (j *judgement) over(m *fact.Machine, id symptom.ID) bool {
 	elsewhere := m.Inside.Facts.Outcome.Endpoint
 	if slices.Contains(roadCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
 		return false
@@ -104,17 +107,20 @@ func abandoned(m *fact.Machine) bool {
 }
 
 // atWork judges a join or an init that runs: what kubeadm says of it until now.
-func (j *judging) atWork(m *fact.Machine) {
+func (j *judgement) atWork(m *fact.Machine) {
+	if !m.Inside.Facts.Running() {
+		return
+	}
 	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {
 		for _, f := range j.judged(m, name) {
 			if f.Level == symptom.Fail && f.BecauseOf == "" && !j.refutes(m, f.Symptom) {
-				j.found = mergeFinding(j.found, f)
+				j.add(f)
 			}
 		}
 	}
 }
 
 // votes reports whether etcd lists the machine's member as a voter.
-func (j *judging) votes(m *fact.Machine) bool {
+func (j *judgement) votes(m *fact.Machine) bool {
 	return slices.ContainsFunc(j.f.Etcd.Members, func(e fact.Member) bool { return !e.Learner && slices.Contains(e.PeerURLs, peerURL(m)) })
 }

@@ -17,9 +17,9 @@ import (
 const settleTime = 30 * time.Second
 
 // podNetwork judges what flannel left on a member.
-func (j *judging) podNetwork(m *fact.Machine) {
+func (j *judgement) podNetwork(m *fact.Machine) {
 	n := m.Inside
-	if !slices.Contains(n.Network, "flannel") {
+	if !settled(m) || !slices.Contains(n.Network, "flannel") {
 		return
 	}
 	started := n.Units["kubelet"].Started
@@ -47,7 +47,7 @@ func (j *judging) podNetwork(m *fact.Machine) {
 }
 
 // flannelRestarts reports whether labctl repair restarts flannel on the node: where it runs, or its DaemonSet was deleted.
-func (j *judging) flannelRestarts(node string) bool {
+func (j *judgement) flannelRestarts(node string) bool {
 	return j.f.API.DaemonSets["kube-flannel/flannel"].Missing ||
 		slices.ContainsFunc(j.f.API.Pods, func(p kube.Pod) bool {
 			return p.Node == node && p.Namespace == "kube-flannel" && strings.HasPrefix(p.Name, "flannel-") && p.Ready && !p.Deleting
@@ -55,7 +55,7 @@ func (j *judging) flannelRestarts(node string) bool {
 }
 
 // strangers are the node's pods that have an address of another network, from a time at which its configuration was another.
-func (j *judging) strangers(m *fact.Machine) {
+func (j *judgement) strangers(m *fact.Machine) {
 	for _, n := range j.f.API.Nodes {
 		for _, p := range j.f.API.Pods {
 			if n.Name == m.Name && p.Strange(n) {
@@ -67,7 +67,7 @@ func (j *judging) strangers(m *fact.Machine) {
 }
 
 // podNet is the network that the cluster gave the node for its pods.
-func (j *judging) podNet(name string) (netip.Prefix, bool) {
+func (j *judgement) podNet(name string) (netip.Prefix, bool) {
 	for _, n := range j.f.API.Nodes {
 		if n.Name == name {
 			p, err := netip.ParsePrefix(n.PodCIDR)
@@ -82,7 +82,7 @@ type lostTunnel struct{ from, to, result string }
 
 // overlay judges flannel's tunnels from node to node: there must be one to every other node, and an answer through it. Where some are
 // silent, the node that most of them begin or end at is the one to look at.
-func (j *judging) overlay() {
+func (j *judgement) overlay() {
 	var lost []lostTunnel
 	at := map[string]int{}
 	for i := range j.f.Machines {
@@ -109,7 +109,7 @@ func (j *judging) overlay() {
 }
 
 // tunnels reports whether the machine should have working tunnels: it is a member, its flannel has run, and nothing better explains if not.
-func (j *judging) tunnels(m *fact.Machine) bool {
+func (j *judgement) tunnels(m *fact.Machine) bool {
 	if silent(m) || !joined(m) || m.Inside.Facts.Running() || m.Inside.Errors["overlay"] != "" {
 		return false
 	}
@@ -123,7 +123,7 @@ func (j *judging) tunnels(m *fact.Machine) bool {
 const kubeletPort = 10250
 
 // shut reports whether a port of the machine was dialled beside the tunnels in vain.
-func (j *judging) shut(m *fact.Machine, port int) bool {
+func (j *judgement) shut(m *fact.Machine, port int) bool {
 	return slices.ContainsFunc(j.f.Machines, func(from fact.Machine) bool {
 		return from.Inside != nil && slices.ContainsFunc(from.Inside.Dials, func(d fact.Dial) bool {
 			return d.To == m.Name && d.Port == port && d.Result != "open"
@@ -132,7 +132,7 @@ func (j *judging) shut(m *fact.Machine, port int) bool {
 }
 
 // tunnel is what a dial through the tunnel came to. One that is not there is a finding.
-func (j *judging) tunnel(from, to *fact.Machine) string {
+func (j *judgement) tunnel(from, to *fact.Machine) string {
 	far, _ := j.podNet(to.Name)
 	i := slices.IndexFunc(from.Inside.Overlay, func(d fact.Dial) bool { return d.To == far.Addr().String() })
 	if i < 0 {
@@ -146,7 +146,7 @@ func (j *judging) tunnel(from, to *fact.Machine) string {
 const userPod = "user-pod"
 
 // userPods warns of users' pods that cannot get their image, once for each node.
-func (j *judging) userPods() {
+func (j *judgement) userPods() {
 	for i := range j.f.Machines {
 		name := j.f.Machines[i].Name
 		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
@@ -160,7 +160,7 @@ func (j *judging) userPods() {
 	}
 }
 
-func (j *judging) userPod(node, text string) {
+func (j *judgement) userPod(node, text string) {
 	f := j.findKind(symptom.ImagePullFailure, userPod, node, "API", text)
 	f.Level = symptom.Warn
 	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."

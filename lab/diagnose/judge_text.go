@@ -16,8 +16,8 @@ const recent = 10 * time.Minute
 
 // explain looks in the texts for why something that was measured is wrong, where nothing that was measured explains it. A cause that a
 // measurement refutes is old trouble, and what was measured is no consequence of a text about something else.
-func (j *judging) explain() {
-	measured := slices.Clone(j.found)
+func (j *judgement) explain() {
+	measured := j.seen()
 	for _, effect := range measured {
 		if slices.ContainsFunc(measured, func(c symptom.Finding) bool { return symptom.Brings(c.Symptom, effect.Symptom) && j.near(c, effect) }) {
 			continue
@@ -54,7 +54,7 @@ var tellsOf = map[symptom.ID][]string{
 	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"},
 }
 
-func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, text string) {
+func (j *judgement) explainBy(m *fact.Machine, effect symptom.Finding, text string) {
 	for _, f := range j.judged(m, text) {
 		same := f.Symptom == effect.Symptom && effect.Node == m.Name
 		if same {
@@ -68,7 +68,7 @@ func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, text string
 		if !j.has(f.Symptom, f.Node) {
 			j.told[spotOf(f)] = text
 		}
-		j.found = mergeFinding(j.found, f)
+		j.add(f)
 	}
 }
 
@@ -76,7 +76,7 @@ func spotOf(f symptom.Finding) spot { return spot{f.Symptom, f.Node} }
 
 // brought reports whether a finding can have brought another about here. One that only a text tells of brings no more about than explain lets
 // it.
-func (j *judging) brought(cause, effect symptom.Finding) bool {
+func (j *judgement) brought(cause, effect symptom.Finding) bool {
 	text, told := j.told[spotOf(cause)]
 	_, both := j.told[spotOf(effect)]
 	if told && !both && !symptom.General(effect.Symptom) && !slices.Contains(tellsOf[effect.Symptom], text) {
@@ -86,7 +86,7 @@ func (j *judging) brought(cause, effect symptom.Finding) bool {
 }
 
 // judged is what one of a machine's texts shows, as far as it is recent.
-func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
+func (j *judgement) judged(m *fact.Machine, name string) []symptom.Finding {
 	key := m.Name + "/" + name
 	if found, done := j.texts[key]; done {
 		return found
@@ -112,7 +112,7 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 
 // horizon is the time before which a text tells of other trouble than what is wrong now: a unit's last run, but not long before it ended, and
 // nothing of what the machine was before its last join.
-func (j *judging) horizon(n *fact.Node, name string) time.Time {
+func (j *judgement) horizon(n *fact.Node, name string) time.Time {
 	if j.f.Since > 0 {
 		return n.Time.Add(-j.f.Since)
 	}
@@ -174,7 +174,7 @@ var ofBootstrap = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpi
 	symptom.CertificateKeyExpired, symptom.CertificateKeyInvalid}
 
 // refutes reports whether what was measured on the machine, on its way to others, or of etcd, shows that the cause does not hold now.
-func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
+func (j *judgement) refutes(m *fact.Machine, id symptom.ID) bool {
 	n := m.Inside
 	if slices.Contains(never, id) || j.etcdRefutes(id) || n.Facts.Joined && slices.Contains(ofBootstrap, id) {
 		return true
@@ -205,7 +205,7 @@ func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
 }
 
 // etcdRefutes reports whether the list of members shows that the cause does not hold now.
-func (j *judging) etcdRefutes(id symptom.ID) bool {
+func (j *judgement) etcdRefutes(id symptom.ID) bool {
 	e := j.f.Etcd
 	switch {
 	case len(e.Members) == 0:

@@ -29,7 +29,7 @@ func NewReport(f fact.Facts) (Report, error) {
 
 // fill judges facts, and shows what they say of each node.
 func (r *Report) fill(f fact.Facts) {
-	j := newJudging(&f)
+	j := newJudgement(&f)
 	r.Lab, r.Time = f.Lab, f.Time
 	r.Findings = j.findings()
 	slices.Sort(j.unread)
@@ -61,7 +61,7 @@ func (r *Report) fill(f fact.Facts) {
 }
 
 // through is the dial through the tunnel that a datagram to a peer's port cannot prove, nil for none.
-func (j *judging) through(m *fact.Machine, d fact.Dial) *fact.Dial {
+func (j *judgement) through(m *fact.Machine, d fact.Dial) *fact.Dial {
 	far, known := j.podNet(d.To)
 	if d.Proto != "udp" || !known {
 		return nil

@@ -1,0 +1,192 @@
+package diagnose
+
+import (
+	"cmp"
+	"slices"
+
+	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/symptom"
+)
+
+// rule is one part of the judgement. It sees what the rules found that it overrules or heeds, and nothing else, so that the order in which
+// rules that do not know each other are applied changes nothing but the order of their findings.
+type rule struct {
+	name      ruleName
+	depth     int        // the smaller, the nearer to causes: among rules that do not know each other it speaks first. Each rule has its own
+	overrules []ruleName // whose findings it may take back, or say better
+	heeds     []ruleName // whose findings decide what it finds itself
+	machine   func(*judgement, *fact.Machine)
+	cluster   func(*judgement) // instead of machine, once
+}
+
+type ruleName string
+
+const (
+	byDomain       ruleName = "domain"
+	byManifests    ruleName = "manifests"
+	byChecks       ruleName = "checks"
+	byPlugins      ruleName = "plugins"
+	byClock        ruleName = "clock"
+	byKubeadm      ruleName = "kubeadm at work"
+	byMember       ruleName = "member"
+	byCertificates ruleName = "certificates"
+	byPodNetwork   ruleName = "pod network"
+	byLastJoin     ruleName = "last join"
+	byAPI          ruleName = "API"
+	byPorts        ruleName = "ports"
+	byTunnels      ruleName = "tunnels"
+	byEtcd         ruleName = "etcd"
+	byDisk         ruleName = "etcd's disk"
+	byOneAPI       ruleName = "one API"
+	byTexts        ruleName = "texts"
+	byDaemonSets   ruleName = "daemon sets"
+	byUnready      ruleName = "unready"
+	byBehind       ruleName = "behind"
+	byUserPods     ruleName = "user pods"
+)
+
+// ofMachines are the rules about one machine.
+var ofMachines = []ruleName{
+	byDomain, byManifests, byChecks, byPlugins, byClock, byKubeadm, byMember, byCertificates, byPodNetwork, byLastJoin,
+}
+
+// rules are all of them.
+var rules = []rule{
+	{name: byDomain, depth: 1, machine: (*judgement).domain},
+	{name: byManifests, depth: 2, machine: (*judgement).manifests},
+	{name: byChecks, depth: 3, machine: (*judgement).checks},
+	{name: byPlugins, depth: 4, machine: (*judgement).plugins},
+	{name: byClock, depth: 5, overrules: []ruleName{byChecks}, machine: (*judgement).clock},
+	{name: byKubeadm, depth: 6, machine: (*judgement).atWork},
+	{name: byMember, depth: 7, overrules: []ruleName{byManifests, byChecks}, machine: (*judgement).member},
+	{name: byCertificates, depth: 8, overrules: []ruleName{byClock}, machine: (*judgement).certificates},
+	{name: byPodNetwork, depth: 9, overrules: []ruleName{byChecks}, machine: (*judgement).podNetwork},
+	{name: byLastJoin, depth: 10, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
+
+	{name: byAPI, depth: 11, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
+	{name: byPorts, depth: 12, heeds: ofMachines, cluster: (*judgement).ports},
+	{name: byTunnels, depth: 13, heeds: append([]ruleName{byPorts}, ofMachines...), cluster: (*judgement).overlay},
+	// Of a join that has left a learner its record and its output say less than the learner itself.
+	{name: byEtcd, depth: 14, overrules: []ruleName{byChecks, byMember, byKubeadm, byLastJoin}, heeds: append([]ruleName{byAPI}, ofMachines...),
+		cluster: (*judgement).etcd},
+	{name: byDisk, depth: 15, heeds: append([]ruleName{byAPI, byEtcd}, ofMachines...), cluster: (*judgement).disks},
+	{name: byOneAPI, depth: 16, overrules: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).oneAPI},
+	{name: byTexts, depth: 17, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI}, ofMachines...), cluster: (*judgement).explain},
+	// That a DaemonSet is not there is measured, and no text says why somebody deleted it.
+	{name: byDaemonSets, depth: 18, overrules: []ruleName{byAPI, byTexts}, cluster: (*judgement).daemonSets},
+	{name: byUnready, depth: 19, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts}, ofMachines...),
+		cluster: (*judgement).unready},
+	{name: byBehind, depth: 20, overrules: []ruleName{byLastJoin}, cluster: (*judgement).behind,
+		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready}, ofMachines...)},
+	{name: byUserPods, depth: 21, cluster: (*judgement).userPods},
+}
+
+// sorted puts every rule behind those that it overrules or heeds. Rules that overrule each other in a circle, and what waits for them, are
+// left over.
+func sorted(rules []rule) (order, left []rule) {
+	left = slices.Clone(rules)
+	slices.SortFunc(left, func(a, b rule) int { return cmp.Compare(a.depth, b.depth) })
+	waits := func(r rule) bool {
+		return slices.ContainsFunc(left, func(o rule) bool { return o.name != r.name && r.sees(o.name) })
+	}
+	for {
+		i := slices.IndexFunc(left, func(r rule) bool { return !waits(r) })
+		if i < 0 {
+			return order, left
+		}
+		order, left = append(order, left[i]), slices.Delete(left, i, i+1)
+	}
+}
+
+// sees reports whether the other rule's findings may change what this one finds.
+func (r rule) sees(other ruleName) bool {
+	return r.name == other || slices.Contains(r.overrules, other) || slices.Contains(r.heeds, other)
+}
+
+// inOrder are the rules as they are applied.
+var inOrder, _ = sorted(rules)
+
+// claim is a finding and the rules that found it.
+type claim struct {
+	symptom.Finding
+	by []ruleName
+}
+
+// apply lets the rules speak in their order, those about one machine for one machine after another.
+func (j *judgement) apply(order []rule) {
+	for i := range j.f.Machines {
+		m := &j.f.Machines[i]
+		for _, r := range order {
+			if r.machine != nil && (r.name == byDomain || !silent(m) && m.Inside != nil) {
+				j.rule = r
+				r.machine(j, m)
+			}
+		}
+	}
+	for _, r := range order {
+		if r.cluster != nil {
+			j.rule = r
+			r.cluster(j)
+		}
+	}
+}
+
+// seen are the findings that the rule at work may see.
+func (j *judgement) seen() []symptom.Finding {
+	var all []symptom.Finding
+	for _, c := range j.found {
+		if slices.ContainsFunc(c.by, j.rule.sees) {
+			all = append(all, c.Finding)
+		}
+	}
+	return all
+}
+
+// any reports whether the rule at work sees such a finding.
+func (j *judgement) any(such func(symptom.Finding) bool) bool {
+	return slices.ContainsFunc(j.found, func(c claim) bool { return such(c.Finding) && slices.ContainsFunc(c.by, j.rule.sees) })
+}
+
+// overruled are the findings that the rule at work may change.
+func (j *judgement) overruled(such func(symptom.Finding) bool) []*claim {
+	var all []*claim
+	for i := range j.found {
+		c := &j.found[i]
+		mine := func(by ruleName) bool { return by == j.rule.name || slices.Contains(j.rule.overrules, by) }
+		if such(c.Finding) && slices.ContainsFunc(c.by, mine) {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
+// takeBack removes findings that the rule at work overrules, and returns them.
+func (j *judgement) takeBack(such func(symptom.Finding) bool) []symptom.Finding {
+	var taken []symptom.Finding
+	gone := map[*claim]bool{}
+	for _, c := range j.overruled(such) {
+		taken, gone[c] = append(taken, c.Finding), true
+	}
+	kept := make([]claim, 0, len(j.found))
+	for i := range j.found {
+		if !gone[&j.found[i]] {
+			kept = append(kept, j.found[i])
+		}
+	}
+	j.found = kept
+	return taken
+}
+
+// add notes what the rule at work found, or more evidence of it.
+func (j *judgement) add(f symptom.Finding) *symptom.Finding {
+	for i := range j.found {
+		if c := &j.found[i]; absorb(&c.Finding, f) {
+			if !slices.Contains(c.by, j.rule.name) {
+				c.by = append(c.by, j.rule.name)
+			}
+			return &c.Finding
+		}
+	}
+	j.found = append(j.found, claim{f, []ruleName{j.rule.name}})
+	return &j.found[len(j.found)-1].Finding
+}
