@@ -79,7 +79,7 @@ func parseUnits(out string) map[string]unit {
 // environment is what the unit's processes get: its own settings, and on top those of its environment files, as systemd applies them.
 func (m Machine) environment(u unit) map[string]string {
 	env := map[string]string{}
-	for _, entry := range splitQuoted(u["Environment"]) {
+	for _, entry := range command.SplitQuoted(u["Environment"]) {
 		if key, value, ok := strings.Cut(entry, "="); ok {
 			env[key] = value
 		}
@@ -111,36 +111,6 @@ func unquote(s string) string {
 		return s[1 : len(s)-1]
 	}
 	return s
-}
-
-// splitQuoted splits at spaces outside of double quotes, in which systemctl shows an entry that has spaces: "A=b c" D=e.
-func splitQuoted(s string) []string {
-	var words []string
-	var word strings.Builder
-	quoted, escaped := false, false
-	flush := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
-		}
-	}
-	for _, r := range s {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case r == '"':
-			quoted = !quoted
-		case r == ' ' && !quoted:
-			flush()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	flush()
-	return words
 }
 
 // journal returns the last lines of a unit's log, "" when there is none.
