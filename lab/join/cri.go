@@ -33,20 +33,6 @@ const (
 // runtimeSockets are where runtimes listen by default, in kubeadm's order.
 var runtimeSockets = []string{containerdSocket, "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
 
-// criFacts are what the container runtime says of itself.
-type criFacts struct {
-	socket       string
-	version      string // "containerd v2.4.2"
-	problem      string // why it says that it is not ready; "" when it is
-	network      string // why it says that it has no network for pods; "" when it has
-	driver       string // the cgroup driver it uses: "systemd" or "cgroupfs"; "" when it is too old to tell
-	images       []string
-	imagesErr    error
-	imageFS      string // where images are; "" when it does not know yet
-	imageFSSize  uint64
-	imageFSError error
-}
-
 // criError is a runtime that does not serve CRI; check is the whole answer.
 type criError struct{ check Check }
 

@@ -24,13 +24,6 @@ const apiLimit = 4 * time.Second
 // dialLimit bounds one connection. A lost first packet is sent again after a second.
 const dialLimit = 2500 * time.Millisecond
 
-// apiFacts are what the API server showed when it was asked, as a stranger, whether it lives.
-type apiFacts struct {
-	visitor *kube.Visitor
-	live    kube.Live
-	at      time.Time // this machine's clock at the answer
-}
-
 func (p *preflight) findAPI(ctx context.Context) (apiFacts, error) {
 	if p.t.Endpoint == "" {
 		return apiFacts{}, errNotAsked

@@ -3,9 +3,7 @@ package join
 import (
 	"context"
 	"errors"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"k8slab/lab/event"
@@ -13,13 +11,6 @@ import (
 
 // fixLimit bounds one repair but containerd's, which knows its own: stopping kubelet may take it a while.
 const fixLimit = 60 * time.Second
-
-// refusal is a repair that would not be safe.
-type refusal struct{ why, hint string }
-
-func (r *refusal) Error() string { return r.why }
-
-func refuse(why, hint string) error { return &refusal{why: why, hint: hint} }
 
 // Fix repairs those of the checks that Preflight found fixable, one after another from cause to effect, and nothing else. Each repaired one
 // is checked again, and Fixed says what was done. One that would not be safe to repair, or did not help, becomes Blocked, with the command
@@ -99,43 +90,4 @@ func unrepaired(found Check, err error, elapsed time.Duration) Check {
 	}
 	found.Evidence += "; the repair failed: " + event.Redact(err.Error())
 	return found
-}
-
-func fixSwap(ctx context.Context, p *preflight) (string, error) {
-	if p.m.Container() {
-		return "", refuse("a container cannot turn its host's swap off", "on the host of this container: swapoff -a")
-	}
-	if _, err := p.m.Run(ctx, "swapoff", "--all"); err != nil {
-		return "", err
-	}
-	text, err := p.m.Read("/etc/fstab")
-	if errors.Is(err, os.ErrNotExist) {
-		return "turned swap off", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	without, changed := disableSwapLines(text)
-	if !changed {
-		return "turned swap off", nil
-	}
-	if err := p.m.replace("/etc/fstab", without); err != nil {
-		return "", err
-	}
-	return "turned swap off, and commented it out of /etc/fstab", nil
-}
-
-// disableSwapLines puts a comment mark before each line of fstab whose type is swap, and leaves the others as they are.
-func disableSwapLines(fstab string) (string, bool) {
-	var out strings.Builder
-	changed := false
-	for line := range strings.Lines(fstab) {
-		fields := strings.Fields(line)
-		if len(fields) >= 3 && !strings.HasPrefix(fields[0], "#") && fields[2] == "swap" {
-			line = "# off for kubelet: " + line
-			changed = true
-		}
-		out.WriteString(line)
-	}
-	return out.String(), changed
 }

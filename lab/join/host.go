@@ -2,7 +2,9 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -102,4 +104,43 @@ func checkSwap(ctx context.Context, p *preflight) Check {
 			"swap of the host is on (%s): kubelet will not start, and a container cannot turn it off", strings.Join(areas, ", "))
 	}
 	return fixable(symptom.SwapEnabled, "swapoff -a; remove the swap lines of /etc/fstab", "on: %s; kubelet will not start", strings.Join(areas, ", "))
+}
+
+func fixSwap(ctx context.Context, p *preflight) (string, error) {
+	if p.m.Container() {
+		return "", refuse("a container cannot turn its host's swap off", "on the host of this container: swapoff -a")
+	}
+	if _, err := p.m.Run(ctx, "swapoff", "--all"); err != nil {
+		return "", err
+	}
+	text, err := p.m.Read("/etc/fstab")
+	if errors.Is(err, os.ErrNotExist) {
+		return "turned swap off", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	without, changed := disableSwapLines(text)
+	if !changed {
+		return "turned swap off", nil
+	}
+	if err := p.m.replace("/etc/fstab", without); err != nil {
+		return "", err
+	}
+	return "turned swap off, and commented it out of /etc/fstab", nil
+}
+
+// disableSwapLines puts a comment mark before each line of fstab whose type is swap, and leaves the others as they are.
+func disableSwapLines(fstab string) (string, bool) {
+	var out strings.Builder
+	changed := false
+	for line := range strings.Lines(fstab) {
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && !strings.HasPrefix(fields[0], "#") && fields[2] == "swap" {
+			line = "# off for kubelet: " + line
+			changed = true
+		}
+		out.WriteString(line)
+	}
+	return out.String(), changed
 }

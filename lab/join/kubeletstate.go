@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"k8slab/lab/event"
+	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
 
@@ -108,4 +110,39 @@ func (m Machine) systemd(ctx context.Context, names ...string) (map[string]unit,
 		return nil, fmt.Errorf("ask systemd: %w", err)
 	}
 	return parseUnits(out), nil
+}
+
+// kubeletService judges whether kubelet runs and serves a cluster; failed makes the check where it does not.
+func (m Machine) kubeletService(ctx context.Context, failed func(cause symptom.ID, hint, format string, args ...any) Check) (Check, error) {
+	states, err := m.systemd(ctx, "kubelet.service")
+	if err != nil {
+		return Check{}, err
+	}
+	switch k := m.kubelet(states["kubelet.service"]); {
+	case k.Masked:
+		return failed(symptom.KubeletNotRunning, "systemctl unmask --now kubelet", "kubelet.service is masked"), nil
+	case k.Active != "active":
+		return failed(symptom.KubeletNotRunning, "journalctl -u kubelet -n 100", "kubelet.service is %s", cmp.Or(k.Active, "absent")), nil
+	case k.Standalone:
+		return failed(symptom.KubeletStandalone, "systemctl cat kubelet: kubeadm's drop-in 10-kubeadm.conf passes --kubeconfig",
+			"kubelet runs standalone: its process has no --kubeconfig, so it serves no cluster"), nil
+	}
+	return ok("active, with a kubeconfig"), nil
+}
+
+func checkKubeletService(ctx context.Context, p *preflight) Check {
+	if !p.m.Exists(kubeletConf) {
+		return ok("the machine has not joined a cluster")
+	}
+	c, err := p.m.kubeletService(ctx, fixable)
+	if err != nil {
+		return warn("", "systemctl status kubelet", "%v", err)
+	}
+	return c
+}
+
+// fixKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
+func fixKubeletService(ctx context.Context, p *preflight) (string, error) {
+	_, err := p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
+	return "started kubelet", err
 }

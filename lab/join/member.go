@@ -53,20 +53,11 @@ func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPla
 func (w *member) runsEtcd() bool { return w.controlPlane() && w.m.Exists(etcdManifest) }
 
 func (w *member) askKubelet(ctx context.Context) Check {
-	states, err := w.m.systemd(ctx, "kubelet.service")
+	c, err := w.m.kubeletService(ctx, blocked)
 	if err != nil {
 		return blocked(symptom.KubeletNotRunning, "systemctl status kubelet", "%v", err)
 	}
-	switch k := w.m.kubelet(states["kubelet.service"]); {
-	case k.Masked:
-		return blocked(symptom.KubeletNotRunning, "systemctl unmask --now kubelet", "kubelet.service is masked")
-	case k.Active != "active":
-		return blocked(symptom.KubeletNotRunning, "journalctl -u kubelet -n 100", "kubelet.service is %s", cmp.Or(k.Active, "absent"))
-	case k.Standalone:
-		return blocked(symptom.KubeletStandalone, "systemctl cat kubelet: kubeadm's drop-in 10-kubeadm.conf passes --kubeconfig",
-			"kubelet runs standalone: its process has no --kubeconfig, so it serves no cluster")
-	}
-	return ok("active, with a kubeconfig")
+	return c
 }
 
 // askCluster compares the CA, not the server: a control plane's kubelet talks to its own API server.

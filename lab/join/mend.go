@@ -74,26 +74,3 @@ func onMember(checks []Check) {
 		}
 	}
 }
-
-func checkKubeletService(ctx context.Context, p *preflight) Check {
-	if !p.m.Exists(kubeletConf) {
-		return ok("the machine has not joined a cluster")
-	}
-	states, err := p.m.systemd(ctx, "kubelet.service")
-	if err != nil {
-		return warn("", "systemctl status kubelet", "%v", err)
-	}
-	switch k := p.m.kubelet(states["kubelet.service"]); {
-	case k.Active != "active":
-		return fixable(symptom.KubeletNotRunning, "systemctl enable --now kubelet", "kubelet.service is %s", k.Active)
-	case k.Standalone:
-		return fixable(symptom.KubeletStandalone, "systemctl restart kubelet, once its drop-in is there", "kubelet's process has no --kubeconfig")
-	}
-	return ok("active, with a kubeconfig")
-}
-
-// fixKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
-func fixKubeletService(ctx context.Context, p *preflight) (string, error) {
-	_, err := p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
-	return "started kubelet", err
-}

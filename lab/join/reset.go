@@ -158,9 +158,6 @@ var (
 	etcdClusterFlag = regexp.MustCompile(`--initial-cluster=(\S+)`)
 )
 
-// localEtcd is where the machine's own member answers.
-const localEtcd = "https://127.0.0.1:2379"
-
 // etcdPeers reads the peer URL of the machine's member out of its manifest, and where the cluster can be asked: at those that it joined, and
 // last at itself.
 func (m Machine) etcdPeers() (peer string, endpoints []string) {

@@ -10,9 +10,6 @@ import (
 	"k8slab/lab/command"
 )
 
-// unit is what systemd knows of one of its units: properties of `systemctl show`, by name.
-type unit map[string]string
-
 func (u unit) active() bool { return u["ActiveState"] == "active" }
 func (u unit) absent() bool { return u["LoadState"] == "not-found" || u["LoadState"] == "" }
 func (u unit) masked() bool {
@@ -29,9 +26,6 @@ func (u unit) state() string {
 	}
 	return u["ActiveState"] + " (" + u["SubState"] + ")"
 }
-
-// units are those that a node is about.
-type units struct{ kubelet, containerd unit }
 
 const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload,MainPID"
 

@@ -123,3 +123,6 @@ func (m Machine) manifests() []string {
 	}
 	return found
 }
+
+// localEtcd is where the machine's own member answers.
+const localEtcd = "https://127.0.0.1:2379"

@@ -75,27 +75,3 @@ func (w *member) timed(ctx context.Context, pr probe) Check {
 	c.Evidence, c.Hint = event.Redact(c.Evidence), event.Redact(c.Hint)
 	return c
 }
-
-// prove waits until the new member is proven, and takes the placeholder of the pod network away when the real one has landed.
-func (e *Engine) prove(ctx context.Context, job *Job, o *Outcome) bool {
-	limit := job.Ready
-	if limit == 0 {
-		limit = readyLimit
-	}
-	step := e.step(job, PhaseValidate, limit)
-	checks := newMember(e.Machine, job.Target).await(ctx, limit, func(c Check) {
-		step.Progress("waiting: %s: %s", c.ID, c.Evidence)
-	})
-	o.Phase, o.Checks = PhaseValidate, append(o.Checks, checks...)
-	if err := e.Machine.removePlaceholder(); err != nil {
-		step.Progress("%v", err)
-	}
-	if bad := worst(checks); bad != nil {
-		o.blame(*bad)
-		_ = step.End(errorOf(*bad))
-		return false
-	}
-	o.Joined = true
-	step.EndWith("proven a healthy member")
-	return true
-}
