@@ -1,16 +1,17 @@
 package fact
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"math"
 	"net/http"
-	"sort"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"k8slab/lab/wait"
 )
@@ -84,25 +85,20 @@ func (m *metrics) writes() float64 {
 	return m.fsync[len(m.fsync)-1].count
 }
 
+// readMetrics takes what stands before a line that cannot be read.
 func readMetrics(r io.Reader) *metrics {
-	const fsync, changes = `etcd_disk_wal_fsync_duration_seconds_bucket{le="`, "etcd_server_leader_changes_seen_total "
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, _ := parser.TextToMetricFamilies(r)
 	m := &metrics{}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
-		if rest, ok := strings.CutPrefix(line, fsync); ok {
-			le, value, _ := strings.Cut(rest, `"} `)
-			upTo, err := strconv.ParseFloat(le, 64) // "+Inf" too
-			count, errCount := strconv.ParseFloat(value, 64)
-			if err == nil && errCount == nil {
-				m.fsync = append(m.fsync, bucket{upTo, count})
-			}
-		}
-		if rest, ok := strings.CutPrefix(line, changes); ok {
-			m.changes, _ = strconv.ParseFloat(rest, 64) // 0 when it is no number
+	for _, sync := range families["etcd_disk_wal_fsync_duration_seconds"].GetMetric() {
+		for _, b := range sync.GetHistogram().GetBucket() {
+			m.fsync = append(m.fsync, bucket{b.GetUpperBound(), float64(b.GetCumulativeCount())})
 		}
 	}
-	sort.Slice(m.fsync, func(i, j int) bool { return m.fsync[i].upTo < m.fsync[j].upTo })
+	for _, seen := range families["etcd_server_leader_changes_seen_total"].GetMetric() {
+		m.changes = seen.GetCounter().GetValue()
+	}
+	slices.SortFunc(m.fsync, func(a, b bucket) int { return cmp.Compare(a.upTo, b.upTo) })
 	return m
 }
 
