@@ -73,7 +73,7 @@ func (a *app) preflight(ctx context.Context, o *preflightOptions, given func(fla
 	}
 	checks := join.Preflight(ctx, o.machine, target, report)
 	if o.fix {
-		checks = join.Fix(ctx, o.machine, target, checks, func(c join.Check) {
+		checks = join.RepairPreflight(ctx, o.machine, target, checks, func(c join.Check) {
 			_, _ = fmt.Fprintf(a.stderr, "%s: %s\n", c.ID, oneLine(c))
 		})
 	}

@@ -72,13 +72,13 @@ func (e *Engine) preflight(ctx context.Context, job *Job, o *Outcome) bool {
 	if bad == nil {
 		bad = worst(checks)
 	}
-	if bad != nil && bad.Result == Fixable && e.Fix != nil {
-		// containerd, which Fix may restart, must find a pod network's configuration.
+	if bad != nil && bad.Result == Fixable && e.Repair != nil {
+		// A repair may restart containerd, which then must find a configuration of the pod network.
 		if err := e.Machine.ensureCNI(); err != nil {
 			step.Progress("%v", err)
 		}
 		checks, bad = e.check(ctx, step, func(ctx context.Context, report func(Check)) []Check {
-			return e.Fix(ctx, e.Machine, job.Target, checks, report)
+			return e.Repair(ctx, e.Machine, job.Target, checks, report)
 		})
 	}
 	if bad == nil || bad.Result == Fixable {

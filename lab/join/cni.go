@@ -40,8 +40,8 @@ func checkCNIPlugins(_ context.Context, p *preflight) Check {
 		"%s has no %s", cniPlugins, strings.Join(missing, ", "))
 }
 
-// fixCNIPlugins takes the missing ones from where the image keeps them, and leaves the others as they are.
-func fixCNIPlugins(ctx context.Context, p *preflight) (string, error) {
+// repairCNIPlugins takes the missing ones from where the image keeps them, and leaves the others as they are.
+func repairCNIPlugins(ctx context.Context, p *preflight) (string, error) {
 	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
 	if nowhere := missingFrom(missing, p.m.List(pristinePlugins)); len(nowhere) > 0 {
 		return "", refuse("the machine keeps no other "+strings.Join(nowhere, ", "), "install the package kubernetes-cni")
@@ -146,9 +146,9 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
-// fixCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
+// repairCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
 // containerd notices; the directory itself stays, because containerd ends without it.
-func fixCNIConfig(ctx context.Context, p *preflight) (string, error) {
+func repairCNIConfig(ctx context.Context, p *preflight) (string, error) {
 	networks := p.m.networks()
 	if len(networks) == 0 {
 		names, err := p.m.restoreCNI()

@@ -22,8 +22,8 @@ func (p *preflight) runningDriver(ctx context.Context) string {
 
 var receivedDriver = regexp.MustCompile(`cgroup driver setting received from the CRI runtime" cgroupDriver="(\w+)"`)
 
-// fixCgroupDriver has kubelet ask the runtime again. Pods that run under the other driver's groups are made anew by kubelet.
-func fixCgroupDriver(ctx context.Context, p *preflight) (string, error) {
+// repairCgroupDriver has kubelet ask the runtime again. Pods that run under the other driver's groups are made anew by kubelet.
+func repairCgroupDriver(ctx context.Context, p *preflight) (string, error) {
 	facts, err := p.cri(ctx)
 	if err != nil {
 		return "", err

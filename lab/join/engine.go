@@ -19,8 +19,8 @@ type Engine struct {
 
 	// Preflight makes every check and changes nothing; report is told of each as it ends.
 	Preflight func(ctx context.Context, m Machine, t Target, report func(Check)) []Check
-	// Fix repairs what is Fixable and returns the checks made again.
-	Fix func(ctx context.Context, m Machine, t Target, checks []Check, report func(Check)) []Check
+	// Repair repairs what is Fixable and returns the checks made again.
+	Repair func(ctx context.Context, m Machine, t Target, checks []Check, report func(Check)) []Check
 	// Certain names the cause of a failure that no waiting will cure, from one line of a log.
 	Certain func(line string) (symptom.ID, bool)
 	// Causes names the causes that a text shows, the likeliest first.

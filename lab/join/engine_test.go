@@ -49,9 +49,9 @@ func TestPreflightRepairs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScenery(t, false, "exit 3")
 			s.engine.Preflight = func(context.Context, Machine, Target, func(Check)) []Check { return []Check{swap} }
-			s.engine.Fix = func(_ context.Context, _ Machine, _ Target, checks []Check, report func(Check)) []Check {
+			s.engine.Repair = func(_ context.Context, _ Machine, _ Target, checks []Check, report func(Check)) []Check {
 				if len(checks) != 1 {
-					t.Errorf("Fix got %v", checks)
+					t.Errorf("RepairPreflight got %v", checks)
 				}
 				report(tt.fixed)
 				return []Check{tt.fixed}

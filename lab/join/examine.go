@@ -2,8 +2,9 @@ package join
 
 import "context"
 
-// Examine makes the checks that hold on a machine whatever it is, a member or not: of its host, its runtime, kubelet's unit and the way to the
-// target's endpoint; and on one that has joined, those that Mend repairs. It changes nothing. The result is sorted as Preflight's.
+// Examine makes the checks that mean something on any machine, member or not: of the host, the runtime, kubelet's unit and the way to the
+// target's endpoint. On a machine that has joined it adds those that RepairMember can repair. It changes nothing. The result is sorted as
+// Preflight's.
 func Examine(ctx context.Context, m Machine, t Target) []Check {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -106,7 +106,7 @@ func checkSwap(ctx context.Context, p *preflight) Check {
 	return fixable(symptom.SwapEnabled, "swapoff -a; remove the swap lines of /etc/fstab", "on: %s; kubelet will not start", strings.Join(areas, ", "))
 }
 
-func fixSwap(ctx context.Context, p *preflight) (string, error) {
+func repairSwap(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot turn its host's swap off", "on the host of this container: swapoff -a")
 	}

@@ -16,7 +16,7 @@ type Result string
 const (
 	OK      Result = "ok"
 	Warn    Result = "warn"
-	Fixable Result = "fixable" // Fix can repair it safely
+	Fixable Result = "fixable" // a repair is safe
 	Blocked Result = "blocked"
 )
 
@@ -28,7 +28,7 @@ type Check struct {
 	Reason   Reason        `json:"reason,omitempty"`
 	Evidence string        `json:"evidence"`        // what was seen, redacted
 	Hint     string        `json:"hint,omitempty"`  // what to do, with exact commands, unless OK
-	Fixed    string        `json:"fixed,omitempty"` // what Fix did
+	Fixed    string        `json:"fixed,omitempty"` // what a repair did
 	Elapsed  time.Duration `json:"elapsed"`
 }
 

@@ -115,7 +115,7 @@ func missingFrom(needed, found []string) []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return slices.Contains(found, name) })
 }
 
-func fixModules(ctx context.Context, p *preflight) (string, error) {
+func repairModules(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot load kernel modules", "load them on its host")
 	}
@@ -129,7 +129,7 @@ func fixModules(ctx context.Context, p *preflight) (string, error) {
 	return fmt.Sprintf("loaded %s, now and at boot", strings.Join(names, ", ")), nil
 }
 
-func fixSysctls(_ context.Context, p *preflight) (string, error) {
+func repairSysctls(_ context.Context, p *preflight) (string, error) {
 	wrong := p.m.wrongSysctls()
 	lines := make([]string, 0, len(wrong))
 	for _, name := range wrong {

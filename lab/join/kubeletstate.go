@@ -141,8 +141,8 @@ func checkKubeletService(ctx context.Context, p *preflight) Check {
 	return c
 }
 
-// fixKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
-func fixKubeletService(ctx context.Context, p *preflight) (string, error) {
+// repairKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
+func repairKubeletService(ctx context.Context, p *preflight) (string, error) {
 	_, err := p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
 	return "started kubelet", err
 }

@@ -155,9 +155,9 @@ func onlyKubelet(held []listener) bool {
 	return !slices.ContainsFunc(held, func(l listener) bool { return l.program != "kubelet" })
 }
 
-// fixLeftovers removes what a failed join left, after everything that could make it dangerous is ruled out once more. The CNI directory,
+// repairLeftovers removes what a failed join left, after everything that could make it dangerous is ruled out once more. The CNI directory,
 // the runtime's state and etcd's data stay in any case.
-func fixLeftovers(ctx context.Context, p *preflight) (string, error) {
+func repairLeftovers(ctx context.Context, p *preflight) (string, error) {
 	found := p.findLeftovers(ctx)
 	if found.member || found.etcd || found.alien || !onlyKubelet(found.held) {
 		return "", refuse("this is more than a failed join left: "+found.String(), resetHint)

@@ -28,7 +28,7 @@ type probe struct {
 	limit  time.Duration     // how long it may take; 0: quick
 	ignore []string          // kubeadm's names of the same check, lower case: any of them in Target.Ignore turns a failure into a warning
 	run    func(context.Context, *preflight) Check
-	fix    func(context.Context, *preflight) (string, error) // repairs what run found fixable and says what it did; nil: nothing to repair
+	repair func(context.Context, *preflight) (string, error) // repairs what run found fixable, and says what it did; nil: nothing to repair
 
 	ask   func(*member, context.Context) Check                            // instead of run, of a member
 	watch func(*member, context.Context, func(Check) (enough bool)) error // follows what ask asks; nil: ask again
@@ -66,30 +66,30 @@ var table = []probe{
 	{id: CheckMemory, scope: beforeJoin, ignore: []string{"mem"}, run: checkMemory},
 	{id: CheckCPU, scope: beforeJoin, ignore: []string{"numcpu"}, run: checkCPU},
 	{id: CheckDisk, run: checkDisk, Traits: Traits{Refutes: []symptom.ID{symptom.DiskFull, symptom.ReadOnlyFilesystem}}},
-	{id: CheckSwap, limit: allAnswers, ignore: []string{"swap"}, run: checkSwap, fix: fixSwap,
+	{id: CheckSwap, limit: allAnswers, ignore: []string{"swap"}, run: checkSwap, repair: repairSwap,
 		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.SwapEnabled}}},
-	{id: CheckKernelModules, ignore: []string{"systemverification"}, run: checkModules, fix: fixModules, Traits: Traits{Repairable: true}},
-	{id: CheckSysctls, ignore: []string{"filecontent--proc-sys-net-ipv4-ip_forward"}, run: checkSysctls, fix: fixSysctls,
+	{id: CheckKernelModules, ignore: []string{"systemverification"}, run: checkModules, repair: repairModules, Traits: Traits{Repairable: true}},
+	{id: CheckSysctls, ignore: []string{"filecontent--proc-sys-net-ipv4-ip_forward"}, run: checkSysctls, repair: repairSysctls,
 		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.KernelPrereqMissing}}},
 	{id: CheckCgroups, limit: allAnswers, ignore: []string{"systemverification"}, run: checkCgroups,
 		Traits: Traits{Refutes: []symptom.ID{symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported}}},
 	{id: CheckKubeBinaries, run: checkKubeBinaries, Traits: Traits{Refutes: []symptom.ID{symptom.KubeBinariesMissing}}},
 	{id: CheckHostTools, ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"}, run: checkHostTools,
 		Traits: Traits{Refutes: []symptom.ID{symptom.HostToolsMissing}}},
-	{id: CheckKubeletUnit, run: checkKubeletUnit, fix: fixKubeletUnit,
+	{id: CheckKubeletUnit, run: checkKubeletUnit, repair: repairKubeletUnit,
 		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.KubeletStandalone}}},
-	{id: CheckCNIPlugins, run: checkCNIPlugins, fix: fixCNIPlugins, Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CNIPluginBinaryMissing}}},
-	{id: CheckCNIConfig, limit: criAnswer, run: checkCNIConfig, fix: fixCNIConfig,
+	{id: CheckCNIPlugins, run: checkCNIPlugins, repair: repairCNIPlugins, Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CNIPluginBinaryMissing}}},
+	{id: CheckCNIConfig, limit: criAnswer, run: checkCNIConfig, repair: repairCNIConfig,
 		Traits: Traits{Repairable: true, Kubelets: true, MembersOnly: true, Local: true, Refutes: []symptom.ID{symptom.CNINotInitialized}}},
-	{id: CheckCRI, limit: criAnswer, ignore: []string{"cri"}, run: checkCRI, fix: fixCRI, Traits: Traits{Repairable: true, Kubelets: true, Local: true,
+	{id: CheckCRI, limit: criAnswer, ignore: []string{"cri"}, run: checkCRI, repair: repairCRI, Traits: Traits{Repairable: true, Kubelets: true, Local: true,
 		Refutes: []symptom.ID{symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous}}},
-	{id: CheckImageFilesystem, limit: criAnswer, run: checkImageFilesystem, fix: fixCRI,
+	{id: CheckImageFilesystem, limit: criAnswer, run: checkImageFilesystem, repair: repairCRI,
 		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.ImageFilesystemZero}}},
 	{id: CheckRuntimeVersion, limit: criAnswer, ignore: []string{"containerruntimeversion"}, run: checkRuntimeVersion,
 		Traits: Traits{Local: true, Refutes: []symptom.ID{symptom.RuntimeVersionUnsupported}}},
-	{id: CheckCgroupDriver, limit: allAnswers, run: checkCgroupDriver, fix: fixCgroupDriver,
+	{id: CheckCgroupDriver, limit: allAnswers, run: checkCgroupDriver, repair: repairCgroupDriver,
 		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CgroupDriverMismatch}}},
-	{id: CheckLeftovers, scope: beforeJoin, run: checkLeftovers, fix: fixLeftovers},
+	{id: CheckLeftovers, scope: beforeJoin, run: checkLeftovers, repair: repairLeftovers},
 	{id: CheckPorts, run: checkPorts, Traits: Traits{Refutes: []symptom.ID{symptom.PortInUse}}},
 	{id: CheckFirewall, run: checkFirewall, Traits: Traits{WarnIsFault: true}},
 	{id: CheckAddress, when: func(t Target) bool { return t.Address != "" }, run: checkAddress},
@@ -114,8 +114,8 @@ var table = []probe{
 	{id: CheckEtcdPeers, scope: beforeJoin, when: func(t Target) bool { return toJoinControlPlane(t) && len(t.Peers) > 0 }, run: checkPeers},
 	{id: CheckImages, limit: allAnswers, run: checkImages},
 
-	{id: CheckKubeletConfig, scope: afterJoin, run: checkMemberConfig, fix: fixMemberConfig, Traits: Traits{Repairable: true}},
-	{id: CheckKubeletService, scope: afterJoin, run: checkKubeletService, fix: fixKubeletService, Traits: Traits{Repairable: true}},
+	{id: CheckKubeletConfig, scope: afterJoin, run: checkMemberConfig, repair: repairMemberConfig, Traits: Traits{Repairable: true}},
+	{id: CheckKubeletService, scope: afterJoin, run: checkKubeletService, repair: repairKubeletService, Traits: Traits{Repairable: true}},
 
 	{id: CheckKubelet, scope: ofMember, ask: (*member).askKubelet, Traits: Traits{Local: true, Refutes: []symptom.ID{
 		symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,

@@ -49,7 +49,7 @@ func TestTableHasEveryCheck(t *testing.T) {
 		if made := pr.run != nil || pr.ask != nil; made != (pr.scope != ofLabnode) || pr.run != nil && pr.ask != nil {
 			t.Errorf("%s: nothing makes it, or two things do", pr.id)
 		}
-		if pr.Repairable != (pr.fix != nil && pr.id != CheckLeftovers) { // what is left on a machine may be a member's own
+		if pr.Repairable != (pr.repair != nil && pr.id != CheckLeftovers) { // what is left on a machine may be a member's own
 			t.Errorf("%s: repairable on a member is %t", pr.id, pr.Repairable)
 		}
 	}

@@ -54,7 +54,7 @@ func joinedMachine(t *testing.T) *fakeMachine {
 }
 
 func (f *fakeMachine) reset(o ResetOptions, cluster *fakeEtcd) (ResetReport, error) {
-	r := &resetting{m: f.Machine, o: o, etcd: func(endpoints ...string) (membership, error) {
+	r := &resetRun{m: f.Machine, o: o, etcd: func(endpoints ...string) (membership, error) {
 		cluster.asked = endpoints
 		return cluster, nil
 	}}

@@ -10,10 +10,10 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Mend looks for what goes wrong on a node that has joined, and repairs what is safe to repair, unless dryRun: containerd, kubelet, the pod
-// network's configuration, swap, modules, sysctls. Like Fix it says in Fixed what it did, beside the cause that it found, and a repair that was refused or did not help is
-// Blocked. What is a member's own it never touches.
-func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
+// RepairMember looks for faults of a node that has joined and, unless dryRun, repairs what is safe to repair: containerd, kubelet, the
+// configuration of the pod network, swap, modules, sysctls. It never touches certificates, kubeconfigs or etcd's data. A repaired check has
+// the cause that was found, and Fixed says what was done; a repair that was refused or did not help is Blocked.
+func RepairMember(ctx context.Context, m Machine, dryRun bool) []Check {
 	list := probes(func(pr probe) bool { return pr.Repairable })
 	checks := make([]Check, len(list))
 	look := newPreflight(ctx, m, Target{})
@@ -27,7 +27,7 @@ func Mend(ctx context.Context, m Machine, dryRun bool) []Check {
 		return checks
 	}
 	for i, pr := range list { // one after another: a cause's repair may heal its effects
-		if checks[i].Result == Fixable && pr.fix != nil && ctx.Err() == nil {
+		if checks[i].Result == Fixable && pr.repair != nil && ctx.Err() == nil {
 			found := checks[i]
 			checks[i] = repair(ctx, m, Target{}, pr, found)
 			if checks[i].Fixed != "" { // what was repaired is of interest, not that it is well now

@@ -9,24 +9,23 @@ import (
 	"k8slab/lab/event"
 )
 
-// fixLimit bounds one repair but containerd's, which knows its own: stopping kubelet may take it a while.
-const fixLimit = 60 * time.Second
+// repairLimit bounds one repair but containerd's, which knows its own: stopping kubelet may take it a while.
+const repairLimit = 60 * time.Second
 
-// Fix repairs those of the checks that Preflight found fixable, one after another from cause to effect, and nothing else. Each repaired one
-// is checked again, and Fixed says what was done. One that would not be safe to repair, or did not help, becomes Blocked, with the command
-// for a person who knows better. report, if not nil, is told of each as it ends. The result has all checks, made again when
-// something was repaired, sorted as Preflight's.
+// RepairPreflight repairs what Preflight found fixable, one check after another from cause to effect, and nothing else. It makes each repaired
+// check again; Fixed says what it did. A check whose repair is not safe, or did not help, becomes Blocked with a command for a person.
+// report, if not nil, gets each check when it ends. The result has all checks, sorted as Preflight's; all are made again after a repair.
 //
-// Every repair may be made again without harm, keeps the old content of a file that it changes (FILE.k8slab-saved), and looks at the machine
-// itself before it acts: the checks may be old.
-func Fix(ctx context.Context, m Machine, t Target, checks []Check, report func(Check)) []Check {
+// Every repair can run twice without harm, keeps the old content of a file that it changes (FILE.k8slab-saved), and looks at the machine
+// before it acts, because the checks may be old.
+func RepairPreflight(ctx context.Context, m Machine, t Target, checks []Check, report func(Check)) []Check {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := slices.Clone(checks)
 	treated := map[CheckID]Check{}
 	for _, pr := range before(t) {
 		i := slices.IndexFunc(results, func(c Check) bool { return c.ID == pr.id && c.Result == Fixable })
-		if i < 0 || pr.fix == nil || ctx.Err() != nil {
+		if i < 0 || pr.repair == nil || ctx.Err() != nil {
 			continue
 		}
 		results[i] = repair(ctx, m, t, pr, results[i])
@@ -66,9 +65,9 @@ func repair(ctx context.Context, m Machine, t Target, pr probe, found Check) Che
 		now.Fixed = "nothing: the check passes again"
 		return now
 	}
-	limit, cancel := context.WithTimeoutCause(ctx, fixLimit+containerdBudget(), errors.New("the repair took too long"))
+	limit, cancel := context.WithTimeoutCause(ctx, repairLimit+containerdBudget(), errors.New("the repair took too long"))
 	defer cancel()
-	did, err := pr.fix(limit, newPreflight(ctx, m, t))
+	did, err := pr.repair(limit, newPreflight(ctx, m, t))
 	if err != nil {
 		return unrepaired(found, err, m.Now().Sub(start))
 	}

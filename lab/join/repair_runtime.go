@@ -22,9 +22,9 @@ func containerdBudget() time.Duration {
 	return sum
 }
 
-// fixCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
+// repairCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
 // goes on, and what it keeps of them in /run is theirs.
-func fixCRI(ctx context.Context, p *preflight) (string, error) {
+func repairCRI(ctx context.Context, p *preflight) (string, error) {
 	u, err := p.units(ctx)
 	switch {
 	case err != nil:
