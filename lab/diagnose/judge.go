@@ -11,9 +11,9 @@ import (
 
 // Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
 // stands beside new, only say why. A healthy cluster yields nothing, whatever happened to it before.
-func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings() }
+func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings(inOrder) }
 
-// judgement is one judgement. What it cannot name goes to unread, with where to look.
+// judgement is one run of the judge. What it cannot name goes to unread, with where to look.
 type judgement struct {
 	f        *fact.Facts
 	found    []claim
@@ -38,9 +38,7 @@ func newJudgement(f *fact.Facts) *judgement {
 	}
 }
 
-func (j *judgement) findings() []symptom.Finding { return j.byRules(inOrder) }
-
-func (j *judgement) byRules(order []rule) []symptom.Finding {
+func (j *judgement) findings(order []rule) []symptom.Finding {
 	j.apply(order)
 	found := make([]symptom.Finding, 0, len(j.found))
 	for _, c := range j.found {

@@ -75,8 +75,10 @@ func (j *judgement) behind() {
 		worse := j.any(func(f symptom.Finding) bool {
 			return f.Level == symptom.Fail && spotOf(f) != at && (f.Node == at.node || f.Node == "")
 		})
-		for _, c := range j.overruled(func(f symptom.Finding) bool { return worse && spotOf(f) == at }) {
-			c.Level = symptom.Warn
+		for i, c := range j.found {
+			if worse && spotOf(c.Finding) == at && j.mayChange(c) {
+				j.found[i].Level = symptom.Warn
+			}
 		}
 	}
 }

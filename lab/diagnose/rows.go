@@ -31,7 +31,7 @@ func NewReport(f fact.Facts) (Report, error) {
 func (r *Report) fill(f fact.Facts) {
 	j := newJudgement(&f)
 	r.Lab, r.Time = f.Lab, f.Time
-	r.Findings = j.findings()
+	r.Findings = j.findings(inOrder)
 	slices.Sort(j.unread)
 	for _, text := range j.unread {
 		r.Unread = append(r.Unread, event.Redact(text))

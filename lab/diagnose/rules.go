@@ -147,33 +147,20 @@ func (j *judgement) any(such func(symptom.Finding) bool) bool {
 	return slices.ContainsFunc(j.found, func(c claim) bool { return such(c.Finding) && slices.ContainsFunc(c.by, j.rule.sees) })
 }
 
-// overruled are the findings that the rule at work may change.
-func (j *judgement) overruled(such func(symptom.Finding) bool) []*claim {
-	var all []*claim
-	for i := range j.found {
-		c := &j.found[i]
-		mine := func(by ruleName) bool { return by == j.rule.name || slices.Contains(j.rule.overrules, by) }
-		if such(c.Finding) && slices.ContainsFunc(c.by, mine) {
-			all = append(all, c)
-		}
-	}
-	return all
+// mayChange reports whether the rule at work overrules one of those that found it.
+func (j *judgement) mayChange(c claim) bool {
+	return slices.ContainsFunc(c.by, func(by ruleName) bool { return by == j.rule.name || slices.Contains(j.rule.overrules, by) })
 }
 
-// takeBack removes findings that the rule at work overrules, and returns them.
-func (j *judgement) takeBack(such func(symptom.Finding) bool) []symptom.Finding {
-	var taken []symptom.Finding
-	gone := map[*claim]bool{}
-	for _, c := range j.overruled(such) {
-		taken, gone[c] = append(taken, c.Finding), true
-	}
-	kept := make([]claim, 0, len(j.found))
-	for i := range j.found {
-		if !gone[&j.found[i]] {
-			kept = append(kept, j.found[i])
+// takeBack removes findings that the rule at work may change, and returns them.
+func (j *judgement) takeBack(such func(symptom.Finding) bool) (taken []symptom.Finding) {
+	j.found = slices.DeleteFunc(j.found, func(c claim) bool {
+		takes := such(c.Finding) && j.mayChange(c)
+		if takes {
+			taken = append(taken, c.Finding)
 		}
-	}
-	j.found = kept
+		return takes
+	})
 	return taken
 }
 

@@ -109,7 +109,7 @@ func (m Machine) systemd(ctx context.Context, names ...string) (map[string]unit,
 	if err != nil {
 		return nil, fmt.Errorf("ask systemd: %w", err)
 	}
-	return parseUnits(out), nil
+	return ParseUnits(out), nil
 }
 
 // kubeletService judges whether kubelet runs and serves a cluster; failed makes the check where it does not.

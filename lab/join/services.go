@@ -34,7 +34,7 @@ func (p *preflight) findUnits(ctx context.Context) (units, error) {
 	if err != nil {
 		return units{}, fmt.Errorf("systemd does not answer: %s", said(err))
 	}
-	byName := parseUnits(out)
+	byName := ParseUnits(out)
 	return units{kubelet: byName["kubelet.service"], containerd: byName["containerd.service"]}, nil
 }
 
@@ -48,9 +48,9 @@ func said(err error) string {
 	return lines[len(lines)-1]
 }
 
-// parseUnits reads the KEY=VALUE blocks of `systemctl show`, one a unit, with empty lines between. A key that comes again (a list) is
+// ParseUnits reads the KEY=VALUE blocks of `systemctl show`, one a unit, with empty lines between. A key that comes again (a list) is
 // joined by spaces.
-func parseUnits(out string) map[string]unit {
+func ParseUnits(out string) map[string]unit {
 	found := map[string]unit{}
 	for block := range strings.SplitSeq(out, "\n\n") {
 		u := unit{}

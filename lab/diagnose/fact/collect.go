@@ -167,16 +167,8 @@ func (c *collector) units(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for block := range strings.SplitSeq(out, "\n\n") {
-		u := map[string]string{}
-		for line := range strings.Lines(block) {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			u[key] = value
-		}
-		name := strings.TrimSuffix(u["Id"], ".service")
-		if name == "" {
-			continue
-		}
+	for id, u := range join.ParseUnits(out) {
+		name := strings.TrimSuffix(id, ".service")
 		unit := Unit{
 			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
 			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]),
