@@ -94,7 +94,7 @@ const learnerPause = time.Second
 
 // askEtcd asks etcd of its members, and learners twice.
 func askEtcd(ctx context.Context, e *etcd.Client, out *fact.Etcd) {
-	// The members that one remembers are asked for beside, because a list by quorum fails only when its time is up.
+	// A list by quorum fails only at its time-out, so the list that one member remembers is fetched at the same time.
 	var early, local etcd.Sample
 	var err, localErr error
 	var wg sync.WaitGroup

@@ -9,8 +9,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
-// stands beside new, only say why. A healthy cluster yields nothing, whatever happened to it before.
+// Judge says what is wrong, from the facts alone. Measurements alone decide what is wrong now. Journals and logs contain old trouble beside
+// new, so they only explain why. A healthy cluster yields no findings, whatever happened to it before.
 func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings(inOrder) }
 
 // judgement is one run of the judge. What it cannot name goes to unread, with where to look.
@@ -47,7 +47,7 @@ func (j *judgement) findings(order []rule) []symptom.Finding {
 	return relate(found, j.brought)
 }
 
-// find adds what was measured, or more evidence of it. The finding can be changed until the next is added.
+// find adds a finding that was measured, or more evidence of it. The caller may change the finding until it adds the next.
 func (j *judgement) find(id symptom.ID, node, source, text string) *symptom.Finding {
 	return j.findKind(id, "", node, source, text)
 }
@@ -79,8 +79,8 @@ func (j *judgement) on(node string) bool {
 	return j.any(func(f symptom.Finding) bool { return f.Node == node })
 }
 
-// near reports whether what was found on one node can have brought about what was found on another: what is the whole cluster's takes a
-// control plane, or what stops a road.
+// near reports whether a finding on one node can be the cause of a finding on another node or of the whole cluster. Only a control plane's
+// failure or a firewall reaches that far.
 func (j *judgement) near(cause, effect symptom.Finding) bool {
 	if cause.Detail == userPod || effect.Detail == userPod {
 		return false
@@ -112,12 +112,12 @@ func silent(m *fact.Machine) bool {
 	return m == nil || m.SSH != "" || m.State != stateRunning && m.State != ""
 }
 
-// cluster reports whether there is a cluster at all, or what cannot be asked may have one.
+// cluster reports whether there is a cluster, as far as the API server or a machine says so.
 func (j *judgement) cluster() bool {
 	return j.f.API.Via != "" || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
 }
 
-// oneAPI makes one finding of an API server that several do not reach.
+// oneAPI merges the findings of several machines that cannot reach the API server into one.
 func (j *judgement) oneAPI() {
 	all := j.takeBack(func(f symptom.Finding) bool { return f.Symptom == symptom.APIServerUnreachable })
 	if len(all) == 0 {
@@ -151,7 +151,7 @@ func unitOf(m *fact.Machine, name string) fact.Unit {
 	return m.Inside.Units[name]
 }
 
-// specific is the nearest cause that a program's own words name, if it can have brought the failure about; else the failure itself.
+// specific is the likeliest cause that a program's own message names, if that cause can lead to the failure; otherwise the failure itself.
 func specific(words string, failure symptom.ID) symptom.ID {
 	found, err := symptom.Judge(strings.NewReader(words), "", func(s string) string { return s })
 	if err != nil || len(found) == 0 {

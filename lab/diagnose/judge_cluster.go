@@ -44,7 +44,7 @@ func (j *judgement) api() {
 	j.requests()
 }
 
-// record judges a Node's own conditions. Whether it is Ready its machine knows better.
+// record judges a Node's conditions except Ready, which the machine's own checks know better.
 func (j *judgement) record(n kube.Node) {
 	m := j.machines[n.Name]
 	if m == nil || silent(m) {
@@ -63,12 +63,12 @@ func (j *judgement) record(n kube.Node) {
 	}
 }
 
-// ready are the Nodes that are.
+// ready reports whether the Node of this name is Ready.
 func (j *judgement) ready(name string) bool {
 	return slices.ContainsFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == name && n.Ready })
 }
 
-// podFailures are the causes that a pod of the cluster's own stands for, by the beginning of its name.
+// podFailures has the cause that a failure of each of the cluster's own pods means, by the beginning of the pod's name.
 var podFailures = []struct {
 	prefix string
 	id     symptom.ID
@@ -82,7 +82,7 @@ var podFailures = []struct {
 	{"etcd-", symptom.EtcdUnreachable},
 }
 
-// pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
+// pods judges failing pods on Ready nodes. A pod that only starts, or whose node is broken, is no cause.
 func (j *judgement) pods() {
 	for _, p := range j.f.API.Pods {
 		if p.Deleting || !j.ready(p.Node) || !podFails(p) {
@@ -104,14 +104,14 @@ func (j *judgement) pods() {
 	}
 }
 
-// podFails tells a pod that fails from one that starts, where none of its containers ended by kubelet's words for it.
+// podFails tells a pod that fails from one that starts: a container of it has ended, or kubelet uses one of its words for a failure.
 func podFails(p kube.Pod) bool {
 	return p.Exited || slices.ContainsFunc([]string{"BackOff", "Err", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
 		return strings.Contains(p.Reason, sign)
 	})
 }
 
-// daemonSets judges whether the cluster's own are there. One that is not was deleted, so that no text says why.
+// daemonSets judges whether the cluster's own DaemonSets exist and want a pod on every node.
 func (j *judgement) daemonSets() {
 	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {
 		d := j.f.API.DaemonSets[name]
@@ -135,7 +135,7 @@ func (j *judgement) daemonSets() {
 // requestTime is how long a bootstrap request may wait for its approval: it takes a second.
 const requestTime = 20 * time.Second
 
-// requests judges the bootstrap requests that nobody answers. What an earlier join of a node that is Ready left counts for nothing.
+// requests judges certificate requests of joining kubelets that nobody answers. Old requests of a node that is Ready do not count.
 func (j *judgement) requests() {
 	for _, r := range j.f.API.CSRs {
 		waits := r.State == "pending" || r.State == "approved"
@@ -145,13 +145,13 @@ func (j *judgement) requests() {
 	}
 }
 
-// portChecks are the checks by which a node says that what should listen on its port does.
+// portChecks are the checks of the services behind the ports, by which a node says that the service works.
 var portChecks = map[int]joining.CheckID{
 	6443: joining.CheckAPIServer, 2379: joining.CheckEtcdMember, 2380: joining.CheckEtcdMember, 10250: joining.CheckKubelet,
 }
 
-// ports judges the dials from node to node. A port of a machine that is dead, or of a service that does not run there, has a nearer cause;
-// what its own machine finds healthy and another cannot reach, somebody stops on the way.
+// ports judges the dials from node to node. A dead machine or a stopped service has a finding of its own. A service that its own machine
+// finds healthy, and that another machine cannot reach, is blocked on the way.
 func (j *judgement) ports() {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
@@ -172,8 +172,8 @@ func (j *judgement) ports() {
 	}
 }
 
-// behindWall is the one of the two at which packets to the port are lost: that at which most of them are, that which reaches none of its
-// peers, or is said to have such a rule, else that which is dialled.
+// behindWall says at which of the two machines packets to the port are lost: where most dials to the port are lost; else at the dialling
+// machine, if it reaches none of its peers or has a firewall rule; else at the dialled one.
 func (j *judgement) behindWall(from, to *fact.Machine, port int) string {
 	if lost := j.lostAt(port); lost[from.Name] != lost[to.Name] {
 		if lost[from.Name] > lost[to.Name] {

@@ -108,7 +108,7 @@ var learnerHints = map[string]string{
 	catchingUp:      "wait while its raft index grows (labctl etcd members); when no join is at work any more: labctl etcd clean-learners, then labctl join NODE",
 }
 
-// learner judges a member that does not vote. One whose machine joins just now may be fine in a moment.
+// learner judges a member that does not vote. While its machine is joining, that is only a warning: it may vote in a moment.
 func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	detail, why := j.learnerDetail(m, &owner)
 	text := "learner " + memberText(m) + ": " + why
@@ -121,7 +121,7 @@ func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) 
 		f.Repairable = v.Action == etcd.Remove
 		return
 	}
-	// What kubeadm's output shows of it until now is less than what its members say.
+	// etcd's members know more about the learner than kubeadm's output does.
 	j.takeBack(func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
 	left := j.left(owner.Name)
 	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
@@ -133,8 +133,7 @@ func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) 
 	}
 }
 
-// left takes back that the node is in no cluster, or something of a join is left on it, for which there is a better word, and returns the
-// evidence.
+// left takes back the findings "in no cluster" and "leftovers" of a node whose learner explains them, and returns their evidence.
 func (j *judgement) left(node string) (evidence []symptom.Evidence) {
 	for _, o := range j.takeBack(func(o symptom.Finding) bool {
 		return o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
@@ -144,7 +143,8 @@ func (j *judgement) left(node string) (evidence []symptom.Evidence) {
 	return evidence
 }
 
-// metLearner reports whether a join on the machine is kept out by a learner, or was: at rest a learner of nobody's keeps nobody out.
+// metLearner reports whether a join on the machine may be or was refused because of a learner. Without such a join, a foreign learner is
+// only stale.
 func metLearner(m *fact.Machine) bool {
 	if m.Inside == nil {
 		return false
@@ -153,8 +153,8 @@ func metLearner(m *fact.Machine) bool {
 	return m.Inside.Facts.Running() || o != nil && !o.Joined && o.Symptom == symptom.EtcdTooManyLearners
 }
 
-// learnerDetail says which kind of trouble a learner has. One that belongs to no machine by its address may belong to one by its name, or
-// by what its machine's manifest says.
+// learnerDetail says which kind of trouble a learner has. If its address is no machine's, its name or a machine's manifest may tell whose
+// it is.
 func (j *judgement) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
 	if *owner == nil {
 		if *owner = j.claimant(m); *owner != nil {
@@ -188,7 +188,7 @@ func (j *judgement) leaderIndex() uint64 {
 	return 0
 }
 
-// claimant is the machine that a learner at a strange address belongs to, nil for nobody's.
+// claimant is the machine to which a learner with a foreign address belongs, nil when there is none.
 func (j *judgement) claimant(m fact.Member) *fact.Machine {
 	for i := range j.f.Machines {
 		o := &j.f.Machines[i]
@@ -216,7 +216,7 @@ func hasAddress(m *fact.Machine, urls []string) bool {
 		}
 		for _, l := range m.Inside.Links {
 			for _, a := range l.Addresses {
-				// A pod network's gateway may have the same address on every node, so that it proves nothing; neither does loopback.
+				// A pod network's gateway can have the same address on every node, and loopback has: they prove nothing.
 				p, err := netip.ParsePrefix(a)
 				if err == nil && p.Addr().String() == u.Hostname() && !p.Addr().IsLoopback() && l.Name != "cni0" {
 					return true
@@ -227,7 +227,7 @@ func hasAddress(m *fact.Machine, urls []string) bool {
 	return false
 }
 
-// peerBlocked is the first dial over etcd's peer port, from or to the machine, that was swallowed on the way.
+// peerBlocked describes the first dial to etcd's peer port, from or to the machine, that got no answer; "" for none.
 func (j *judgement) peerBlocked(m *fact.Machine) string {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
@@ -258,7 +258,7 @@ func (j *judgement) voter(m fact.Member, owner *fact.Machine) {
 		j.find(symptom.EtcdStaleMember, "", "etcd", who+" belongs to no machine of the lab: "+m.Error)
 	case !silent(owner) && owner.Inside != nil && owner.Inside.Errors["facts"] == "" && !owner.Inside.Facts.EtcdData && !owner.Inside.Facts.Running():
 		text := who + " votes, and its machine has none of its data: " + m.Error
-		if j.f.Etcd.Quorum != "" { // it can neither be removed nor come back: that there are too few is what counts
+		if j.f.Etcd.Quorum != "" { // without a quorum it cannot be removed: the lost quorum is the finding
 			j.find(symptom.EtcdNoQuorum, "", "etcd", text)
 			return
 		}

@@ -159,7 +159,7 @@ func (j *judgement) clock(m *fact.Machine) {
 	}
 }
 
-// member judges a machine that has joined: what kubelet, its control plane and its Node are like now.
+// member judges the checks of a machine that has joined: kubelet, the control plane's static pods, the Node.
 func (j *judgement) member(m *fact.Machine) {
 	if !settled(m) {
 		return
@@ -198,7 +198,7 @@ func (j *judgement) member(m *fact.Machine) {
 	}
 }
 
-// node judges what the cluster records of a member. Why it is not Ready is often seen elsewhere better: unready has the last word.
+// node judges a member's Node. Other rules often know better why it is not Ready; unready speaks when they found nothing.
 func (j *judgement) node(m *fact.Machine, c joining.Check) {
 	switch {
 	case c.Reason == joining.NodeMissing:
@@ -221,7 +221,7 @@ func (j *judgement) unready() {
 	}
 }
 
-// notReady names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
+// notReady adds a finding for a Node that is not Ready when nothing else was found on its machine: then kubelet runs and does not work.
 func (j *judgement) notReady(m *fact.Machine) {
 	if silent(m) || j.on(m.Name) || m.Inside != nil && (!joined(m) || m.Inside.Facts.Running()) {
 		return
@@ -237,7 +237,7 @@ func (j *judgement) notReady(m *fact.Machine) {
 	}
 }
 
-// certificates judges the ends of a member's certificates by a clock that is right.
+// certificates judges whether a member's certificates are valid now. Where the machine's clock is far off, the host's clock decides.
 func (j *judgement) certificates(m *fact.Machine) {
 	if !settled(m) {
 		return
@@ -265,8 +265,8 @@ func (j *judgement) disks() {
 	}
 }
 
-// disk judges what etcd measures of its disk while facts are collected; what it measured since its start counts for nothing now. A slow
-// disk is a fault where something suffers from it, or when the usual write takes so long that everything does.
+// disk judges the write times that etcd measured while the facts were collected; older ones prove nothing about now. A slow disk is a fault
+// if etcd suffers from it, or if the usual write is so slow that everything must.
 func (j *judgement) disk(m *fact.Machine) {
 	if m.Inside == nil || !slow(m.Inside.Etcd) {
 		return
@@ -281,7 +281,7 @@ func (j *judgement) disk(m *fact.Machine) {
 	}
 }
 
-// slow goes by two writes, or by one so long that no second ended beside it.
+// slow wants two slow writes as proof, or one that is so slow that there was no time for a second.
 func slow(e *fact.EtcdDisk) bool {
 	return e != nil && (e.RecentSyncs >= 2 && e.RecentMedian > slowSync || e.RecentSyncs == 1 && e.RecentMedian > fact.SlowWrite)
 }

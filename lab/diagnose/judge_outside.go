@@ -9,7 +9,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// outside judges a machine that is in no cluster: its last join's own record says why, unless that holds no longer.
+// outside judges a machine that is in no cluster. The record of its last join says why, unless that cause is gone.
 func (j *judgement) outside(m *fact.Machine) {
 	facts := m.Inside.Facts
 	if facts.Running() || joined(m) {
@@ -69,7 +69,7 @@ func (j *judgement) outside(m *fact.Machine) {
 	f.Repairable = joining.Remedy(id) != joining.Stop
 }
 
-// behind puts what else fails a machine that nobody has joined, or the whole cluster, before that it is in no cluster.
+// behind makes "in no cluster" a warning where the machine, which nobody tried to join yet, or the whole cluster has a worse problem.
 func (j *judgement) behind() {
 	for _, at := range j.unjoined {
 		worse := j.any(func(f symptom.Finding) bool {
@@ -83,26 +83,26 @@ func (j *judgement) behind() {
 	}
 }
 
-// roadCauses are about the way to one API server: the checks of the way to another say nothing of them.
-var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
+// wayCauses are about the way to one API server. Checks of the way to another address prove nothing about them.
+var wayCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
 
-// over reports whether the cause of the machine's last join holds no longer.
+// over reports whether the cause of the last join's failure is gone.
 func (j *judgement) over(m *fact.Machine, id symptom.ID) bool {
 	elsewhere := m.Inside.Facts.Outcome.Endpoint
-	if slices.Contains(roadCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
+	if slices.Contains(wayCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
 		return false
 	}
 	return j.refutes(m, id)
 }
 
-// unfinished reports whether kubeadm was at work on the machine and never came to its end: what it left may even look like a member.
+// unfinished reports whether kubeadm started on the machine and never ended. What it left behind can look like a member.
 func unfinished(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
 	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !o.Phase.WithoutKubeadm()
 }
 
-// abandoned reports whether nobody goes on with what was begun on the machine: its last join was killed, or it was reset since. No text of the
-// machine has a better reason for what is undone.
+// abandoned reports whether the last join was killed, or the machine was reset since. Then that is the reason, and no log of the machine
+// has a better one.
 func abandoned(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
 	return !m.Inside.Facts.Joined && !m.Inside.Facts.Running() && (o == nil || o.Joined || !o.Finished && o.Symptom == "")

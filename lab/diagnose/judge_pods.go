@@ -54,7 +54,7 @@ func (j *judgement) flannelRestarts(node string) bool {
 		})
 }
 
-// strangers are the node's pods that have an address of another network, from a time at which its configuration was another.
+// strangers finds pods with an address outside of their node's network. They started when the node had another configuration.
 func (j *judgement) strangers(m *fact.Machine) {
 	for _, n := range j.f.API.Nodes {
 		for _, p := range j.f.API.Pods {
@@ -80,8 +80,8 @@ func (j *judgement) podNet(name string) (netip.Prefix, bool) {
 // lostTunnel is one that carries no answer.
 type lostTunnel struct{ from, to, result string }
 
-// overlay judges flannel's tunnels from node to node: there must be one to every other node, and an answer through it. Where some are
-// silent, the node that most of them begin or end at is the one to look at.
+// overlay judges flannel's tunnels: every node needs one to every other node, and an answer through it. When several are silent, the fault
+// is at the node that most of them share.
 func (j *judgement) overlay() {
 	var lost []lostTunnel
 	at := map[string]int{}
@@ -108,7 +108,7 @@ func (j *judgement) overlay() {
 	}
 }
 
-// tunnels reports whether the machine should have working tunnels: it is a member, its flannel has run, and nothing better explains if not.
+// tunnels reports whether the machine should have working tunnels: it is a settled member, flannel has run there, and kubelet is well.
 func (j *judgement) tunnels(m *fact.Machine) bool {
 	if silent(m) || !joined(m) || m.Inside.Facts.Running() || m.Inside.Errors["overlay"] != "" {
 		return false
@@ -122,7 +122,7 @@ func (j *judgement) tunnels(m *fact.Machine) bool {
 // kubeletPort is what is dialled through a tunnel.
 const kubeletPort = 10250
 
-// shut reports whether a port of the machine was dialled beside the tunnels in vain.
+// shut reports whether a direct dial to the port of the machine failed, so that a tunnel proves nothing about it.
 func (j *judgement) shut(m *fact.Machine, port int) bool {
 	return slices.ContainsFunc(j.f.Machines, func(from fact.Machine) bool {
 		return from.Inside != nil && slices.ContainsFunc(from.Inside.Dials, func(d fact.Dial) bool {
@@ -131,7 +131,7 @@ func (j *judgement) shut(m *fact.Machine, port int) bool {
 	})
 }
 
-// tunnel is what a dial through the tunnel came to. One that is not there is a finding.
+// tunnel is the result of the dial through the tunnel. A missing tunnel is a finding.
 func (j *judgement) tunnel(from, to *fact.Machine) string {
 	far, _ := j.podNet(to.Name)
 	i := slices.IndexFunc(from.Inside.Overlay, func(d fact.Dial) bool { return d.To == far.Addr().String() })

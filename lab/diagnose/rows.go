@@ -60,7 +60,7 @@ func (r *Report) fill(f fact.Facts) {
 	}
 }
 
-// through is the dial through the tunnel that a datagram to a peer's port cannot prove, nil for none.
+// through is the dial through the tunnel to the peer, which proves what a datagram cannot; nil for none.
 func (j *judgement) through(m *fact.Machine, d fact.Dial) *fact.Dial {
 	far, known := j.podNet(d.To)
 	if d.Proto != "udp" || !known {
@@ -126,7 +126,7 @@ func memberRow(m fact.Member, f *fact.Facts, leader uint64) MemberRow {
 
 var attemptNumber = regexp.MustCompile(`^attempt (\d+) of \d+$`)
 
-// attemptRows reads the join engine's events. Of one attempt each phase comes once, so one that comes again begins the next.
+// attemptRows reads the join engine's events. Each phase comes once in an attempt, so a phase that comes again begins the next attempt.
 func attemptRows(m *fact.Machine) []AttemptRow {
 	var rows []AttemptRow
 	for _, e := range m.Inside.Records {
@@ -159,7 +159,7 @@ func attemptRows(m *fact.Machine) []AttemptRow {
 	return rows
 }
 
-// begins reports whether a phase that starts is another attempt's: the attempt has failed, or had that phase.
+// begins reports whether the phase begins another attempt: the present attempt has failed, or had this phase already.
 func begins(row AttemptRow, phase joining.Phase) bool {
 	return row.Evidence != "" && phase != joining.PhaseRepair && phase != joining.PhaseClean ||
 		phase == joining.PhasePreflight && slices.ContainsFunc(row.Phases, func(p PhaseRow) bool { return p.Name == string(phase) })

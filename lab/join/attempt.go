@@ -99,7 +99,7 @@ func (e *Engine) preflight(ctx context.Context, job *Job, o *Outcome) bool {
 	return true
 }
 
-// abandonAfter is how long checks that were told to end may take to do so: their cause is known, nobody waits for them.
+// abandonAfter is how long cancelled checks may take to end. The cause is known by then, so nobody waits longer for them.
 const abandonAfter = 200 * time.Millisecond
 
 // check runs checks and stops waiting for the rest when one is Blocked, which it returns.
@@ -111,7 +111,7 @@ func (e *Engine) check(ctx context.Context, step *event.Step, run func(context.C
 	go func() {
 		done <- run(ctx, func(c Check) {
 			if ctx.Err() != nil {
-				return // it says no more than that it was told to end
+				return // a cancelled check only says that it was cancelled
 			}
 			if c.telling() {
 				step.Progress("%s", describe(c))

@@ -13,17 +13,17 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// quick is the limit of a check that reads a few files or runs one program: generous for an emulated machine under load.
+// quick is the limit of a check that reads a few files or runs one program. It is generous, for emulated machines under load.
 const quick = 3 * time.Second
 
-// grace is what a check may take beyond its limit to notice it.
+// grace is the time that a check gets after its limit, to notice that its time is up.
 const grace = 200 * time.Millisecond
 
-// preflight is one run of the checks. What several checks need is found once, by whoever asks first, and waited for by the others.
+// preflight is one run of the checks. Facts that several checks need are found once: the first check that asks starts it, the others wait.
 type preflight struct {
 	m   Machine
 	t   Target
-	run context.Context // of the whole run, for what outlives the question that made it
+	run context.Context // of the whole run: connections outlive the check that opened them
 
 	patience      time.Duration // see Machine.Patience
 	units         func(context.Context) (units, error)
@@ -36,8 +36,8 @@ type preflight struct {
 	versions      func(context.Context) (versions, error)
 }
 
-// lazily makes a function that finds something at its first call, in the time of the whole run and not of the caller, whom its own context
-// sets free.
+// lazily makes a function that looks for something at its first call. The search has the time of the whole run; a caller stops waiting when
+// its own context ends.
 func lazily[T any](run context.Context, limit time.Duration, find func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var once sync.Once
 	var value T
@@ -75,7 +75,7 @@ func (p *preflight) ignores(name string) bool {
 
 var severity = map[Result]int{Blocked: 0, Fixable: 1, Warn: 2, OK: 3}
 
-// rank sorts from worst to best. Checks are listed from cause to effect, and stay so among equals.
+// rank sorts from worst to best. Checks with the same result keep their order, which is from cause to effect.
 func rank(checks []Check) {
 	slices.SortStableFunc(checks, func(a, b Check) int { return severity[a.Result] - severity[b.Result] })
 }
@@ -113,7 +113,7 @@ func (c Check) because(reason Reason) Check {
 	return c
 }
 
-// unmade is a check that could not be made because of another one's failure, which that one names.
+// unmade is a check that could not run because another one failed. That other check names the cause.
 func unmade(err error) Check {
 	hint := "see the check that failed"
 	if errors.Is(err, errNotAsked) {
@@ -122,7 +122,7 @@ func unmade(err error) Check {
 	return warn("", hint, "not checked: %v", err)
 }
 
-// errNotAsked is a check for which the target has no data.
+// errNotAsked means that the target lacks the data for a check.
 var errNotAsked = errors.New("no cluster or credential is given")
 
 // refusal is a repair that would not be safe.

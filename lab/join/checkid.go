@@ -90,13 +90,13 @@ const (
 	PhaseClean     Phase = "clean"  // in records of earlier versions
 )
 
-// The phases of kubeadm whose log is read for what kubeadm does not print.
+// Phases of kubeadm of which kubeadm tells in its log only, and prints nothing.
 const (
 	phaseEtcd      Phase = "etcd"
 	phaseDiscovery Phase = "discovery"
 )
 
-// WithoutKubeadm reports whether kubeadm was not at work in the phase, or had come to its end.
+// WithoutKubeadm reports whether kubeadm had not started yet in this phase, or had ended.
 func (p Phase) WithoutKubeadm() bool {
 	return p == PhasePreflight || p == PhasePrepare || p == PhaseCluster || p == PhaseValidate
 }

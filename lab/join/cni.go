@@ -17,7 +17,7 @@ const (
 	cniConfigs = "/etc/cni/net.d"
 )
 
-// Where a node image keeps the pod network's configuration and plugins, for when somebody deletes them from where containerd reads them.
+// The node image keeps copies of the pod network's configuration and plugins here, in case somebody deletes those that containerd reads.
 const (
 	pristineCNI     = "/usr/share/k8slab/cni"
 	pristinePlugins = "/usr/share/k8slab/cni-plugins"
@@ -26,7 +26,7 @@ const (
 // podPlugins are what flannel's pods need.
 var podPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
 
-// checkCNIPlugins only warns where the machine has none of its own to restore: a cluster's network add-on may bring them after the join.
+// checkCNIPlugins only warns where the machine has no copies to restore: the cluster's network add-on may bring the plugins after the join.
 func checkCNIPlugins(_ context.Context, p *preflight) Check {
 	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
 	switch {
@@ -40,7 +40,7 @@ func checkCNIPlugins(_ context.Context, p *preflight) Check {
 		"%s has no %s", cniPlugins, strings.Join(missing, ", "))
 }
 
-// repairCNIPlugins takes the missing ones from where the image keeps them, and leaves the others as they are.
+// repairCNIPlugins copies the missing plugins from the image's own copies and leaves the others as they are.
 func repairCNIPlugins(ctx context.Context, p *preflight) (string, error) {
 	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
 	if nowhere := missingFrom(missing, p.m.List(pristinePlugins)); len(nowhere) > 0 {
@@ -64,8 +64,8 @@ type cniNetwork struct {
 	err   error
 }
 
-// networks are in the order in which containerd looks: it takes the first. One of nothing but loopback is none: containerd has that by itself,
-// and its pods would reach nobody.
+// networks are in the order in which containerd looks; it uses the first. A configuration with nothing but loopback does not count:
+// containerd has loopback by itself, and pods could reach nobody.
 func (m Machine) networks() []cniNetwork {
 	var found []cniNetwork
 	for _, name := range m.List(cniConfigs) {
@@ -106,15 +106,15 @@ func pluginTypes(text string) ([]string, error) {
 	return types, nil
 }
 
-// addOnPlugins are those of which each node's daemon gives the pods their addresses; other main plugins give every node the same ones
-// unless somebody takes care.
+// addOnPlugins are the plugins whose daemon gives each node a pod network of its own. With other main plugins every node gives out the same
+// addresses, unless somebody configures them apart.
 var addOnPlugins = []string{"flannel", "calico", "cilium-cni", "weave-net", "kube-router", "ptp-antrea", "antrea"}
 
 func (n cniNetwork) addOn() bool {
 	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(addOnPlugins, t) })
 }
 
-// conflict is the first network when an add-on's comes after it, and so is never used.
+// conflict finds a first network that hides an add-on's, which containerd then never uses.
 func conflict(networks []cniNetwork) (cniNetwork, bool) {
 	if len(networks) < 2 || networks[0].addOn() || !slices.ContainsFunc(networks[1:], cniNetwork.addOn) {
 		return cniNetwork{}, false
@@ -146,8 +146,8 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
-// repairCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
-// containerd notices; the directory itself stays, because containerd ends without it.
+// repairCNIConfig writes the machine's own configuration again when there is none. It renames one that hides the add-on's within the
+// directory, which containerd notices. The directory stays: containerd exits without it.
 func repairCNIConfig(ctx context.Context, p *preflight) (string, error) {
 	networks := p.m.networks()
 	if len(networks) == 0 {

@@ -5,8 +5,8 @@ import (
 	"regexp"
 )
 
-// runningDriver is the cgroup driver that the kubelet which runs took over from the runtime when it started, "" when that is not known.
-// kubelet asks once: a runtime whose driver is changed afterwards leaves it behind.
+// runningDriver is the cgroup driver that the running kubelet uses, "" when that is not known. kubelet asks the runtime once, when it
+// starts; it does not notice a later change.
 func (p *preflight) runningDriver(ctx context.Context) string {
 	u, err := p.units(ctx)
 	pid := u.kubelet["MainPID"]
@@ -22,7 +22,7 @@ func (p *preflight) runningDriver(ctx context.Context) string {
 
 var receivedDriver = regexp.MustCompile(`cgroup driver setting received from the CRI runtime" cgroupDriver="(\w+)"`)
 
-// repairCgroupDriver has kubelet ask the runtime again. Pods that run under the other driver's groups are made anew by kubelet.
+// repairCgroupDriver restarts kubelet, which then asks the runtime again. kubelet recreates the pods that run in the other driver's groups.
 func repairCgroupDriver(ctx context.Context, p *preflight) (string, error) {
 	facts, err := p.cri(ctx)
 	if err != nil {

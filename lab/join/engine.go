@@ -11,7 +11,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Engine makes attempts to join on one machine. What it leaves to others are functions: a nil one is left out.
+// Engine makes attempts to join on one machine. Its functions are optional: an attempt leaves out those that are nil.
 type Engine struct {
 	Machine Machine
 	Events  *event.Stream
@@ -44,7 +44,7 @@ type Job struct {
 	MemberRemoved bool          // the machine's earlier etcd member was removed from the cluster
 }
 
-// readyLimit bounds the validation: a Node is Ready when the pod network is there, which comes as a pod.
+// readyLimit bounds the validation. It is long because a Node becomes Ready only after the pod network's own pod has started.
 const readyLimit = 4 * time.Minute
 
 func (e *Engine) step(job *Job, phase Phase, limit time.Duration) *event.Step {
@@ -89,7 +89,8 @@ func describe(c Check) string {
 	return strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", c.ID, c.Result, c.Evidence), ": ")
 }
 
-// telling tells whether a person who waits for the join should read of the check. What could only not be checked has its cause elsewhere.
+// telling tells whether the check interests a person who waits for the join. A check that could not run does not: another one has the
+// cause.
 func (c Check) telling() bool {
 	return c.Fixed != "" || c.Result != OK && (c.Result != Warn || c.Symptom != "")
 }

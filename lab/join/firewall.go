@@ -62,8 +62,8 @@ func judgeFirewall(t Target, closed, overlay []string) Check {
 	return ok("no rule for certain blocks %s", ports)
 }
 
-// firewalls reads every table of rules that this machine's tools show; firewalld's and ufw's rules are among them. A tool that is not
-// installed has made no rules; one that fails leaves its own unread.
+// firewalls reads every table of rules that this machine's tools show. The rules of firewalld and ufw are among them. A missing tool is
+// no error; the tables of a tool that fails are left out.
 func (m Machine) firewalls(ctx context.Context) ([]firewall.Table, []string, error) {
 	var tables []firewall.Table
 	var sources []string

@@ -17,7 +17,8 @@ const (
 	controlPlaneCPUs     = 2
 )
 
-// workerMemoryMB is where kubelet, containerd, kube-proxy and flannel leave next to nothing for pods. kubeadm sets no minimum for a worker.
+// workerMemoryMB is what kubelet, containerd, kube-proxy and flannel need; less leaves almost nothing for pods. kubeadm has no minimum for
+// workers.
 const workerMemoryMB = 512
 
 func checkMemory(_ context.Context, p *preflight) Check {
@@ -82,7 +83,7 @@ func countRange(list string) (int, error) {
 	return n, nil
 }
 
-// unlessContainer turns a failure into a warning on a machine whose host alone can change what was found.
+// unlessContainer turns a failure into a warning in a container, where only the host can change what was found.
 func (p *preflight) unlessContainer(c Check) Check {
 	if p.m.Container() {
 		c.Result = Warn

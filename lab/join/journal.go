@@ -37,7 +37,7 @@ func (e *Engine) followJournal(ctx context.Context) <-chan journalLine {
 	go func() {
 		defer close(lines)
 		defer func() { _ = cmd.Wait() }()
-		// A child that the program left may hold the pipe open.
+		// A child process that journalctl left behind may keep the pipe open.
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		in := bufio.NewScanner(out)
 		in.Buffer(nil, 1<<20)

@@ -37,8 +37,8 @@ func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.St
 	}
 }
 
-// localHealth asks a control plane's component on this machine. Nothing is sent that a stranger on loopback must not have, so its
-// certificate, which is not for 127.0.0.1, need not be verified.
+// localHealth asks a control plane's component on this machine. It does not verify the certificate, which is not for 127.0.0.1, because the
+// request has no secret in it.
 func (m Machine) localHealth(ctx context.Context, port, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Patience()*localTimeout)
 	defer cancel()
@@ -71,7 +71,8 @@ type kubeletState struct {
 	Masked     bool   `json:"masked,omitempty"`
 }
 
-// kubelet reads it from systemd's answer and the flags of the running process. Standalone is decided by the flag alone (kubelet's server.go).
+// kubelet reads it from systemd's answer and the flags of the running process. Standalone is decided by the flag alone (kubelet's
+// server.go).
 func (m Machine) kubelet(u unit) kubeletState {
 	s := kubeletState{Active: u["ActiveState"], PID: u["MainPID"], Masked: u.masked()}
 	if s.Active != "active" || s.PID == "" || s.PID == "0" {

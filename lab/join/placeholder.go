@@ -69,9 +69,9 @@ func (m Machine) cniConfigurations() []string {
 	})
 }
 
-// placeholder is the configuration. Its version has STATUS: a runtime that asks (containerd 2) keeps the Node NotReady, and one that does not
-// gets an error for each pod, so that no pod ever has an address of it. The subnet is the machine's own all the same, out of a range that
-// no pod network uses (198.18.0.0/15, for benchmarks, RFC 2544): even another plugin in its place could not give an address twice.
+// placeholder is the configuration. Its CNI version has STATUS: containerd 2 asks for it and keeps the Node NotReady; an older runtime gets
+// an error for each pod. So no pod gets an address from it. Each machine has a subnet of its own all the same, in a range that no pod
+// network uses (198.18.0.0/15, for benchmarks, RFC 2544): even if another plugin took its place, no address would be given twice.
 func placeholder(machineID string) ([]byte, error) {
 	sum := sha256.Sum256([]byte(machineID))
 	n := binary.BigEndian.Uint16(sum[:]) % 512

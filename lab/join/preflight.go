@@ -63,7 +63,7 @@ func (p *preflight) all(ctx context.Context, probes []probe, report func(Check))
 	return checks
 }
 
-// one makes a check and outlives it: a check that panics or hangs becomes a warning, because it has proven nothing.
+// one makes a check. If the check panics or hangs, the result is a warning, because it proves nothing.
 func (p *preflight) one(ctx context.Context, pr probe) Check {
 	start := p.m.Now()
 	limit := p.patience * cmp.Or(pr.limit, quick)

@@ -61,8 +61,8 @@ func (m Machine) prepare(ctx context.Context) error {
 // bridgeMark tells the temporary configuration of kubelet from a final one, which has no such line.
 const bridgeMark = "# k8slab: temporary, until kubeadm has written the configuration of this node\n"
 
-// bridgeConfig lets a kubelet that something else started wait instead of failing for want of its file. It serves nothing: kubeadm's
-// preflight wants its ports free.
+// bridgeConfig keeps a kubelet that something other than kubeadm started waiting; without a configuration it would fail. It opens no port,
+// because kubeadm's preflight wants them free.
 const bridgeConfig = bridgeMark + `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 enableServer: false

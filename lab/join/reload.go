@@ -13,12 +13,12 @@ import (
 	"k8slab/lab/wait"
 )
 
-// reloadLimit is how long containerd may take to load a configuration that it was told of. It takes milliseconds.
+// reloadLimit is how long containerd may take to load a changed configuration. Usually it takes milliseconds.
 const reloadLimit = 2 * time.Second
 
-// notLoaded is what the runtime says when it has no network although the configuration is there: containerd watches the directory and does
-// not notice a file that is moved into it. "" when all is well, or when another plugin than containerd's own loader complains. A machine that
-// has not joined may still get the configuration of its network add-on, unless it keeps its own.
+// notLoaded is what the runtime says when it has no network although the configuration is there: containerd watches the directory, but does
+// not notice a file that is moved into it. It is "" when all is well, when the complaint is not of containerd's own loader, and on a
+// machine that has not joined and keeps no copy, because its network add-on may still bring a configuration.
 func (p *preflight) notLoaded(ctx context.Context, n cniNetwork) string {
 	if n.file == path.Base(placeholderConf) || !p.m.Exists(kubeletConf) && len(p.m.List(pristineCNI)) == 0 {
 		return ""
@@ -58,7 +58,7 @@ func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) 
 // networkServes is what a wait for containerd's network asks.
 func (p *preflight) networkServes(ctx context.Context) error {
 	facts, err := p.m.talkCRI(ctx, containerdSocket)
-	if said := cmp.Or(facts.problem, facts.network); err == nil && said != "" { // who does not tell its status does not tell of its network either
+	if said := cmp.Or(facts.problem, facts.network); err == nil && said != "" { // without a status there is no network's status
 		err = errors.New(said)
 	}
 	return err

@@ -9,12 +9,13 @@ import (
 	"k8slab/lab/event"
 )
 
-// repairLimit bounds one repair but containerd's, which knows its own: stopping kubelet may take it a while.
+// repairLimit bounds one repair; containerd's has a budget of its own besides. Stopping kubelet may take a while.
 const repairLimit = 60 * time.Second
 
-// RepairPreflight repairs what Preflight found fixable, one check after another from cause to effect, and nothing else. It makes each repaired
-// check again; Fixed says what it did. A check whose repair is not safe, or did not help, becomes Blocked with a command for a person.
-// report, if not nil, gets each check when it ends. The result has all checks, sorted as Preflight's; all are made again after a repair.
+// RepairPreflight repairs what Preflight found fixable, one check after another from cause to effect, and nothing else. It makes each
+// repaired check again; Fixed says what it did. A check whose repair is not safe, or did not help, becomes Blocked with a command for a
+// person. report, if not nil, gets each check when it ends. The result has all checks, sorted as Preflight's; all are made again after a
+// repair.
 //
 // Every repair can run twice without harm, keeps the old content of a file that it changes (FILE.k8slab-saved), and looks at the machine
 // before it acts, because the checks may be old.
@@ -48,7 +49,7 @@ func recheck(ctx context.Context, m Machine, t Target, treated map[CheckID]Check
 		was, ok := treated[c.ID]
 		switch {
 		case !ok:
-		case c.Result == Fixable: // not repaired, and the reason is known
+		case c.Result == Fixable: // the repair has said why it failed
 			now[i] = was
 		default:
 			now[i].Fixed = was.Fixed
@@ -61,7 +62,7 @@ func recheck(ctx context.Context, m Machine, t Target, treated map[CheckID]Check
 func repair(ctx context.Context, m Machine, t Target, pr probe, found Check) Check {
 	start := m.Now()
 	now := newPreflight(ctx, m, t).one(ctx, pr)
-	if now.Result == OK { // another repair, or time, has healed it
+	if now.Result == OK { // another repair has repaired it, or it passed by itself
 		now.Fixed = "nothing: the check passes again"
 		return now
 	}

@@ -25,8 +25,8 @@ func checkMemberConfig(_ context.Context, p *preflight) Check {
 		"the machine has joined and %s is gone, without which kubelet does not start", kubeletConfig)
 }
 
-// repairMemberConfig has kubeadm write kubelet's configuration again, from the cluster's own, with the rights of kubelet. kubeadm wants a file to
-// replace: it gets an empty one, which does not stay when kubeadm fails, nor does the copy that kubeadm keeps of it.
+// repairMemberConfig has kubeadm write kubelet's configuration again, from the cluster's own, with the rights of kubelet. kubeadm wants a
+// file to replace: it gets an empty one, which does not stay when kubeadm fails, nor does the copy that kubeadm keeps of it.
 func repairMemberConfig(ctx context.Context, p *preflight) (string, error) {
 	switch {
 	case !p.m.Exists(kubeletConf):

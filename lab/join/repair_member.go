@@ -26,11 +26,11 @@ func RepairMember(ctx context.Context, m Machine, dryRun bool) []Check {
 	if dryRun {
 		return checks
 	}
-	for i, pr := range list { // one after another: a cause's repair may heal its effects
+	for i, pr := range list { // one after another: the repair of a cause may also repair its effects
 		if checks[i].Result == Fixable && pr.repair != nil && ctx.Err() == nil {
 			found := checks[i]
 			checks[i] = repair(ctx, m, Target{}, pr, found)
-			if checks[i].Fixed != "" { // what was repaired is of interest, not that it is well now
+			if checks[i].Fixed != "" { // show what was wrong, not that it is well now
 				checks[i].Symptom, checks[i].Evidence = found.Symptom, found.Evidence
 			}
 		}
@@ -41,13 +41,13 @@ func RepairMember(ctx context.Context, m Machine, dryRun bool) []Check {
 	return checks
 }
 
-// lookBudget bounds how long a kubelet that was restarted may take until its node is Ready. What then keeps it from that is not the
-// matter of the repair before.
+// lookBudget bounds how long a restarted kubelet may take until its node is Ready. If it takes longer, the cause is another than the one
+// that was repaired.
 const lookBudget = 20 * time.Second
 
-// lookAgain restarts a member's kubelet, and returns when its node is Ready because it says so now. A kubelet that runs asks the runtime
-// every 5 s and tells the cluster every 10 s: seconds after a repair its node could still become not Ready of what was before it. Where
-// nobody can be told, kubelet stays as it is.
+// lookAgain restarts a member's kubelet and waits until kubelet reports its node Ready. A running kubelet asks the runtime every 5 s and
+// tells the cluster every 10 s, so seconds after a repair it could still report the state before it. Without a way to the API server
+// kubelet is left alone.
 func lookAgain(ctx context.Context, m Machine) {
 	ctx, cancel := context.WithTimeout(ctx, lookBudget)
 	defer cancel()
@@ -66,7 +66,7 @@ func lookAgain(ctx context.Context, m Machine) {
 	}
 }
 
-// onMember judges as a failure what before a join is none: a pod network that is not there yet.
+// onMember makes a missing pod network a failure. Before a join it is none.
 func onMember(checks []Check) {
 	for i, c := range checks {
 		if c.ID == CheckCNIConfig && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {

@@ -85,7 +85,7 @@ func (p *preflight) restarts(ctx context.Context, serves func(context.Context) e
 		if ctx.Err() != nil {
 			return i + 1, context.Cause(ctx)
 		}
-		last = cmp.Or(started, last) // why it did not even start says more
+		last = cmp.Or(started, last) // a failed start says more than a failed question
 	}
 	return len(restartWaits), refuse(fmt.Sprintf("containerd was restarted %d times: %v", len(restartWaits), last), "journalctl -u containerd; containerd config dump")
 }

@@ -18,7 +18,7 @@ import (
 
 // ResetOptions of a Reset.
 type ResetOptions struct {
-	// MemberRemoved is the word of whoever removed this machine's member from the etcd cluster: its data may go.
+	// MemberRemoved says that somebody removed this machine's etcd member from the cluster, so that its data may be deleted.
 	MemberRemoved bool
 	CRISocket     string // "" is kubeadm's own choice
 	Report        func(string)
@@ -41,8 +41,8 @@ func (e *RefusedError) Error() string { return "reset refused: " + e.Why + "; ne
 // resetBudget bounds kubeadm reset, which asks an API server that may be gone.
 const resetBudget = 4 * time.Minute
 
-// resetFiles are what a join leaves that kubeadm reset may leave as well: when it is missing, or fails halfway. Never the CNI directory, whose
-// loss ends containerd, and never the runtime's own state. /var/lib/kubelet/pods has mounts and is kubeadm's to clean.
+// resetFiles are what a join leaves that kubeadm reset may leave as well: when it is missing, or fails halfway. Never the CNI directory,
+// whose loss ends containerd, and never the runtime's own state. /var/lib/kubelet/pods has mounts and is kubeadm's to clean.
 var resetFiles = []string{
 	joinedMark,
 	bootstrapConf, kubeletConf, "/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf",
@@ -66,7 +66,7 @@ func (r *resetRun) run(ctx context.Context) (ResetReport, error) {
 		return r.report, err
 	}
 	err := m.sweepSecrets()
-	// From here on it is no member, whatever comes.
+	// From here on the machine is no member, even if a later step fails.
 	err = errors.Join(err, remove(m.Path(joinedMark)))
 	r.kubeadm(ctx)
 	err = errors.Join(err, r.stopKubelet(ctx), r.files(), r.links(ctx), m.removePlaceholder())
@@ -158,8 +158,8 @@ var (
 	etcdClusterFlag = regexp.MustCompile(`--initial-cluster=(\S+)`)
 )
 
-// etcdPeers reads the peer URL of the machine's member out of its manifest, and where the cluster can be asked: at those that it joined, and
-// last at itself.
+// etcdPeers reads the peer URL of the machine's member out of its manifest, and where the cluster can be asked: at those that it joined,
+// and last at itself.
 func (m Machine) etcdPeers() (peer string, endpoints []string) {
 	text, _ := m.Read(etcdManifest)
 	found := etcdPeerFlag.FindStringSubmatch(text)

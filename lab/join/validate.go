@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/wait"
 )
 
-// Validate asks once whether the machine is a healthy member of its cluster, and of the target's where that is given: kubelet active and not
-// standalone, its Node present, this machine's and Ready, and on a control plane its etcd member a started voter and its static pods
+// Validate asks once whether the machine is a healthy member of its cluster, and of the target's where that is given: kubelet active and
+// not standalone, its Node present, this machine's and Ready, and on a control plane its etcd member a started voter and its static pods
 // healthy. It changes nothing. The checks are in the order from cause to effect.
 func Validate(ctx context.Context, m Machine, t Target) []Check {
 	w := newMember(m, t)

@@ -19,7 +19,8 @@ import (
 // metricsURL is where kubeadm has etcd tell its metrics, without credentials, on the node itself.
 const metricsURL = "http://127.0.0.1:2381/metrics"
 
-// SlowWrite is half of etcd's election timeout in seconds, as a step of its histogram: where the usual write takes longer, leaders are lost.
+// SlowWrite is half of etcd's election timeout in seconds, rounded to a step of etcd's histogram. When the usual write takes longer,
+// leaders are lost.
 const SlowWrite = 0.512
 
 // bucket is a step of a histogram: how many were at most this long.
@@ -34,7 +35,7 @@ type metrics struct {
 	changes float64
 }
 
-// etcdMetrics asks the local etcd, which knows how long its real writes took: nothing is written to find out. nil where none answers.
+// etcdMetrics asks the local etcd how long its real writes took, so that no test writes are needed. It is nil when no etcd answers.
 func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 	if !c.m.Exists("/etc/kubernetes/manifests/etcd.yaml") {
 		return nil
@@ -57,8 +58,8 @@ func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 	return readMetrics(io.LimitReader(resp.Body, 4<<20))
 }
 
-// writeTime is how long an etcd that has known slow writes gets to end two more: one that takes seconds for each may end none while everything
-// else is asked.
+// writeTime is how long an etcd that has known slow writes gets to end two more: one that takes seconds for each may end none while
+// everything else is asked.
 const writeTime = 4 * time.Second
 
 // laterMetrics asks again when everything else has answered.
@@ -102,7 +103,7 @@ func readMetrics(r io.Reader) *metrics {
 	return m
 }
 
-// etcdDisk compares two looks: what etcd wrote between them tells of the disk now.
+// etcdDisk compares two readings: the writes between them show how the disk is now.
 func (c *collector) etcdDisk(early, late *metrics) {
 	if late == nil || len(late.fsync) == 0 {
 		return

@@ -1,6 +1,6 @@
-// Package firewall reads a machine's packet filter as its tools print it, as chains of rules, and says what becomes of a new connection from or
-// to another machine. It runs nothing. Only what is certain counts as blocked: a rule with a condition that cannot be judged here (a source,
-// an interface, a mark) may let packets through, but it never drops.
+// Package firewall reads a machine's packet filter as its tools print it, as chains of rules, and says what becomes of a new connection
+// from or to another machine. It runs nothing. Only what is certain counts as blocked: a rule with a condition that cannot be judged here
+// (a source, an interface, a mark) may let packets through, but it never drops.
 package firewall
 
 import (
