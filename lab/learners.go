@@ -78,7 +78,7 @@ func (l *Lab) CleanLearners(ctx context.Context, dryRun bool) ([]MemberVerdict, 
 // lab's lock, so that no other process begins a join meanwhile. A snapshot is saved before a voter is removed. What is left may mean to
 // wait or to stop.
 func (l *Lab) cleanMembers(ctx context.Context, v *view, joiner string) (removed, left []etcd.Verdict, err error) {
-	return v.etcd.Clean(ctx, etcd.Cleaning{
+	return v.etcd.Clean(ctx, etcd.CleanOptions{
 		Joiner: joiner, Machines: l.etcdMachines,
 		Before: func(ctx context.Context, verdict etcd.Verdict) error {
 			if verdict.Member.Learner {
