@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"k8slab/lab/event"
+	"k8slab/lab/symptom"
 )
 
 func newPreflight(ctx context.Context, m Machine, t Target) *preflight {
@@ -98,4 +99,31 @@ func after(ctx context.Context, d time.Duration) <-chan struct{} {
 	late := make(chan struct{})
 	context.AfterFunc(ctx, func() { time.AfterFunc(d, func() { close(late) }) })
 	return late
+}
+
+// Examine makes the checks that mean something on any machine, member or not: of the host, the runtime, kubelet's unit and the way to the
+// target's endpoint. On a machine that has joined it adds those that RepairMember can repair. It changes nothing. The result is sorted as
+// Preflight's.
+func Examine(ctx context.Context, m Machine, t Target) []Check {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	joined := m.Exists(kubeletConf)
+	list := probes(func(pr probe) bool {
+		return pr.scope == anywhere && (pr.when == nil || pr.when(t)) || joined && pr.id == CheckKubeletConfig // Validate tells of the service
+	})
+	checks := newPreflight(ctx, m, t).all(ctx, list, nil)
+	if joined {
+		onMember(checks)
+		rank(checks)
+	}
+	return checks
+}
+
+// onMember makes a missing pod network a failure. Before a join it is none.
+func onMember(checks []Check) {
+	for i, c := range checks {
+		if c.ID == CheckCNIConfig && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {
+			checks[i].Result, checks[i].Hint = Blocked, "restart the network add-on's pod of this node, which writes it"
+		}
+	}
 }

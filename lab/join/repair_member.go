@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"k8slab/lab/kube"
-	"k8slab/lab/symptom"
 )
 
 // RepairMember looks for faults of a node that has joined and, unless dryRun, repairs what is safe to repair: containerd, kubelet, the
@@ -63,14 +62,5 @@ func lookAgain(ctx context.Context, m Machine) {
 	}
 	if _, err := m.Run(ctx, "systemctl", "restart", "kubelet.service"); err == nil {
 		_ = client.WatchNode(ctx, w.name, func(n *kube.Node) bool { return n != nil && n.Ready && n.Heartbeat.After(before.Heartbeat) })
-	}
-}
-
-// onMember makes a missing pod network a failure. Before a join it is none.
-func onMember(checks []Check) {
-	for i, c := range checks {
-		if c.ID == CheckCNIConfig && c.Result == Warn && c.Symptom == symptom.CNINotInitialized {
-			checks[i].Result, checks[i].Hint = Blocked, "restart the network add-on's pod of this node, which writes it"
-		}
 	}
 }
