@@ -8,15 +8,15 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// rule is one part of the judgement. It sees what the rules found that it overrules or heeds, and nothing else, so that the order in which
-// rules that do not know each other are applied changes nothing but the order of their findings.
+// rule is one part of the judgement. It sees only the findings of the rules that it overrules or heeds. So the order of two rules that do not
+// name each other changes nothing but the order of their findings.
 type rule struct {
 	name      ruleName
-	depth     int        // the smaller, the nearer to causes: among rules that do not know each other it speaks first. Each rule has its own
-	overrules []ruleName // whose findings it may take back, or say better
-	heeds     []ruleName // whose findings decide what it finds itself
+	depth     int        // orders rules that do not name each other: the smaller, the nearer to causes
+	overrules []ruleName // rules whose findings it may take back or change
+	heeds     []ruleName // rules whose findings decide what it finds
 	machine   func(*judgement, *fact.Machine)
-	cluster   func(*judgement) // instead of machine, once
+	cluster   func(*judgement) // for rules about the whole cluster, instead of machine
 }
 
 type ruleName string
@@ -66,13 +66,14 @@ var rules = []rule{
 	{name: byAPI, depth: 11, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
 	{name: byPorts, depth: 12, heeds: ofMachines, cluster: (*judgement).ports},
 	{name: byTunnels, depth: 13, heeds: append([]ruleName{byPorts}, ofMachines...), cluster: (*judgement).overlay},
-	// Of a join that has left a learner its record and its output say less than the learner itself.
-	{name: byEtcd, depth: 14, overrules: []ruleName{byChecks, byMember, byKubeadm, byLastJoin}, heeds: append([]ruleName{byAPI}, ofMachines...),
-		cluster: (*judgement).etcd},
+	// When a join has left a learner, the learner tells more than the join's record and output.
+	{name: byEtcd, depth: 14, overrules: []ruleName{byChecks, byMember, byKubeadm, byLastJoin},
+		heeds: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).etcd},
 	{name: byDisk, depth: 15, heeds: append([]ruleName{byAPI, byEtcd}, ofMachines...), cluster: (*judgement).disks},
 	{name: byOneAPI, depth: 16, overrules: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).oneAPI},
-	{name: byTexts, depth: 17, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI}, ofMachines...), cluster: (*judgement).explain},
-	// That a DaemonSet is not there is measured, and no text says why somebody deleted it.
+	{name: byTexts, depth: 17, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI}, ofMachines...),
+		cluster: (*judgement).explain},
+	// A missing DaemonSet is a measurement, and no log can explain why somebody deleted it.
 	{name: byDaemonSets, depth: 18, overrules: []ruleName{byAPI, byTexts}, cluster: (*judgement).daemonSets},
 	{name: byUnready, depth: 19, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts}, ofMachines...),
 		cluster: (*judgement).unready},
@@ -81,8 +82,8 @@ var rules = []rule{
 	{name: byUserPods, depth: 21, cluster: (*judgement).userPods},
 }
 
-// sorted puts every rule behind those that it overrules or heeds. Rules that overrule each other in a circle, and what waits for them, are
-// left over.
+// sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the rules
+// behind them.
 func sorted(rules []rule) (order, left []rule) {
 	left = slices.Clone(rules)
 	slices.SortFunc(left, func(a, b rule) int { return cmp.Compare(a.depth, b.depth) })
@@ -112,7 +113,7 @@ type claim struct {
 	by []ruleName
 }
 
-// apply lets the rules speak in their order, those about one machine for one machine after another.
+// apply applies the rules in their order: first those about one machine, machine by machine.
 func (j *judgement) apply(order []rule) {
 	for i := range j.f.Machines {
 		m := &j.f.Machines[i]

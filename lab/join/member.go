@@ -179,23 +179,15 @@ func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
 	return etcd.New(cfg)
 }
 
-func (w *member) askAPIServer(ctx context.Context) Check {
-	return w.askComponent(ctx, w.m.securePort(), "/livez", symptom.ControlPlaneCrashloop)
-}
-
-func (w *member) askControllerManager(ctx context.Context) Check {
-	return w.askComponent(ctx, "10257", "/healthz", symptom.ControllerManagerFailing)
-}
-
-func (w *member) askScheduler(ctx context.Context) Check {
-	return w.askComponent(ctx, "10259", "/healthz", symptom.ControlPlaneCrashloop)
-}
-
-func (w *member) askComponent(ctx context.Context, port, path string, cause symptom.ID) Check {
-	if err := w.m.localHealth(ctx, port, path); err != nil {
-		return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
+// component asks a static pod whether it is healthy; "" is the API server's port.
+func component(port, path string, cause symptom.ID) func(*member, context.Context) Check {
+	return func(w *member, ctx context.Context) Check {
+		port := cmp.Or(port, w.m.securePort())
+		if err := w.m.localHealth(ctx, port, path); err != nil {
+			return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
+		}
+		return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
 	}
-	return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
 }
 
 var securePortFlag = regexp.MustCompile(`--secure-port=(\d+)`)

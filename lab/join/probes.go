@@ -9,15 +9,15 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// scope says on which machines a check means something, or may be made.
+// scope says when a check is made.
 type scope int
 
 const (
-	anywhere   scope = iota
-	beforeJoin       // of what a member is made of, or with load on a disk
-	afterJoin        // of what a join leaves
-	ofMember         // Validate asks it of a member, and preflight does not know it
-	ofLabnode        // whoever runs labnode asks it
+	anywhere   scope = iota // on any machine
+	beforeJoin              // only before a join: it is about what a join needs, or puts load on a disk
+	afterJoin               // only on a member, as part of its repair
+	ofMember                // only on a member, by Validate
+	ofLabnode               // by whoever runs labnode on the machine
 )
 
 // probe is one check and what is known of it.
@@ -38,14 +38,16 @@ type probe struct {
 
 // Traits are what a check's result says to whoever judges a machine by it.
 type Traits struct {
-	Repairable  bool         // Repair repairs on a member what the check found fixable
-	Kubelets    bool         // kubelet itself asks the runtime for it and judges its node by it
-	Way         bool         // it is about the way to the API server, and means nothing where there is none
-	MembersOnly bool         // a failure of it is none on a machine that has not joined
-	WarnIsFault bool         // its warning is a fault on a machine that has joined
-	Local       bool         // it asks programs of the machine alone, and nothing of the cluster
-	Refutes     []symptom.ID // causes that cannot be where it passes
+	Repairable  bool   // RepairMember repairs what the check found fixable
+	Kubelets    bool   // kubelet asks the runtime for the same thing, and judges its node by the answer
+	Way         bool   // it is about the way to the API server: without a cluster it means nothing
+	MembersOnly bool   // it fails only on a machine that has joined
+	WarnIsFault bool   // its warning is a fault on a machine that has joined
+	Local       bool   // it asks only programs of this machine, nothing of the cluster
+	Refutes     causes // causes that are impossible where it passes
 }
+
+type causes = []symptom.ID
 
 const (
 	firstAnswer = apiLimit + grace // what is known with the API server's first answer
@@ -58,51 +60,54 @@ func withToken(t Target) bool          { return t.Endpoint != "" && t.Token != "
 func asControlPlane(t Target) bool     { return t.ControlPlane }
 func toJoinControlPlane(t Target) bool { return t.ControlPlane && t.Endpoint != "" }
 
-// table has every check from cause to effect: what is named first among equals is nearer to the cause. Preflight's stand before Validate's.
+// table has every check, from cause to effect: the first of two failures is the nearer to the cause. Preflight's come before Validate's.
 var table = []probe{
-	{id: CheckHostname, ignore: []string{"hostname"}, run: checkHostname, Traits: Traits{Refutes: []symptom.ID{symptom.HostnameInvalid}}},
+	{id: CheckHostname, ignore: []string{"hostname"}, run: checkHostname, Traits: Traits{Refutes: causes{symptom.HostnameInvalid}}},
 	{id: CheckMachineID, scope: beforeJoin, run: checkMachineID},
 	{id: CheckProductUUID, scope: beforeJoin, run: checkProductUUID},
 	{id: CheckMemory, scope: beforeJoin, ignore: []string{"mem"}, run: checkMemory},
 	{id: CheckCPU, scope: beforeJoin, ignore: []string{"numcpu"}, run: checkCPU},
-	{id: CheckDisk, run: checkDisk, Traits: Traits{Refutes: []symptom.ID{symptom.DiskFull, symptom.ReadOnlyFilesystem}}},
+	{id: CheckDisk, run: checkDisk, Traits: Traits{Refutes: causes{symptom.DiskFull, symptom.ReadOnlyFilesystem}}},
 	{id: CheckSwap, limit: allAnswers, ignore: []string{"swap"}, run: checkSwap, repair: repairSwap,
-		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.SwapEnabled}}},
-	{id: CheckKernelModules, ignore: []string{"systemverification"}, run: checkModules, repair: repairModules, Traits: Traits{Repairable: true}},
+		Traits: Traits{Repairable: true, Refutes: causes{symptom.SwapEnabled}}},
+	{id: CheckKernelModules, ignore: []string{"systemverification"}, run: checkModules, repair: repairModules,
+		Traits: Traits{Repairable: true}},
 	{id: CheckSysctls, ignore: []string{"filecontent--proc-sys-net-ipv4-ip_forward"}, run: checkSysctls, repair: repairSysctls,
-		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.KernelPrereqMissing}}},
+		Traits: Traits{Repairable: true, Refutes: causes{symptom.KernelPrereqMissing}}},
 	{id: CheckCgroups, limit: allAnswers, ignore: []string{"systemverification"}, run: checkCgroups,
-		Traits: Traits{Refutes: []symptom.ID{symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported}}},
-	{id: CheckKubeBinaries, run: checkKubeBinaries, Traits: Traits{Refutes: []symptom.ID{symptom.KubeBinariesMissing}}},
-	{id: CheckHostTools, ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"}, run: checkHostTools,
-		Traits: Traits{Refutes: []symptom.ID{symptom.HostToolsMissing}}},
+		Traits: Traits{Refutes: causes{symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported}}},
+	{id: CheckKubeBinaries, run: checkKubeBinaries, Traits: Traits{Refutes: causes{symptom.KubeBinariesMissing}}},
+	{id: CheckHostTools, ignore: []string{"fileexisting-mount", "fileexisting-losetup", "fileexisting-cp", "fileexisting-conntrack"},
+		run: checkHostTools, Traits: Traits{Refutes: causes{symptom.HostToolsMissing}}},
 	{id: CheckKubeletUnit, run: checkKubeletUnit, repair: repairKubeletUnit,
-		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.KubeletStandalone}}},
-	{id: CheckCNIPlugins, run: checkCNIPlugins, repair: repairCNIPlugins, Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CNIPluginBinaryMissing}}},
+		Traits: Traits{Repairable: true, Local: true, Refutes: causes{symptom.KubeletStandalone}}},
+	{id: CheckCNIPlugins, run: checkCNIPlugins, repair: repairCNIPlugins,
+		Traits: Traits{Repairable: true, Refutes: causes{symptom.CNIPluginBinaryMissing}}},
 	{id: CheckCNIConfig, limit: criAnswer, run: checkCNIConfig, repair: repairCNIConfig,
-		Traits: Traits{Repairable: true, Kubelets: true, MembersOnly: true, Local: true, Refutes: []symptom.ID{symptom.CNINotInitialized}}},
-	{id: CheckCRI, limit: criAnswer, ignore: []string{"cri"}, run: checkCRI, repair: repairCRI, Traits: Traits{Repairable: true, Kubelets: true, Local: true,
-		Refutes: []symptom.ID{symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous}}},
+		Traits: Traits{Repairable: true, Kubelets: true, MembersOnly: true, Local: true, Refutes: causes{symptom.CNINotInitialized}}},
+	{id: CheckCRI, limit: criAnswer, ignore: []string{"cri"}, run: checkCRI, repair: repairCRI,
+		Traits: Traits{Repairable: true, Kubelets: true, Local: true,
+			Refutes: causes{symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous}}},
 	{id: CheckImageFilesystem, limit: criAnswer, run: checkImageFilesystem, repair: repairCRI,
-		Traits: Traits{Repairable: true, Local: true, Refutes: []symptom.ID{symptom.ImageFilesystemZero}}},
+		Traits: Traits{Repairable: true, Local: true, Refutes: causes{symptom.ImageFilesystemZero}}},
 	{id: CheckRuntimeVersion, limit: criAnswer, ignore: []string{"containerruntimeversion"}, run: checkRuntimeVersion,
-		Traits: Traits{Local: true, Refutes: []symptom.ID{symptom.RuntimeVersionUnsupported}}},
+		Traits: Traits{Local: true, Refutes: causes{symptom.RuntimeVersionUnsupported}}},
 	{id: CheckCgroupDriver, limit: allAnswers, run: checkCgroupDriver, repair: repairCgroupDriver,
-		Traits: Traits{Repairable: true, Refutes: []symptom.ID{symptom.CgroupDriverMismatch}}},
+		Traits: Traits{Repairable: true, Refutes: causes{symptom.CgroupDriverMismatch}}},
 	{id: CheckLeftovers, scope: beforeJoin, run: checkLeftovers, repair: repairLeftovers},
-	{id: CheckPorts, run: checkPorts, Traits: Traits{Refutes: []symptom.ID{symptom.PortInUse}}},
+	{id: CheckPorts, run: checkPorts, Traits: Traits{Refutes: causes{symptom.PortInUse}}},
 	{id: CheckFirewall, run: checkFirewall, Traits: Traits{WarnIsFault: true}},
 	{id: CheckAddress, when: func(t Target) bool { return t.Address != "" }, run: checkAddress},
 	{id: CheckEtcdDisk, scope: beforeJoin, when: asControlPlane, run: checkEtcdDisk},
 
 	{id: CheckProxy, when: toEndpoint, ignore: []string{"httpproxy"}, run: checkProxy,
-		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.ProxyInterference}}},
+		Traits: Traits{Way: true, Refutes: causes{symptom.ProxyInterference}}},
 	{id: CheckEndpointName, when: toEndpoint, limit: firstAnswer, run: checkEndpointName,
-		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.DNSResolutionFailure}}},
+		Traits: Traits{Way: true, Refutes: causes{symptom.DNSResolutionFailure}}},
 	{id: CheckEndpointConnect, when: toEndpoint, limit: firstAnswer, run: checkEndpointConnect,
-		Traits: Traits{Way: true, Refutes: []symptom.ID{symptom.APIServerUnreachable}}},
+		Traits: Traits{Way: true, Refutes: causes{symptom.APIServerUnreachable}}},
 	{id: CheckClock, when: toEndpoint, limit: firstAnswer, run: checkClock,
-		Traits: Traits{Way: true, WarnIsFault: true, Refutes: []symptom.ID{symptom.ClockSkew}}},
+		Traits: Traits{Way: true, WarnIsFault: true, Refutes: causes{symptom.ClockSkew}}},
 	{id: CheckCAHash, when: toEndpoint, limit: allAnswers, run: checkCAHash},
 	{id: CheckEndpointTLS, when: toEndpoint, limit: allAnswers, run: checkEndpointTLS, Traits: Traits{Way: true}},
 	{id: CheckEndpointHealth, when: toEndpoint, limit: firstAnswer, run: checkEndpointHealth, Traits: Traits{Way: true}},
@@ -117,19 +122,19 @@ var table = []probe{
 	{id: CheckKubeletConfig, scope: afterJoin, run: checkMemberConfig, repair: repairMemberConfig, Traits: Traits{Repairable: true}},
 	{id: CheckKubeletService, scope: afterJoin, run: checkKubeletService, repair: repairKubeletService, Traits: Traits{Repairable: true}},
 
-	{id: CheckKubelet, scope: ofMember, ask: (*member).askKubelet, Traits: Traits{Local: true, Refutes: []symptom.ID{
+	{id: CheckKubelet, scope: ofMember, ask: (*member).askKubelet, Traits: Traits{Local: true, Refutes: causes{
 		symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
 		symptom.BootstrapKubeconfigMissing, symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported,
 	}}},
 	{id: CheckCluster, scope: ofMember, ask: (*member).askCluster},
 	{id: CheckRole, scope: ofMember, ask: (*member).askRole, of: func(w *member) bool { return w.t.Endpoint != "" }},
-	{id: CheckEtcdMember, scope: ofMember, ask: (*member).askEtcd, of: (*member).runsEtcd, Traits: Traits{Refutes: []symptom.ID{
+	{id: CheckEtcdMember, scope: ofMember, ask: (*member).askEtcd, of: (*member).runsEtcd, Traits: Traits{Refutes: causes{
 		symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum,
 	}}},
-	{id: CheckAPIServer, scope: ofMember, ask: (*member).askAPIServer, of: (*member).controlPlane},
-	{id: CheckControllerManager, scope: ofMember, ask: (*member).askControllerManager, of: (*member).controlPlane,
-		Traits: Traits{Refutes: []symptom.ID{symptom.ControllerManagerFailing}}},
-	{id: CheckScheduler, scope: ofMember, ask: (*member).askScheduler, of: (*member).controlPlane},
+	{id: CheckAPIServer, scope: ofMember, ask: component("", "/livez", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
+	{id: CheckControllerManager, scope: ofMember, ask: component("10257", "/healthz", symptom.ControllerManagerFailing),
+		of: (*member).controlPlane, Traits: Traits{Refutes: causes{symptom.ControllerManagerFailing}}},
+	{id: CheckScheduler, scope: ofMember, ask: component("10259", "/healthz", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
 	{id: CheckNode, scope: ofMember, ask: (*member).askNode, watch: (*member).watchNode},
 	{id: CheckLabnode, scope: ofLabnode},
 }
