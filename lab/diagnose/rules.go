@@ -8,8 +8,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// rule is one part of the judgement. It sees only the findings of the rules that it overrules or heeds. So the order of two rules that do not
-// name each other changes nothing but the order of their findings.
+// rule is one part of the judgement. It sees only the findings of the rules that it overrules or heeds. So the order of two rules that do
+// not name each other changes nothing but the order of their findings.
 type rule struct {
 	name      ruleName
 	depth     int        // orders rules that do not name each other: the smaller, the nearer to causes
@@ -82,8 +82,8 @@ var rules = []rule{
 	{name: byUserPods, depth: 21, cluster: (*judgement).userPods},
 }
 
-// sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the rules
-// behind them.
+// sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the
+// rules behind them.
 func sorted(rules []rule) (order, left []rule) {
 	left = slices.Clone(rules)
 	slices.SortFunc(left, func(a, b rule) int { return cmp.Compare(a.depth, b.depth) })
