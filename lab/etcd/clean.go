@@ -12,11 +12,9 @@ type CleanOptions struct {
 	Before   func(ctx context.Context, v Verdict) error // called before each removal; its error prevents it. May be nil
 }
 
-// Clean removes the members that Judge finds removable, one in each pass: after
-// a removal it lists, looks and judges again, because the quorum has changed and
-// a join may have begun. It returns what it removed, and the verdicts on those
-// that are left, also with an error; whether one of them means to wait or to
-// stop is for the caller to act on.
+// Clean removes the members that Judge finds removable, one in each pass: after a removal it lists, looks and judges again, because the
+// quorum has changed and a join may have begun. It returns what it removed, and the verdicts on those that are left, also with an error;
+// whether one of them means to wait or to stop is for the caller to act on.
 func (c *Client) Clean(ctx context.Context, how CleanOptions) (removed, left []Verdict, err error) {
 	gone := map[uint64]bool{}
 	for {

@@ -1,7 +1,6 @@
-// Package etcd asks and changes the membership of one etcd cluster, over
-// connections the caller dials, judges which members are in the way of a join,
-// and saves and checks snapshots. It refuses a removal that would cost the
-// quorum, and neither waits for anything nor touches a machine.
+// Package etcd asks and changes the membership of one etcd cluster, over connections the caller dials, judges which members are in the way
+// of a join, and saves and checks snapshots. It refuses a removal that would cost the quorum, and neither waits for anything nor touches a
+// machine.
 package etcd
 
 import (
@@ -99,8 +98,8 @@ type answer struct {
 // errNoMember is a remote's word that the member to change is not in the cluster.
 var errNoMember = errors.New("member not found")
 
-// Client talks to one cluster. It keeps no connections between calls, so none
-// can go stale while machines stop and start. It is safe for concurrent use.
+// Client talks to one cluster. It keeps no connections between calls, so none can go stale while machines stop and start. It is safe for
+// concurrent use.
 type Client struct {
 	remote  remote
 	mutated func(what string)
@@ -147,8 +146,7 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel() }
 }
 
-// Members lists the cluster's members as a quorum knows them, from the first
-// endpoint that can say.
+// Members lists the cluster's members as a quorum knows them, from the first endpoint that can say.
 func (c *Client) Members(ctx context.Context) ([]Member, error) { return c.list(ctx, false) }
 
 func (c *Client) list(ctx context.Context, local bool) ([]Member, error) {
@@ -183,8 +181,7 @@ func (c *Client) order() []string {
 	return slices.Clone(c.endpoints)
 }
 
-// prefer asks an endpoint first from now on, so that a machine that is gone
-// costs its timeout once and not every time.
+// prefer asks an endpoint first from now on, so that a machine that is gone costs its timeout once and not every time.
 func (c *Client) prefer(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -10,14 +10,12 @@ import (
 	"sync"
 )
 
-// Status lists the members and asks each about itself. A member that cannot be
-// asked has its Err; the call fails only if there is no list.
+// Status lists the members and asks each about itself. A member that cannot be asked has its Err; the call fails only if there is no list.
 func (c *Client) Status(ctx context.Context) ([]Status, error) {
 	return c.statuses(ctx, false)
 }
 
-// LocalStatus is Status of the members that the first endpoint to answer
-// remembers. It needs no quorum, and may be out of date.
+// LocalStatus is Status of the members that the first endpoint to answer remembers. It needs no quorum, and may be out of date.
 func (c *Client) LocalStatus(ctx context.Context) ([]Status, error) {
 	return c.statuses(ctx, true)
 }
@@ -37,8 +35,8 @@ func (c *Client) statuses(ctx context.Context, local bool) ([]Status, error) {
 	return statuses, nil
 }
 
-// assignAlarms gives each member the alarms that are its own. They are read out
-// of the members' errors: etcd's own alarm list is answered only by a quorum.
+// assignAlarms gives each member the alarms that are its own. They are read out of the members' errors: etcd's own alarm list is answered
+// only by a quorum.
 func assignAlarms(statuses []Status) {
 	for _, s := range statuses {
 		for _, text := range s.Errors {
@@ -109,9 +107,8 @@ func (c *Client) statusAt(ctx context.Context, endpoint string) (answer, error) 
 	return a, nil
 }
 
-// Healthy returns nil when every member is a started voter that answers, all
-// agree on a leader among them, and none knows of an alarm. Otherwise its error
-// names each problem.
+// Healthy returns nil when every member is a started voter that answers, all agree on a leader among them, and none knows of an alarm.
+// Otherwise its error names each problem.
 func (c *Client) Healthy(ctx context.Context) error {
 	statuses, err := c.Status(ctx)
 	if err != nil {
@@ -123,8 +120,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Problems lists what keeps the members from being healthy as Healthy means it,
-// each once.
+// Problems lists what keeps the members from being healthy as Healthy means it, each once.
 func Problems(statuses []Status) []string {
 	if len(statuses) == 0 {
 		return []string{"it has no members"}
