@@ -110,7 +110,7 @@ func dead(m *fact.Machine, state, ssh string) {
 func stoppedKubelet(m *fact.Machine) {
 	m.Inside.Facts.Kubelet.Active = "failed"
 	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: midday.Add(-2 * time.Minute), Since: midday.Add(-time.Minute)}
-	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is failed"})
+	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "failed"})
 	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "NodeStatusUnknown: Kubelet stopped posting node status."})
 }
 
@@ -255,7 +255,7 @@ var damages = []struct {
 	{"kubeadm was killed, and what it left looks like a member", func(f *fact.Facts) {
 		m := f.Machine("w1")
 		m.Inside.Facts.Joined = false
-		m.Inside.Facts.Outcome = &joining.Outcome{Phase: "kubelet-start", Evidence: "somebody killed kubeadm in kubelet-start"}
+		m.Inside.Facts.Outcome = &joining.Outcome{Phase: "kubelet-start", Killed: true, Evidence: "signal: killed"}
 	}, []want{{id: symptom.LeftoverState, node: "w1"}}},
 	{"somebody joined it without labnode, after a preflight that failed", func(f *fact.Facts) {
 		m := f.Machine("w1")
@@ -342,7 +342,7 @@ var damages = []struct {
 	}, nil},
 	{"kubelet was stopped, and had complained of a pod's group", func(f *fact.Facts) {
 		m := f.Machine("w1")
-		fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is masked"})
+		fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "masked"})
 		m.Inside.Units["kubelet"] = fact.Unit{Load: "masked", Active: "inactive", Result: "success", Since: midday, Started: midday.Add(-time.Minute)}
 		journal(m, "kubelet", 30*time.Second, `E0301 11:59:30.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
 	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
