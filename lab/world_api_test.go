@@ -9,9 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -20,8 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"google.golang.org/grpc/test/bufconn"
-
 	"k8slab/lab/machine"
 )
 
@@ -29,35 +25,17 @@ type object = map[string]any
 
 // serve starts the API server, the probe and every control plane's etcd.
 func (w *world) serve() {
-	w.api, w.probe = bufconn.Listen(1<<16), bufconn.Listen(1<<16)
+	w.api, w.probe = newPipes(), newPipes()
 	api := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(w.request)}
 	probe := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, "[]") })}
 	go func() {
-		_ = api.Serve(tls.NewListener(patientListener{w.api}, &tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}}))
+		_ = api.Serve(tls.NewListener(w.api, &tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}}))
 	}()
-	go func() { _ = probe.Serve(patientListener{w.probe}) }()
+	go func() { _ = probe.Serve(w.probe) }()
 	w.ended = append(w.ended, func() { _ = api.Close(); _ = probe.Close() })
 	for _, b := range w.machines {
 		w.serveEtcd(b)
 	}
-}
-
-// patientListener gives connections whose deadline does not end them: to TLS, bufconn's own error is for good.
-type patientListener struct{ net.Listener }
-
-func (l patientListener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	return patientConn{c}, err
-}
-
-type patientConn struct{ net.Conn }
-
-func (c patientConn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(p)
-	if e, ok := errors.AsType[net.Error](err); ok && e.Timeout() {
-		err = os.ErrDeadlineExceeded
-	}
-	return n, err
 }
 
 // plurals are the kinds that the API serves.

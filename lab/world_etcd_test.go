@@ -12,7 +12,6 @@ import (
 	"go.etcd.io/etcd/api/v3/v3rpc/rpctypes"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/test/bufconn"
 
 	"k8slab/config"
 )
@@ -69,7 +68,7 @@ func (w *world) serveEtcd(b *box) {
 	if b.node.Role != config.ControlPlane {
 		return
 	}
-	b.etcd = bufconn.Listen(1 << 16)
+	b.etcd = newPipes()
 	b.server = grpc.NewServer(grpc.Creds(credentials.NewTLS(&tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}})))
 	e := &etcdServer{w: w, node: b.node.Name}
 	pb.RegisterClusterServer(b.server, e)

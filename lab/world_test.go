@@ -14,7 +14,6 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/test/bufconn"
 
 	"k8slab/config"
 	"k8slab/lab/join"
@@ -46,8 +45,8 @@ type world struct {
 	changes  int
 	dead     bool
 	killed   bool // once
-	api      *bufconn.Listener
-	probe    *bufconn.Listener
+	api      *pipes
+	probe    *pipes
 	ended    []func()
 }
 
@@ -60,7 +59,7 @@ type box struct {
 	voter  bool // its etcd's data are a member's
 	silent bool // it does not answer over SSH
 	outage *join.Outcome
-	etcd   *bufconn.Listener
+	etcd   *pipes
 	server *grpc.Server
 }
 
@@ -266,7 +265,7 @@ func (w *world) dial(ctx context.Context, from, address string) (net.Conn, error
 	if err == nil {
 		err = w.box(from).answers()
 	}
-	var to *bufconn.Listener
+	var to *pipes
 	if err == nil {
 		to, err = w.listener(host, port)
 	}
@@ -274,11 +273,11 @@ func (w *world) dial(ctx context.Context, from, address string) (net.Conn, error
 	if err != nil {
 		return nil, err
 	}
-	return to.DialContext(ctx)
+	return to.dial(ctx)
 }
 
 // listener is what listens at the address. The virtual IP is at the first control plane that runs an API server.
-func (w *world) listener(host, port string) (*bufconn.Listener, error) {
+func (w *world) listener(host, port string) (*pipes, error) {
 	refused := fmt.Errorf("dial %s:%s: connection refused", host, port)
 	for _, b := range w.machines {
 		virtual := port == "6443" && host == w.lab.found.Cluster.Network.VirtualIP.String()
@@ -301,4 +300,41 @@ func (w *world) listener(host, port string) (*bufconn.Listener, error) {
 // globState are files of the lab's directory.
 func globState(w *world, elem ...string) ([]string, error) {
 	return filepath.Glob(w.lab.found.Path(elem...))
+}
+
+// pipes is a listener in memory.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), closed: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+
+func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
+	ours, theirs := net.Pipe()
+	select {
+	case p.conns <- theirs:
+		return ours, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }

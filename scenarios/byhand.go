@@ -20,6 +20,7 @@ type joinOutcome struct {
 	Symptom  symptom.ID `json:"symptom"`
 	Evidence string     `json:"evidence"`
 	Phase    string     `json:"phase"`
+	Killed   bool       `json:"killed"`
 }
 
 // commandEdit changes a join command, as somebody who makes a mistake does.
@@ -150,7 +151,7 @@ func killed(ctx context.Context, t Target) error {
 		return err
 	case o.Joined:
 		return wait.Hopeless(errors.New("the join succeeded"))
-	case !strings.Contains(o.Evidence, "killed kubeadm"):
+	case !o.Killed:
 		return fmt.Errorf("the join ended in %s: %s", o.Phase, o.Evidence)
 	}
 	return nil

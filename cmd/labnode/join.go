@@ -84,7 +84,7 @@ func checkOutput(output string) error {
 
 // engine joins what the packages know.
 func engine(m join.Machine) join.Engine {
-	return join.Engine{Machine: m, Preflight: join.Preflight, Fix: join.Fix, Certain: reader.Certain, Causes: causes, Hint: hint, Ended: counting(m)}
+	return join.Engine{Machine: m, Preflight: join.Preflight, Repair: join.RepairPreflight, Certain: reader.Certain, Causes: causes, Hint: hint, Ended: counting(m)}
 }
 
 // counting counts the machine's attempts for whoever scrapes its node_exporter.

@@ -73,7 +73,7 @@ func (a *app) preflight(ctx context.Context, o *preflightOptions, given func(fla
 	}
 	checks := join.Preflight(ctx, o.machine, target, report)
 	if o.fix {
-		checks = join.Fix(ctx, o.machine, target, checks, func(c join.Check) {
+		checks = join.RepairPreflight(ctx, o.machine, target, checks, func(c join.Check) {
 			_, _ = fmt.Fprintf(a.stderr, "%s: %s\n", c.ID, oneLine(c))
 		})
 	}
@@ -183,7 +183,7 @@ func verdictLine(checks []join.Check) string {
 	case join.Blocked:
 		first := checks[0]
 		return fmt.Sprintf("blocked: %s (%d blocked, %d fixable, %d warnings of %d checks)",
-			cmp.Or(string(first.Symptom), first.ID), count[join.Blocked], count[join.Fixable], count[join.Warn], len(checks))
+			cmp.Or(string(first.Symptom), string(first.ID)), count[join.Blocked], count[join.Fixable], count[join.Warn], len(checks))
 	case join.Fixable:
 		return fmt.Sprintf("fixable: labnode preflight --fix repairs %d of %d checks (%d warnings)", count[join.Fixable], len(checks), count[join.Warn])
 	}

@@ -139,11 +139,8 @@ func (j *nodeJoin) repair(ctx context.Context, failed join.Outcome) (bool, error
 
 // refusedName tells whether the Node of the joining machine's name was found to be another's, which another attempt would find too.
 func refusedName(failed join.Outcome) bool {
-	return failed.Symptom == symptom.NodeNameExists && failed.Phase == phaseCluster
+	return failed.Symptom == symptom.NodeNameExists && failed.Phase == join.PhaseCluster
 }
-
-// phaseCluster is where an attempt ends that never came to the node.
-const phaseCluster = "cluster"
 
 // forget makes the next control plane's join upload the certificates again.
 func (c *Run) forget() {

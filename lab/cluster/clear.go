@@ -92,7 +92,7 @@ func (j *nodeJoin) clearMembers(ctx context.Context) (o join.Outcome, err error)
 		for _, v := range left {
 			switch v.Action {
 			case etcd.Stop:
-				o = join.Outcome{Symptom: memberSymptom(v), Phase: phaseCluster, ExitCode: -1, Evidence: fmt.Sprintf("etcd member %s: %s", v.Member, v.Reason),
+				o = join.Outcome{Symptom: memberSymptom(v), Phase: join.PhaseCluster, ExitCode: -1, Evidence: fmt.Sprintf("etcd member %s: %s", v.Member, v.Reason),
 					Hint: "labctl etcd members; bring the lost members back, or labctl etcd snapshot restore"}
 			case etcd.Wait:
 				if v.Reason != seen {
@@ -140,7 +140,7 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 	case verdict.Reason == "":
 		return o, nil
 	case !verdict.Delete:
-		return join.Outcome{Symptom: symptom.NodeNameExists, Phase: phaseCluster, ExitCode: -1, Evidence: verdict.Reason,
+		return join.Outcome{Symptom: symptom.NodeNameExists, Phase: join.PhaseCluster, ExitCode: -1, Evidence: verdict.Reason,
 			Hint: "another name for this machine in cluster.yaml, or turn the other machine off and delete its Node"}, nil
 	}
 	j.cause(symptom.NodeNameExists, "deleting the Node: %s", verdict.Reason)

@@ -94,10 +94,10 @@ func (h *joinReader) line(text []byte) error {
 // show leaves out what kubelet and containerd say: a healthy start is full of their errors. It is in the node's own record.
 func (h *joinReader) show(e event.Event) {
 	switch {
-	case strings.HasPrefix(e.Detail, "kubelet: "), strings.HasPrefix(e.Detail, "containerd: "):
+	case join.FromJournal(e.Detail):
 	case e.State == event.Started:
 		h.step.Progress("%s", e.Phase)
-	case strings.HasPrefix(e.Detail, join.CauseMark):
+	case join.NamesCause(e.Detail):
 		h.step.Progress("%s", e.Detail)
 	case e.Detail != "":
 		h.step.Progress("%s: %s", e.Phase, e.Detail)

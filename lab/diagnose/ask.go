@@ -54,7 +54,7 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 			ready, want, err := k.DaemonSet(ctx, name[0], name[1])
 			mu.Lock()
 			defer mu.Unlock()
-			out.DaemonSets[name[0]+"/"+name[1]] = fact.DaemonSet{Ready: ready, Want: want, Error: errorText(err)}
+			out.DaemonSets[name[0]+"/"+name[1]] = fact.DaemonSet{Ready: ready, Want: want, Missing: kube.NotFound(err), Error: errorText(err)}
 		})
 	}
 	wg.Wait()
@@ -94,7 +94,7 @@ const learnerPause = time.Second
 
 // askEtcd asks etcd of its members, and learners twice.
 func askEtcd(ctx context.Context, e *etcd.Client, out *fact.Etcd) {
-	// The members that one remembers are asked for beside, because a list by quorum fails only when its time is up.
+	// A list by quorum fails only at its time-out, so the list that one member remembers is fetched at the same time.
 	var early, local etcd.Sample
 	var err, localErr error
 	var wg sync.WaitGroup
@@ -125,7 +125,7 @@ func askEtcd(ctx context.Context, e *etcd.Client, out *fact.Etcd) {
 		p := progress[s.Member.ID]
 		out.Members = append(out.Members, fact.Member{
 			ID: s.Member.ID, Name: s.Member.Name, PeerURLs: s.Member.PeerURLs, ClientURLs: s.Member.ClientURLs, Learner: s.Member.Learner,
-			Started: s.Member.Started, Healthy: s.Healthy, Leader: s.Leader, LeaderID: s.LeaderID, RaftIndex: s.RaftIndex, Rate: p.Rate,
+			Started: s.Member.Started, State: s.State, Healthy: s.Healthy, Leader: s.Leader, LeaderID: s.LeaderID, RaftIndex: s.RaftIndex, Rate: p.Rate,
 			Ready: p.Ready(), DBSize: s.DBSize, Version: s.Version, Alarms: s.Alarms, Error: errorText(s.Err),
 		})
 	}

@@ -74,8 +74,8 @@ const (
 	etcdLimit    = 6500 * time.Millisecond // without a quorum each member that is silent costs its time twice
 )
 
-// Collect gathers the facts of a live cluster, everything at once. What does not answer is a fact and not an error. But who was only too slow
-// is asked once more, when the others are done, and given twice the time: on a busy computer a late answer proves nothing.
+// Collect gathers the facts of a live cluster, everything at once. A machine that does not answer is a fact, not an error. One that was
+// only too slow is asked again when the others are done, with twice the time: on a busy computer a late answer proves nothing.
 func Collect(ctx context.Context, s Sources) fact.Facts {
 	f := fact.Facts{Lab: s.Lab, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
 		Part: len(s.Machines) < len(s.Peers), Machines: make([]fact.Machine, len(s.Machines))}
@@ -88,7 +88,7 @@ func Collect(ctx context.Context, s Sources) fact.Facts {
 	return f
 }
 
-// look asks the machines that are wanted, and the cluster if that is. What a machine told before counts until it tells more.
+// look asks the wanted machines, and the cluster if it is wanted. An earlier answer of a machine stays until a better one comes.
 func (s Sources) look(ctx context.Context, f *fact.Facts, wanted func(fact.Machine) bool, cluster bool) {
 	slots := make(chan struct{}, cmp.Or(s.AtOnce, len(s.Machines)))
 	var wg sync.WaitGroup
@@ -131,7 +131,8 @@ func (s Sources) machine(ctx context.Context, m Machine, slots chan struct{}) fa
 	return out
 }
 
-// inside has the machine collect. It is asked first whether it answers at all, because one that is off must not cost the time of one that works.
+// inside has the machine collect its facts. A short first question finds out whether it answers at all, so that a machine that is off costs
+// little time.
 func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots chan struct{}) {
 	connect, cancel := s.within(ctx, connectLimit)
 	_, err := m.Read(connect, "true")
@@ -162,18 +163,15 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 // lateAnswer is where an answer counts as late: the shortest limit of a question inside a machine is 2 s.
 const lateAnswer = 1900 * time.Millisecond
 
-// local are the checks that ask programs of the machine alone. What asks the cluster is late because the cluster is ill, more often than not, and as
-// late again with twice the time.
-var local = []string{"kubelet-unit", "cni-config", "cri", "image-filesystem", "runtime-version", "kubelet"}
-
-// late tells whether the machine might have told something better with more time.
+// late tells whether the machine might have told more with more time. Checks that ask the cluster do not count: mostly they are late
+// because the cluster is ill, and would be late again with twice the time.
 func late(m fact.Machine) bool {
 	n := m.Inside
 	if n == nil {
 		return m.Late
 	}
 	failed := func(c join.Check) bool {
-		return (c.Result == join.Blocked || c.Result == join.Fixable) && c.Elapsed >= lateAnswer && slices.Contains(local, c.ID)
+		return (c.Result == join.Blocked || c.Result == join.Fixable) && c.Elapsed >= lateAnswer && c.ID.Traits().Local
 	}
 	return len(n.Errors) > 0 && n.Elapsed >= lateAnswer.Seconds() || slices.ContainsFunc(n.Checks, failed) || slices.ContainsFunc(n.Member, failed)
 }

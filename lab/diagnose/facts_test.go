@@ -80,11 +80,11 @@ func healthyMachine(name, role string, host int) fact.Machine {
 		Certificates: []fact.Certificate{{File: "/etc/kubernetes/pki/apiserver.crt", NotBefore: midday.Add(-time.Hour), NotAfter: midday.Add(8760 * time.Hour)}},
 	}
 	n.Facts.Kubelet.Active = "active"
-	for _, id := range []string{"hostname", "disk", "swap", "kernel-modules", "sysctls", "kube-binaries", "kubelet-unit", "cri", "image-filesystem",
+	for _, id := range []joining.CheckID{"hostname", "disk", "swap", "kernel-modules", "sysctls", "kube-binaries", "kubelet-unit", "cri", "image-filesystem",
 		"runtime-version", "ports", "cni-plugins", "firewall", "proxy", "endpoint-name", "endpoint-connect", "clock", "cni-config"} {
 		n.Checks = append(n.Checks, joining.Check{ID: id, Result: joining.OK, Evidence: "fine"})
 	}
-	members := []string{"kubelet", "cluster", "node"}
+	members := []joining.CheckID{"kubelet", "cluster", "node"}
 	if role == roleControlPlane {
 		n.Facts.EtcdManifest, n.Facts.EtcdData = true, true
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}

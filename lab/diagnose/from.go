@@ -193,21 +193,27 @@ const evidenceLimit = 3
 // mergeFinding adds a finding, or its evidence to the same cause on the same node.
 func mergeFinding(all []symptom.Finding, f symptom.Finding) []symptom.Finding {
 	for i := range all {
-		have := &all[i]
-		if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail {
-			continue
+		if absorb(&all[i], f) {
+			return all
 		}
-		for _, e := range f.Evidence {
-			if len(have.Evidence) < evidenceLimit {
-				have.Evidence = append(have.Evidence, e)
-			}
-		}
-		if f.Level == symptom.Fail {
-			have.Level = symptom.Fail
-		}
-		return all
 	}
 	return append(all, f)
+}
+
+// absorb takes the evidence of a finding of the same cause on the same node, and reports whether it is one.
+func absorb(have *symptom.Finding, f symptom.Finding) bool {
+	if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail {
+		return false
+	}
+	for _, e := range f.Evidence {
+		if len(have.Evidence) < evidenceLimit {
+			have.Evidence = append(have.Evidence, e)
+		}
+	}
+	if f.Level == symptom.Fail {
+		have.Level = symptom.Fail
+	}
+	return true
 }
 
 // ordered sorts the findings of all texts: nodes' names, where there are any, keep the graph's arrows apart.

@@ -10,14 +10,15 @@ import (
 	"k8slab/lab/symptom/reader"
 )
 
-// Judge says what is wrong, from the facts alone. What is wrong now is decided by what was measured; journals and logs, in which old trouble
-// stands beside new, only say why. A healthy cluster yields nothing, whatever happened to it before.
-func Judge(f fact.Facts) []symptom.Finding { return newJudging(&f).findings() }
+// Judge says what is wrong, from the facts alone. Measurements alone decide what is wrong now. Journals and logs contain old trouble beside
+// new, so they only explain why. A healthy cluster yields no findings, whatever happened to it before.
+func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings(inOrder) }
 
-// judging is one judgement. What it cannot name goes to unread, with where to look.
-type judging struct {
+// judgement is one run of the judge. What it cannot name goes to unread, with where to look.
+type judgement struct {
 	f        *fact.Facts
-	found    []symptom.Finding
+	found    []claim
+	rule     rule // at work
 	unread   []string
 	machines map[string]*fact.Machine
 	losses   map[int]map[string]int       // what lostAt has counted, by port
@@ -32,49 +33,34 @@ type spot struct {
 	node string
 }
 
-func newJudging(f *fact.Facts) *judging {
-	return &judging{
+func newJudgement(f *fact.Facts) *judgement {
+	return &judgement{
 		f: f, machines: f.ByName(), losses: map[int]map[string]int{}, texts: map[string][]symptom.Finding{}, told: map[spot]string{},
 	}
 }
 
-func (j *judging) findings() []symptom.Finding {
-	for i := range j.f.Machines {
-		j.machine(&j.f.Machines[i])
+func (j *judgement) findings(order []rule) []symptom.Finding {
+	j.apply(order)
+	found := make([]symptom.Finding, 0, len(j.found))
+	for _, c := range j.found {
+		found = append(found, c.Finding)
 	}
-	j.api()
-	j.ports()
-	j.overlay()
-	j.etcd()
-	for i := range j.f.Machines {
-		j.disk(&j.f.Machines[i])
-	}
-	j.oneAPI()
-	j.explain()
-	j.daemonSets()
-	for i := range j.f.Machines {
-		j.unready(&j.f.Machines[i])
-	}
-	j.behind()
-	j.userPods()
-	return relate(j.found, j.brought)
+	return relate(found, j.brought)
 }
 
-// find adds what was measured, or more evidence of it. The finding can be changed until the next is added.
-func (j *judging) find(id symptom.ID, node, source, text string) *symptom.Finding {
+// find adds a finding that was measured, or more evidence of it. The caller may change the finding until it adds the next.
+func (j *judgement) find(id symptom.ID, node, source, text string) *symptom.Finding {
 	return j.findKind(id, "", node, source, text)
 }
 
-func (j *judging) findKind(id symptom.ID, detail, node, source, text string) *symptom.Finding {
+func (j *judgement) findKind(id symptom.ID, detail, node, source, text string) *symptom.Finding {
 	s, _ := symptom.Lookup(id)
 	f := symptom.Finding{
 		Symptom: id, Detail: detail, Level: symptom.Fail, Node: node, Meaning: s.Meaning, Hint: s.Hint,
 		Evidence: []symptom.Evidence{{Source: source, Text: event.Redact(oneLine(text))}},
 	}
-	j.found = mergeFinding(j.found, f)
 	delete(j.told, spotOf(f))
-	i := slices.IndexFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == id && o.Node == node && o.Detail == detail })
-	return &j.found[i]
+	return j.add(f)
 }
 
 // textLimit is the longest text of a piece of evidence, in bytes.
@@ -85,18 +71,18 @@ func oneLine(s string) string {
 	return strings.ToValidUTF8(s[:min(len(s), textLimit)], "")
 }
 
-func (j *judging) has(id symptom.ID, node string) bool {
-	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
+func (j *judgement) has(id symptom.ID, node string) bool {
+	return j.any(func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
 }
 
 // on reports whether anything was found on the node.
-func (j *judging) on(node string) bool {
-	return slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Node == node })
+func (j *judgement) on(node string) bool {
+	return j.any(func(f symptom.Finding) bool { return f.Node == node })
 }
 
-// near reports whether what was found on one node can have brought about what was found on another: what is the whole cluster's takes a
-// control plane, or what stops a road.
-func (j *judging) near(cause, effect symptom.Finding) bool {
+// near reports whether a finding on one node can be the cause of a finding on another node or of the whole cluster. Only a control plane's
+// failure or a firewall reaches that far.
+func (j *judgement) near(cause, effect symptom.Finding) bool {
 	if cause.Detail == userPod || effect.Detail == userPod {
 		return false
 	}
@@ -107,7 +93,7 @@ func (j *judging) near(cause, effect symptom.Finding) bool {
 	return wide && (effect.Node == "" || crossesNodes[effect.Symptom])
 }
 
-func (j *judging) controlPlane(name string) bool {
+func (j *judgement) controlPlane(name string) bool {
 	m := j.machines[name]
 	return m != nil && m.Role == roleControlPlane
 }
@@ -127,21 +113,14 @@ func silent(m *fact.Machine) bool {
 	return m == nil || m.SSH != "" || m.State != stateRunning && m.State != ""
 }
 
-// cluster reports whether there is a cluster at all, or what cannot be asked may have one.
-func (j *judging) cluster() bool {
+// cluster reports whether there is a cluster, as far as the API server or a machine says so.
+func (j *judgement) cluster() bool {
 	return j.f.API.Via != "" || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
 }
 
-// oneAPI makes one finding of an API server that several do not reach.
-func (j *judging) oneAPI() {
-	var all []symptom.Finding
-	j.found = slices.DeleteFunc(j.found, func(f symptom.Finding) bool {
-		same := f.Symptom == symptom.APIServerUnreachable
-		if same {
-			all = append(all, f)
-		}
-		return same
-	})
+// oneAPI merges the findings of several machines that cannot reach the API server into one.
+func (j *judgement) oneAPI() {
+	all := j.takeBack(func(f symptom.Finding) bool { return f.Symptom == symptom.APIServerUnreachable })
 	if len(all) == 0 {
 		return
 	}
@@ -163,7 +142,7 @@ func (j *judging) oneAPI() {
 		}
 	}
 	one.Evidence = one.Evidence[:min(len(one.Evidence), evidenceLimit)]
-	j.found = append(j.found, one)
+	j.add(one)
 }
 
 func unitOf(m *fact.Machine, name string) fact.Unit {
@@ -173,7 +152,7 @@ func unitOf(m *fact.Machine, name string) fact.Unit {
 	return m.Inside.Units[name]
 }
 
-// specific is the nearest cause that a program's own words name, if it can have brought the failure about; else the failure itself.
+// specific is the likeliest cause that a program's own message names, if that cause can lead to the failure; otherwise the failure itself.
 func specific(words string, failure symptom.ID) symptom.ID {
 	found, err := reader.Judge(strings.NewReader(words), "", func(s string) string { return s })
 	if err != nil || len(found) == 0 {

@@ -8,12 +8,13 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
 // api judges what the API server answers, or that it does not.
-func (j *judging) api() {
+func (j *judgement) api() {
 	a := j.f.API
 	if a.Error != "" {
 		if j.cluster() {
@@ -43,8 +44,8 @@ func (j *judging) api() {
 	j.requests()
 }
 
-// record judges a Node's own conditions. Whether it is Ready its machine knows better.
-func (j *judging) record(n kube.Node) {
+// record judges a Node's conditions except Ready, which the machine's own checks know better.
+func (j *judgement) record(n kube.Node) {
 	m := j.machines[n.Name]
 	if m == nil || silent(m) {
 		return
@@ -62,12 +63,12 @@ func (j *judging) record(n kube.Node) {
 	}
 }
 
-// ready are the Nodes that are.
-func (j *judging) ready(name string) bool {
+// ready reports whether the Node of this name is Ready.
+func (j *judgement) ready(name string) bool {
 	return slices.ContainsFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == name && n.Ready })
 }
 
-// podFailures are the causes that a pod of the cluster's own stands for, by the beginning of its name.
+// podFailures has the cause that a failure of each of the cluster's own pods means, by the beginning of the pod's name.
 var podFailures = []struct {
 	prefix string
 	id     symptom.ID
@@ -81,10 +82,10 @@ var podFailures = []struct {
 	{"etcd-", symptom.EtcdUnreachable},
 }
 
-// pods judges the cluster's own pods that fail, on nodes that are Ready: what is not there yet, or stands on a broken node, is no cause.
-func (j *judging) pods() {
+// pods judges failing pods on Ready nodes. A pod that only starts, or whose node is broken, is no cause.
+func (j *judgement) pods() {
 	for _, p := range j.f.API.Pods {
-		if p.Deleting || !j.ready(p.Node) || !podFails(p.Reason) {
+		if p.Deleting || !j.ready(p.Node) || !podFails(p) {
 			continue
 		}
 		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
@@ -103,15 +104,15 @@ func (j *judging) pods() {
 	}
 }
 
-// podFails tells a pod that fails from one that starts.
-func podFails(reason string) bool {
-	return slices.ContainsFunc([]string{"BackOff", "Err", "exit code", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
-		return strings.Contains(reason, sign)
+// podFails tells a pod that fails from one that starts: a container of it has ended, or kubelet uses one of its words for a failure.
+func podFails(p kube.Pod) bool {
+	return p.Exited || slices.ContainsFunc([]string{"BackOff", "Err", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
+		return strings.Contains(p.Reason, sign)
 	})
 }
 
-// daemonSets judges whether the cluster's own are there. One that is not was deleted, so that no text says why.
-func (j *judging) daemonSets() {
+// daemonSets judges whether the cluster's own DaemonSets exist and want a pod on every node.
+func (j *judgement) daemonSets() {
 	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {
 		d := j.f.API.DaemonSets[name]
 		id := symptom.NetworkPluginPodsFailing
@@ -120,7 +121,7 @@ func (j *judging) daemonSets() {
 		}
 		ours := id == symptom.NetworkPluginPodsFailing // labctl repair deploys it again as it was; kube-proxy is kubeadm's
 		switch {
-		case strings.Contains(d.Error, "not found"):
+		case d.Missing:
 			j.find(id, "", "API", "daemonset "+name+" does not exist").Repairable = ours
 		case d.Error != "" && len(j.f.API.Errors) == 0: // else it is one of many
 			j.unread = append(j.unread, "API: "+d.Error)
@@ -134,8 +135,8 @@ func (j *judging) daemonSets() {
 // requestTime is how long a bootstrap request may wait for its approval: it takes a second.
 const requestTime = 20 * time.Second
 
-// requests judges the bootstrap requests that nobody answers. What an earlier join of a node that is Ready left counts for nothing.
-func (j *judging) requests() {
+// requests judges certificate requests of joining kubelets that nobody answers. Old requests of a node that is Ready do not count.
+func (j *judgement) requests() {
 	for _, r := range j.f.API.CSRs {
 		waits := r.State == "pending" || r.State == "approved"
 		if waits && r.Signer == "kubernetes.io/kube-apiserver-client-kubelet" && r.Node != "" && !j.ready(r.Node) && j.f.Time.Sub(r.Created) > requestTime {
@@ -144,12 +145,14 @@ func (j *judging) requests() {
 	}
 }
 
-// portChecks are the checks by which a node says that what should listen on its port does.
-var portChecks = map[int]string{6443: "api-server", 2379: "etcd-member", 2380: "etcd-member", 10250: "kubelet"}
+// portChecks are the checks of the services behind the ports, by which a node says that the service works.
+var portChecks = map[int]joining.CheckID{
+	6443: joining.CheckAPIServer, 2379: joining.CheckEtcdMember, 2380: joining.CheckEtcdMember, 10250: joining.CheckKubelet,
+}
 
-// ports judges the dials from node to node. A port of a machine that is dead, or of a service that does not run there, has a nearer cause;
-// what its own machine finds healthy and another cannot reach, somebody stops on the way.
-func (j *judging) ports() {
+// ports judges the dials from node to node. A dead machine or a stopped service has a finding of its own. A service that its own machine
+// finds healthy, and that another machine cannot reach, is blocked on the way.
+func (j *judgement) ports() {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
 		if silent(from) || !joined(from) {
@@ -169,9 +172,9 @@ func (j *judging) ports() {
 	}
 }
 
-// behindWall is the one of the two at which packets to the port are lost: that at which most of them are, that which reaches none of its
-// peers, or is said to have such a rule, else that which is dialled.
-func (j *judging) behindWall(from, to *fact.Machine, port int) string {
+// behindWall says at which of the two machines packets to the port are lost: where most dials to the port are lost; else at the dialling
+// machine, if it reaches none of its peers or has a firewall rule; else at the dialled one.
+func (j *judgement) behindWall(from, to *fact.Machine, port int) string {
 	if lost := j.lostAt(port); lost[from.Name] != lost[to.Name] {
 		if lost[from.Name] > lost[to.Name] {
 			return from.Name
@@ -195,7 +198,7 @@ func (j *judging) behindWall(from, to *fact.Machine, port int) string {
 }
 
 // lostAt counts the dials to a port that nobody answered, by the nodes that they began and ended at.
-func (j *judging) lostAt(port int) map[string]int {
+func (j *judgement) lostAt(port int) map[string]int {
 	if lost, counted := j.losses[port]; counted {
 		return lost
 	}
@@ -217,12 +220,12 @@ func (j *judging) lostAt(port int) map[string]int {
 }
 
 // lost reports whether nothing answered a dial to a machine that lives.
-func (j *judging) lost(d fact.Dial) bool {
+func (j *judgement) lost(d fact.Dial) bool {
 	return (d.Result == "timeout" || d.Result == "unreachable") && !silent(j.machines[d.To])
 }
 
 // reaches reports whether the machine was dialled by its peers or dialled them, and no dial was lost.
-func (j *judging) reaches(m *fact.Machine) bool {
+func (j *judgement) reaches(m *fact.Machine) bool {
 	answered := false
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]

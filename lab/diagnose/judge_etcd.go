@@ -17,11 +17,11 @@ import (
 func peerURL(m *fact.Machine) string { return "https://" + net.JoinHostPort(m.IP, "2380") }
 
 // etcd judges the members, each by the decision table of lab/etcd.
-func (j *judging) etcd() {
+func (j *judgement) etcd() {
 	e := j.f.Etcd
 	if e.Error != "" {
 		// Members that do not answer themselves are the nearer word for it.
-		if e.Via != "" && !slices.ContainsFunc(j.found, func(f symptom.Finding) bool { return f.Symptom == symptom.EtcdUnreachable }) {
+		if e.Via != "" && !j.any(func(f symptom.Finding) bool { return f.Symptom == symptom.EtcdUnreachable }) {
 			j.find(symptom.EtcdUnreachable, "", "etcd", e.Error)
 		}
 		return
@@ -65,7 +65,7 @@ func statuses(members []fact.Member) []etcd.Status {
 }
 
 // etcdMachines says of every control plane what its member is judged by.
-func (j *judging) etcdMachines() []etcd.Machine {
+func (j *judgement) etcdMachines() []etcd.Machine {
 	var all []etcd.Machine
 	for i := range j.f.Machines {
 		m := &j.f.Machines[i]
@@ -108,8 +108,8 @@ var learnerHints = map[string]string{
 	catchingUp:      "wait while its raft index grows (labctl etcd members); when no join is at work any more: labctl etcd clean-learners, then labctl join NODE",
 }
 
-// learner judges a member that does not vote. One whose machine joins just now may be fine in a moment.
-func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
+// learner judges a member that does not vote. While its machine is joining, that is only a warning: it may vote in a moment.
+func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	detail, why := j.learnerDetail(m, &owner)
 	text := "learner " + memberText(m) + ": " + why
 	if owner == nil {
@@ -121,8 +121,8 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 		f.Repairable = v.Action == etcd.Remove
 		return
 	}
-	// What kubeadm's output shows of it until now is less than what its members say.
-	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
+	// etcd's members know more about the learner than kubeadm's output does.
+	j.takeBack(func(o symptom.Finding) bool { return o.Symptom == symptom.EtcdLearnerNotInSync && o.Node == owner.Name })
 	left := j.left(owner.Name)
 	f := j.findKind(symptom.EtcdLearnerNotInSync, detail, owner.Name, "etcd", text)
 	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
@@ -133,20 +133,18 @@ func (j *judging) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) {
 	}
 }
 
-// left takes back that the node is in no cluster, or something of a join is left on it, for which there is a better word, and returns the
-// evidence.
-func (j *judging) left(node string) (evidence []symptom.Evidence) {
-	j.found = slices.DeleteFunc(j.found, func(o symptom.Finding) bool {
-		is := o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
-		if is {
-			evidence = append(evidence, o.Evidence...)
-		}
-		return is
-	})
+// left takes back the findings "in no cluster" and "leftovers" of a node whose learner explains them, and returns their evidence.
+func (j *judgement) left(node string) (evidence []symptom.Evidence) {
+	for _, o := range j.takeBack(func(o symptom.Finding) bool {
+		return o.Node == node && (o.Symptom == symptom.LeftoverState || o.Symptom == symptom.KubeletConfigMissing)
+	}) {
+		evidence = append(evidence, o.Evidence...)
+	}
 	return evidence
 }
 
-// metLearner reports whether a join on the machine is kept out by a learner, or was: at rest a learner of nobody's keeps nobody out.
+// metLearner reports whether a join on the machine may be or was refused because of a learner. Without such a join, a foreign learner is
+// only stale.
 func metLearner(m *fact.Machine) bool {
 	if m.Inside == nil {
 		return false
@@ -155,9 +153,9 @@ func metLearner(m *fact.Machine) bool {
 	return m.Inside.Facts.Running() || o != nil && !o.Joined && o.Symptom == symptom.EtcdTooManyLearners
 }
 
-// learnerDetail says which kind of trouble a learner has. One that belongs to no machine by its address may belong to one by its name, or
-// by what its machine's manifest says.
-func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
+// learnerDetail says which kind of trouble a learner has. If its address is no machine's, its name or a machine's manifest may tell whose
+// it is.
+func (j *judgement) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
 	if *owner == nil {
 		if *owner = j.claimant(m); *owner != nil {
 			return wrongAddress, fmt.Sprintf("it is %s's, whose address is %s", (*owner).Name, (*owner).IP)
@@ -181,7 +179,7 @@ func (j *judging) learnerDetail(m fact.Member, owner **fact.Machine) (detail, wh
 	return catchingUp, fmt.Sprintf("raft index %d of %d, %.0f entries a second", m.RaftIndex, j.leaderIndex(), m.Rate)
 }
 
-func (j *judging) leaderIndex() uint64 {
+func (j *judgement) leaderIndex() uint64 {
 	for _, m := range j.f.Etcd.Members {
 		if m.Leader {
 			return m.RaftIndex
@@ -190,8 +188,8 @@ func (j *judging) leaderIndex() uint64 {
 	return 0
 }
 
-// claimant is the machine that a learner at a strange address belongs to, nil for nobody's.
-func (j *judging) claimant(m fact.Member) *fact.Machine {
+// claimant is the machine to which a learner with a foreign address belongs, nil when there is none.
+func (j *judgement) claimant(m fact.Member) *fact.Machine {
 	for i := range j.f.Machines {
 		o := &j.f.Machines[i]
 		if o.Role != roleControlPlane {
@@ -218,7 +216,7 @@ func hasAddress(m *fact.Machine, urls []string) bool {
 		}
 		for _, l := range m.Inside.Links {
 			for _, a := range l.Addresses {
-				// A pod network's gateway may have the same address on every node, so that it proves nothing; neither does loopback.
+				// A pod network's gateway can have the same address on every node, and loopback has: they prove nothing.
 				p, err := netip.ParsePrefix(a)
 				if err == nil && p.Addr().String() == u.Hostname() && !p.Addr().IsLoopback() && l.Name != "cni0" {
 					return true
@@ -229,8 +227,8 @@ func hasAddress(m *fact.Machine, urls []string) bool {
 	return false
 }
 
-// peerBlocked is the first dial over etcd's peer port, from or to the machine, that was swallowed on the way.
-func (j *judging) peerBlocked(m *fact.Machine) string {
+// peerBlocked describes the first dial to etcd's peer port, from or to the machine, that got no answer; "" for none.
+func (j *judgement) peerBlocked(m *fact.Machine) string {
 	for i := range j.f.Machines {
 		from := &j.f.Machines[i]
 		if silent(from) || from.Inside == nil {
@@ -251,7 +249,7 @@ func memberText(m fact.Member) string {
 }
 
 // voter judges a member that votes.
-func (j *judging) voter(m fact.Member, owner *fact.Machine) {
+func (j *judgement) voter(m fact.Member, owner *fact.Machine) {
 	who := "member " + memberText(m)
 	switch {
 	case m.Healthy:
@@ -260,14 +258,14 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 		j.find(symptom.EtcdStaleMember, "", "etcd", who+" belongs to no machine of the lab: "+m.Error)
 	case !silent(owner) && owner.Inside != nil && owner.Inside.Errors["facts"] == "" && !owner.Inside.Facts.EtcdData && !owner.Inside.Facts.Running():
 		text := who + " votes, and its machine has none of its data: " + m.Error
-		if j.f.Etcd.Quorum != "" { // it can neither be removed nor come back: that there are too few is what counts
+		if j.f.Etcd.Quorum != "" { // without a quorum it cannot be removed: the lost quorum is the finding
 			j.find(symptom.EtcdNoQuorum, "", "etcd", text)
 			return
 		}
 		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", text)
-	case strings.Contains(m.Error, "another member"):
+	case m.State == etcd.Displaced:
 		j.find(symptom.EtcdMemberMismatch, owner.Name, "etcd", who+": "+m.Error)
-	case strings.Contains(m.Error, "no leader"):
+	case m.State == etcd.Leaderless:
 		j.find(symptom.EtcdNoQuorum, "", "etcd", who+": "+m.Error)
 	default:
 		j.find(symptom.EtcdUnreachable, owner.Name, "etcd", who+": "+m.Error)
@@ -275,7 +273,7 @@ func (j *judging) voter(m fact.Member, owner *fact.Machine) {
 }
 
 // unlisted are control planes that run an etcd which the cluster does not know.
-func (j *judging) unlisted() {
+func (j *judgement) unlisted() {
 	if j.f.Etcd.Quorum != "" || len(j.f.Etcd.Members) == 0 {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/etcd"
 	"k8slab/lab/event"
 	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
@@ -34,10 +35,10 @@ func TestLearnerDetails(t *testing.T) {
 		level  symptom.Level
 	}{
 		{"never started", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
-			e.Started, e.Name, e.Error = false, "", "has not started"
+			e.Started, e.Name, e.Error = false, "", "no answer"
 		}, neverStarted, symptom.Fail},
 		{"has not started yet", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
-			e.Started, e.Name, e.Error = false, "", "has not started"
+			e.Started, e.Name, e.Error = false, "", "no answer"
 		}, neverStarted, symptom.Warn},
 		{"peer port", true, func(f *fact.Facts, _ *fact.Machine, _ *fact.Member) { blockPort(f, "cp1", "cp3", 2380) }, peerPortBlocked, symptom.Fail},
 		{"wrong address, by its name", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
@@ -75,7 +76,7 @@ func TestAbandonedLearner(t *testing.T) {
 	f := healthyFacts(1)
 	m, _ := learning(&f, false)
 	m.Inside.Facts.Dirty = true
-	m.Inside.Facts.Outcome = &joining.Outcome{Phase: "etcd-join", Evidence: "somebody killed kubeadm in etcd-join"}
+	m.Inside.Facts.Outcome = &joining.Outcome{Phase: "etcd-join", Killed: true, Evidence: "signal: killed"}
 	journal(m, "kubelet", time.Minute, `E0301 run.go:72] "command failed" err="failed to run Kubelet: unable to load bootstrap kubeconfig: stat /etc/kubernetes/bootstrap-kubelet.conf: no such file or directory"`)
 	found := Judge(f)
 	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Node != "cp3" || len(found[0].Evidence) < 2 {
@@ -87,7 +88,7 @@ func TestAbandonedLearner(t *testing.T) {
 func TestLearnerOfNoMember(t *testing.T) {
 	f := healthyFacts(1)
 	m, e := learning(&f, false)
-	e.Started, e.Error = false, "has not started"
+	e.Started, e.Error = false, "no answer"
 	m.Inside.Facts.Outcome = &joining.Outcome{Joined: true} // it was reset since
 	journal(m, "etcd", time.Minute, `{"level":"warn","msg":"peer became inactive","error":"the member has been permanently removed from the cluster"}`)
 	found := Judge(f)
@@ -134,7 +135,7 @@ func TestTextsOfALearnerThatVotes(t *testing.T) {
 	refused := `{"level":"warn","msg":"retrying of unary invoker failed","error":"rpc error: code = FailedPrecondition desc = etcdserver: rpc not supported for learner"}`
 	for _, learner := range []bool{false, true} {
 		f := healthyFacts(1)
-		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: "not found"} // it was deleted
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"} // it was deleted
 		journal(f.Machine("cp3"), "kube-apiserver", time.Minute, refused, time.Minute, refused, time.Minute, refused, time.Minute, refused)
 		f.Etcd.Members[2].Learner = learner
 		told := slices.ContainsFunc(Judge(f), func(o symptom.Finding) bool {
@@ -148,7 +149,7 @@ func TestTextsOfALearnerThatVotes(t *testing.T) {
 
 func TestPhantomLearner(t *testing.T) {
 	f := healthyFacts(1)
-	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "has not started"})
+	f.Etcd.Members = append(f.Etcd.Members, fact.Member{ID: 9, PeerURLs: []string{"https://198.51.100.42:2380"}, Learner: true, Error: "no answer"})
 	found := Judge(f)
 	if len(found) != 1 || found[0].Symptom != symptom.EtcdStaleMember || !found[0].Repairable {
 		t.Errorf("at rest: %+v", found)
@@ -167,6 +168,20 @@ func TestStaleVoter(t *testing.T) {
 	found := Judge(f)
 	if len(found) == 0 || found[0].Symptom != symptom.EtcdStaleMember || found[0].Node != "cp3" {
 		t.Errorf("%+v", found)
+	}
+}
+
+// Who answers in a voter's place, and what it knows, tells apart why it does not serve.
+func TestVoterStates(t *testing.T) {
+	for state, want := range map[etcd.State]symptom.ID{
+		etcd.Silent: symptom.EtcdUnreachable, etcd.Displaced: symptom.EtcdMemberMismatch, etcd.Leaderless: symptom.EtcdNoQuorum,
+	} {
+		f := healthyFacts(1)
+		f.Etcd.Members[2].Healthy, f.Etcd.Members[2].State, f.Etcd.Members[2].Error = false, state, "it does not serve"
+		f.Machine("cp3").Inside.Member = nil // its own look at its member failed, too
+		if found := Judge(f); len(found) != 1 || found[0].Symptom != want {
+			t.Errorf("%s: %+v", state, found)
+		}
 	}
 }
 

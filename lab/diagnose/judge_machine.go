@@ -12,8 +12,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// machine judges one machine: its domain, then what it says of itself.
-func (j *judging) machine(m *fact.Machine) {
+// domain judges whether the machine runs and can be asked.
+func (j *judgement) domain(m *fact.Machine) {
 	switch m.State {
 	case stateRunning, "":
 	case "paused":
@@ -42,25 +42,15 @@ func (j *judging) machine(m *fact.Machine) {
 		return
 	}
 	for what, err := range m.Inside.Errors {
-		if what == "containers" && !passes(m.Inside, "cri") { // which says more
+		if what == "containers" && !passes(m.Inside, joining.CheckCRI) { // which says more
 			continue
 		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
 	}
-	j.manifests(m)
-	j.checks(m)
-	j.clock(m)
-	switch {
-	case m.Inside.Facts.Running():
-		j.atWork(m)
-	case joined(m):
-		j.member(m)
-		j.certificates(m)
-		j.podNetwork(m)
-	default:
-		j.outside(m)
-	}
 }
+
+// settled reports whether the machine is a member, or was, on which no join or init is at work.
+func settled(m *fact.Machine) bool { return joined(m) && !m.Inside.Facts.Running() }
 
 func lastLine(s string) string {
 	lines := strings.Split(strings.TrimSpace(s), "\n")
@@ -80,7 +70,7 @@ var ownManifests = []struct {
 }
 
 // manifests judges whether a control plane has what it is to run.
-func (j *judging) manifests(m *fact.Machine) {
+func (j *judgement) manifests(m *fact.Machine) {
 	n := m.Inside
 	if m.Role != roleControlPlane || !joined(m) || n.Facts.Running() || n.Errors["machine"] != "" {
 		return
@@ -95,34 +85,30 @@ func (j *judging) manifests(m *fact.Machine) {
 	}
 }
 
-// warned are the checks whose warning is a fault on a machine that has joined.
-var warned = []string{"firewall", "clock"}
-
-// roads are the checks of the way to the API server, which mean nothing where there is none.
-var roads = []string{"proxy", "endpoint-name", "endpoint-connect", "endpoint-tls", "endpoint-health", "clock"}
-
-// onMembers are the checks that mean something only on a machine that has joined.
-var onMembers = []string{"cni-config"}
-
 // checks takes over what the node's own checks found.
-func (j *judging) checks(m *fact.Machine) {
+func (j *judgement) checks(m *fact.Machine) {
 	for _, c := range m.Inside.Checks {
-		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && slices.Contains(warned, c.ID)
+		about := c.ID.Traits()
+		bad := c.Result == joining.Blocked || c.Result == joining.Fixable || c.Result == joining.Warn && joined(m) && about.WarnIsFault
 		switch {
 		case c.Symptom == "", !bad:
 			continue
-		case slices.Contains(roads, c.ID) && !j.cluster(), slices.Contains(onMembers, c.ID) && !joined(m):
+		case about.Way && !j.cluster(), about.MembersOnly && !joined(m):
 			continue
-		case c.ID == "swap" && m.Inside.Facts.Kubelet.Active == "active": // kubelet was told to live with it
+		case c.ID == joining.CheckSwap && m.Inside.Facts.Kubelet.Active == "active": // kubelet was told to live with it
 			continue
 		}
-		f := j.find(c.Symptom, m.Name, "check "+c.ID, c.Evidence)
+		f := j.find(c.Symptom, m.Name, "check "+string(c.ID), c.Evidence)
 		f.Hint = cmp.Or(c.Hint, f.Hint)
-		f.Repairable = c.Result == joining.Fixable && joining.Mendable(c.ID) && joined(m)
-		if c.ID == "clock" && c.Result == joining.Warn {
+		f.Repairable = c.Result == joining.Fixable && about.Repairable && joined(m)
+		if c.ID == joining.CheckClock && c.Result == joining.Warn {
 			f.Level = symptom.Warn
 		}
 	}
+}
+
+// plugins judges whether the plugins are there that the network in use calls.
+func (j *judgement) plugins(m *fact.Machine) {
 	if missing := missingPlugins(m.Inside); joined(m) && len(missing) > 0 {
 		j.find(symptom.CNIPluginBinaryMissing, m.Name, "/opt/cni/bin", "the network in use calls "+strings.Join(missing, ", ")+", which is not there")
 	}
@@ -158,7 +144,7 @@ func offset(m *fact.Machine) time.Duration {
 	return 0
 }
 
-func (j *judging) clock(m *fact.Machine) {
+func (j *judgement) clock(m *fact.Machine) {
 	off := offset(m)
 	direction := "ahead of"
 	if off < 0 {
@@ -173,23 +159,26 @@ func (j *judging) clock(m *fact.Machine) {
 	}
 }
 
-// member judges a machine that has joined: what kubelet, its control plane and its Node are like now.
-func (j *judging) member(m *fact.Machine) {
+// member judges the checks of a machine that has joined: kubelet, the control plane's static pods, the Node.
+func (j *judgement) member(m *fact.Machine) {
+	if !settled(m) {
+		return
+	}
 	for _, c := range m.Inside.Member {
 		if c.Result != joining.Blocked && c.Result != joining.Fixable {
 			continue
 		}
 		id := c.Symptom
 		switch c.ID {
-		case "node":
+		case joining.CheckNode:
 			j.node(m, c)
 			continue
-		case "etcd-member":
+		case joining.CheckEtcdMember:
 			if id == symptom.EtcdLearnerNotInSync { // judged with all members
 				continue
 			}
 			id = specific(c.Evidence, id)
-		case "kubelet":
+		case joining.CheckKubelet:
 			if j.has(symptom.KubeletStandalone, m.Name) { // a unit that lost its arguments is why it does not run, too
 				continue
 			}
@@ -198,24 +187,24 @@ func (j *judging) member(m *fact.Machine) {
 			continue
 		}
 		if id == "" {
-			j.unread = append(j.unread, m.Name+": "+c.ID+": "+c.Evidence+"; next: "+c.Hint)
+			j.unread = append(j.unread, m.Name+": "+string(c.ID)+": "+c.Evidence+"; next: "+c.Hint)
 			continue
 		}
-		f := j.find(id, m.Name, c.ID, c.Evidence)
+		f := j.find(id, m.Name, string(c.ID), c.Evidence)
 		f.Hint = cmp.Or(c.Hint, f.Hint)
 		// labctl repair compares its manifest with what kubeadm makes, by what another control plane's API server says.
 		f.Repairable = id == symptom.ControlPlaneCrashloop && j.f.API.Via != "" && j.f.API.Via != m.Name &&
-			passes(m.Inside, "kubelet") && passes(m.Inside, "etcd-member")
+			passes(m.Inside, joining.CheckKubelet) && passes(m.Inside, joining.CheckEtcdMember)
 	}
 }
 
-// node judges what the cluster records of a member. Why it is not Ready is often seen elsewhere better: unready has the last word.
-func (j *judging) node(m *fact.Machine, c joining.Check) {
+// node judges a member's Node. Other rules often know better why it is not Ready; unready speaks when they found nothing.
+func (j *judgement) node(m *fact.Machine, c joining.Check) {
 	switch {
-	case strings.Contains(c.Evidence, "has no Node"):
+	case c.Reason == joining.NodeMissing:
 		f := j.find(symptom.NodeNameMismatch, m.Name, "API", c.Evidence+", while its kubelet has joined: somebody deleted it")
 		f.Hint, f.Repairable = cmp.Or(c.Hint, f.Hint), true
-	case strings.Contains(c.Evidence, "is not Ready"):
+	case c.Reason == joining.NodeNotReady:
 		if id := specific(c.Evidence, c.Symptom); id != "" && !j.refutes(m, id) {
 			j.find(id, m.Name, "API", c.Evidence)
 		}
@@ -226,8 +215,14 @@ func (j *judging) node(m *fact.Machine, c joining.Check) {
 	}
 }
 
-// unready names a Node that is not Ready where nothing else was found on the machine: then kubelet is there and does not do its work.
-func (j *judging) unready(m *fact.Machine) {
+func (j *judgement) unready() {
+	for i := range j.f.Machines {
+		j.notReady(&j.f.Machines[i])
+	}
+}
+
+// notReady adds a finding for a Node that is not Ready when nothing else was found on its machine: then kubelet runs and does not work.
+func (j *judgement) notReady(m *fact.Machine) {
 	if silent(m) || j.on(m.Name) || m.Inside != nil && (!joined(m) || m.Inside.Facts.Running()) {
 		return
 	}
@@ -242,8 +237,11 @@ func (j *judging) unready(m *fact.Machine) {
 	}
 }
 
-// certificates judges the ends of a member's certificates by a clock that is right.
-func (j *judging) certificates(m *fact.Machine) {
+// certificates judges whether a member's certificates are valid now. Where the machine's clock is far off, the host's clock decides.
+func (j *judgement) certificates(m *fact.Machine) {
+	if !settled(m) {
+		return
+	}
 	now := m.Inside.Time
 	if o := offset(m); o >= offsetHarmful || o <= -offsetHarmful {
 		now = m.Sent
@@ -261,14 +259,20 @@ func (j *judging) certificates(m *fact.Machine) {
 // etcdSuffers are what a slow disk does to etcd itself.
 var etcdSuffers = []symptom.ID{symptom.EtcdUnreachable, symptom.EtcdNoQuorum, symptom.EtcdLearnerNotInSync}
 
-// disk judges what etcd measures of its disk while facts are collected; what it measured since its start counts for nothing now. A slow
-// disk is a fault where something suffers from it, or when the usual write takes so long that everything does.
-func (j *judging) disk(m *fact.Machine) {
+func (j *judgement) disks() {
+	for i := range j.f.Machines {
+		j.disk(&j.f.Machines[i])
+	}
+}
+
+// disk judges the write times that etcd measured while the facts were collected; older ones prove nothing about now. A slow disk is a fault
+// if etcd suffers from it, or if the usual write is so slow that everything must.
+func (j *judgement) disk(m *fact.Machine) {
 	if m.Inside == nil || !slow(m.Inside.Etcd) {
 		return
 	}
 	e := m.Inside.Etcd
-	suffers := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+	suffers := j.any(func(f symptom.Finding) bool {
 		return slices.Contains(etcdSuffers, f.Symptom) && (f.Node == m.Name || f.Node == "")
 	})
 	if suffers || e.RecentMedian > fact.SlowWrite {
@@ -277,7 +281,7 @@ func (j *judging) disk(m *fact.Machine) {
 	}
 }
 
-// slow goes by two writes, or by one so long that no second ended beside it.
+// slow wants two slow writes as proof, or one that is so slow that there was no time for a second.
 func slow(e *fact.EtcdDisk) bool {
 	return e != nil && (e.RecentSyncs >= 2 && e.RecentMedian > slowSync || e.RecentSyncs == 1 && e.RecentMedian > fact.SlowWrite)
 }

@@ -9,16 +9,21 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// outside judges a machine that is in no cluster: its last join's own record says why, unless that holds no longer.
-func (j *judging) outside(m *fact.Machine) {
+// outside judges a machine that is in no cluster. The record of its last join says why, unless that cause is gone.
+func (j *judgement) outside(m *fact.Machine) {
 	facts := m.Inside.Facts
+	if facts.Running() || joined(m) {
+		return
+	}
 	next := "labctl join " + m.Name
 	if !j.cluster() {
 		next = "labctl up"
 	}
 	if facts.KubeadmUnit == "failed" { // kubeadm init
 		if found := j.judged(m, "k8slab-kubeadm"); len(found) > 0 {
-			j.found = append(j.found, found...)
+			for _, f := range found {
+				j.add(f)
+			}
 			return
 		}
 	}
@@ -64,57 +69,60 @@ func (j *judging) outside(m *fact.Machine) {
 	f.Repairable = joining.Remedy(id) != joining.Stop
 }
 
-// behind puts what else fails a machine that nobody has joined, or the whole cluster, before that it is in no cluster.
-func (j *judging) behind() {
+// behind makes "in no cluster" a warning where the machine, which nobody tried to join yet, or the whole cluster has a worse problem.
+func (j *judgement) behind() {
 	for _, at := range j.unjoined {
-		worse := slices.ContainsFunc(j.found, func(f symptom.Finding) bool {
+		worse := j.any(func(f symptom.Finding) bool {
 			return f.Level == symptom.Fail && spotOf(f) != at && (f.Node == at.node || f.Node == "")
 		})
-		for i := range j.found {
-			if spotOf(j.found[i]) == at && worse {
+		for i, c := range j.found {
+			if worse && spotOf(c.Finding) == at && j.mayChange(c) {
 				j.found[i].Level = symptom.Warn
 			}
 		}
 	}
 }
 
-// roadCauses are about the way to one API server: the checks of the way to another say nothing of them.
-var roadCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
+// wayCauses are about the way to one API server. Checks of the way to another address prove nothing about them.
+var wayCauses = []symptom.ID{symptom.DNSResolutionFailure, symptom.APIServerUnreachable, symptom.ProxyInterference, symptom.FirewallBlocked}
 
-// over reports whether the cause of the machine's last join holds no longer.
-func (j *judging) over(m *fact.Machine, id symptom.ID) bool {
+// over reports whether the cause of the last join's failure is gone.
+func (j *judgement) over(m *fact.Machine, id symptom.ID) bool {
 	elsewhere := m.Inside.Facts.Outcome.Endpoint
-	if slices.Contains(roadCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
+	if slices.Contains(wayCauses, id) && elsewhere != "" && elsewhere != j.f.Endpoint {
 		return false
 	}
 	return j.refutes(m, id)
 }
 
-// unfinished reports whether kubeadm was at work on the machine and never came to its end: what it left may even look like a member.
+// unfinished reports whether kubeadm started on the machine and never ended. What it left behind can look like a member.
 func unfinished(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
-	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !slices.Contains([]string{"preflight", "prepare", "cluster", "validate"}, o.Phase)
+	return !m.Inside.Facts.Joined && o != nil && !o.Joined && !o.Phase.WithoutKubeadm()
 }
 
-// abandoned reports whether nobody goes on with what was begun on the machine: its last join was killed, or it was reset since. No text of the
-// machine has a better reason for what is undone.
+// abandoned reports whether the last join was killed, or the machine was reset since. Then that is the reason, and no log of the machine
+// has a better one.
 func abandoned(m *fact.Machine) bool {
 	o := m.Inside.Facts.Outcome
 	return !m.Inside.Facts.Joined && !m.Inside.Facts.Running() && (o == nil || o.Joined || !o.Finished && o.Symptom == "")
 }
 
 // atWork judges a join or an init that runs: what kubeadm says of it until now.
-func (j *judging) atWork(m *fact.Machine) {
+func (j *judgement) atWork(m *fact.Machine) {
+	if !m.Inside.Facts.Running() {
+		return
+	}
 	for _, name := range []string{"kubeadm", "k8slab-kubeadm"} {
 		for _, f := range j.judged(m, name) {
 			if f.Level == symptom.Fail && f.BecauseOf == "" && !j.refutes(m, f.Symptom) {
-				j.found = mergeFinding(j.found, f)
+				j.add(f)
 			}
 		}
 	}
 }
 
 // votes reports whether etcd lists the machine's member as a voter.
-func (j *judging) votes(m *fact.Machine) bool {
+func (j *judgement) votes(m *fact.Machine) bool {
 	return slices.ContainsFunc(j.f.Etcd.Members, func(e fact.Member) bool { return !e.Learner && slices.Contains(e.PeerURLs, peerURL(m)) })
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
@@ -16,9 +17,9 @@ import (
 const settleTime = 30 * time.Second
 
 // podNetwork judges what flannel left on a member.
-func (j *judging) podNetwork(m *fact.Machine) {
+func (j *judgement) podNetwork(m *fact.Machine) {
 	n := m.Inside
-	if !slices.Contains(n.Network, "flannel") {
+	if !settled(m) || !slices.Contains(n.Network, "flannel") {
 		return
 	}
 	started := n.Units["kubelet"].Started
@@ -46,15 +47,15 @@ func (j *judging) podNetwork(m *fact.Machine) {
 }
 
 // flannelRestarts reports whether labctl repair restarts flannel on the node: where it runs, or its DaemonSet was deleted.
-func (j *judging) flannelRestarts(node string) bool {
-	return strings.Contains(j.f.API.DaemonSets["kube-flannel/flannel"].Error, "not found") ||
+func (j *judgement) flannelRestarts(node string) bool {
+	return j.f.API.DaemonSets["kube-flannel/flannel"].Missing ||
 		slices.ContainsFunc(j.f.API.Pods, func(p kube.Pod) bool {
 			return p.Node == node && p.Namespace == "kube-flannel" && strings.HasPrefix(p.Name, "flannel-") && p.Ready && !p.Deleting
 		})
 }
 
-// strangers are the node's pods that have an address of another network, from a time at which its configuration was another.
-func (j *judging) strangers(m *fact.Machine) {
+// strangers finds pods with an address outside of their node's network. They started when the node had another configuration.
+func (j *judgement) strangers(m *fact.Machine) {
 	for _, n := range j.f.API.Nodes {
 		for _, p := range j.f.API.Pods {
 			if n.Name == m.Name && p.Strange(n) {
@@ -66,7 +67,7 @@ func (j *judging) strangers(m *fact.Machine) {
 }
 
 // podNet is the network that the cluster gave the node for its pods.
-func (j *judging) podNet(name string) (netip.Prefix, bool) {
+func (j *judgement) podNet(name string) (netip.Prefix, bool) {
 	for _, n := range j.f.API.Nodes {
 		if n.Name == name {
 			p, err := netip.ParsePrefix(n.PodCIDR)
@@ -79,9 +80,9 @@ func (j *judging) podNet(name string) (netip.Prefix, bool) {
 // lostTunnel is one that carries no answer.
 type lostTunnel struct{ from, to, result string }
 
-// overlay judges flannel's tunnels from node to node: there must be one to every other node, and an answer through it. Where some are
-// silent, the node that most of them begin or end at is the one to look at.
-func (j *judging) overlay() {
+// overlay judges flannel's tunnels: every node needs one to every other node, and an answer through it. When several are silent, the fault
+// is at the node that most of them share.
+func (j *judgement) overlay() {
 	var lost []lostTunnel
 	at := map[string]int{}
 	for i := range j.f.Machines {
@@ -107,22 +108,22 @@ func (j *judging) overlay() {
 	}
 }
 
-// tunnels reports whether the machine should have working tunnels: it is a member, its flannel has run, and nothing better explains if not.
-func (j *judging) tunnels(m *fact.Machine) bool {
+// tunnels reports whether the machine should have working tunnels: it is a settled member, flannel has run there, and kubelet is well.
+func (j *judgement) tunnels(m *fact.Machine) bool {
 	if silent(m) || !joined(m) || m.Inside.Facts.Running() || m.Inside.Errors["overlay"] != "" {
 		return false
 	}
 	subnet, err := netip.ParsePrefix(m.Inside.SubnetEnv["FLANNEL_SUBNET"])
 	given, known := j.podNet(m.Name)
-	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, "kubelet") &&
+	return err == nil && known && given == subnet.Masked() && slices.Contains(m.Inside.Network, "flannel") && passes(m.Inside, joining.CheckKubelet) &&
 		m.Inside.Time.Sub(m.Inside.Units["kubelet"].Started) > settleTime
 }
 
 // kubeletPort is what is dialled through a tunnel.
 const kubeletPort = 10250
 
-// shut reports whether a port of the machine was dialled beside the tunnels in vain.
-func (j *judging) shut(m *fact.Machine, port int) bool {
+// shut reports whether a direct dial to the port of the machine failed, so that a tunnel proves nothing about it.
+func (j *judgement) shut(m *fact.Machine, port int) bool {
 	return slices.ContainsFunc(j.f.Machines, func(from fact.Machine) bool {
 		return from.Inside != nil && slices.ContainsFunc(from.Inside.Dials, func(d fact.Dial) bool {
 			return d.To == m.Name && d.Port == port && d.Result != "open"
@@ -130,8 +131,8 @@ func (j *judging) shut(m *fact.Machine, port int) bool {
 	})
 }
 
-// tunnel is what a dial through the tunnel came to. One that is not there is a finding.
-func (j *judging) tunnel(from, to *fact.Machine) string {
+// tunnel is the result of the dial through the tunnel. A missing tunnel is a finding.
+func (j *judgement) tunnel(from, to *fact.Machine) string {
 	far, _ := j.podNet(to.Name)
 	i := slices.IndexFunc(from.Inside.Overlay, func(d fact.Dial) bool { return d.To == far.Addr().String() })
 	if i < 0 {
@@ -145,7 +146,7 @@ func (j *judging) tunnel(from, to *fact.Machine) string {
 const userPod = "user-pod"
 
 // userPods warns of users' pods that cannot get their image, once for each node.
-func (j *judging) userPods() {
+func (j *judgement) userPods() {
 	for i := range j.f.Machines {
 		name := j.f.Machines[i].Name
 		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
@@ -159,7 +160,7 @@ func (j *judging) userPods() {
 	}
 }
 
-func (j *judging) userPod(node, text string) {
+func (j *judgement) userPod(node, text string) {
 	f := j.findKind(symptom.ImagePullFailure, userPod, node, "API", text)
 	f.Level = symptom.Warn
 	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."

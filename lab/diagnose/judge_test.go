@@ -110,258 +110,267 @@ func dead(m *fact.Machine, state, ssh string) {
 func stoppedKubelet(m *fact.Machine) {
 	m.Inside.Facts.Kubelet.Active = "failed"
 	m.Inside.Units["kubelet"] = fact.Unit{Load: "loaded", Active: "failed", Started: midday.Add(-2 * time.Minute), Since: midday.Add(-time.Minute)}
-	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is failed"})
-	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node " + m.Name + " is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
+	fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "failed"})
+	fail(m, joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "NodeStatusUnknown: Kubelet stopped posting node status."})
+}
+
+// damages are what can be wrong with a healthy cluster of three control planes and two workers, and what is found then.
+var damages = []struct {
+	name   string
+	damage func(*fact.Facts)
+	want   []want
+}{
+	{"a worker is off", func(f *fact.Facts) { dead(f.Machine("w1"), "off", "no route to host") }, []want{{id: symptom.MachineNotRunning, node: "w1"}}},
+	{"a machine is paused", func(f *fact.Facts) { dead(f.Machine("w1"), "paused", "no answer") }, []want{{id: symptom.MachinePaused, node: "w1"}}},
+	{"a machine does not answer", func(f *fact.Facts) { dead(f.Machine("w1"), "running", "connection refused") }, []want{{id: symptom.NodeUnreachable, node: "w1"}}},
+	{"a control plane is off, and its etcd member with it", func(f *fact.Facts) {
+		dead(f.Machine("cp3"), "off", "no route to host")
+		f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "ask for its status: deadline exceeded"
+	}, []want{{id: symptom.MachineNotRunning, node: "cp3"}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning}}},
+	{"two of three are off: no quorum, no API", func(f *fact.Facts) {
+		for i, name := range []string{"cp2", "cp3"} {
+			dead(f.Machine(name), "off", "no route to host")
+			f.Etcd.Members[i+1].Healthy, f.Etcd.Members[i+1].Error = false, "deadline exceeded"
+		}
+		f.Etcd.Quorum = "list etcd members: deadline exceeded"
+		f.API = fact.API{Error: "deadline exceeded"}
+		fail(f.Machine("cp1"), joining.Check{ID: "api-server", Result: joining.Blocked, Symptom: symptom.ControlPlaneCrashloop, Evidence: "500"})
+	}, []want{{id: symptom.MachineNotRunning, node: "cp2"}, {id: symptom.MachineNotRunning, node: "cp3"},
+		{id: symptom.ControlPlaneCrashloop, node: "cp1", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdNoQuorum, becauseOf: symptom.MachineNotRunning},
+		{id: symptom.EtcdUnreachable, node: "cp2", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning},
+		{id: symptom.APIServerUnreachable, becauseOf: symptom.MachineNotRunning}}},
+	{"kubelet was stopped by hand, and had old trouble", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		stoppedKubelet(m)
+		journal(m, "kubelet", 5*time.Minute, unknownFlag, 2*time.Minute, "I0301 kubelet started")
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"kubelet's last run says why it died", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		stoppedKubelet(m)
+		journal(m, "kubelet", time.Minute, unknownFlag)
+	}, []want{{id: symptom.KubeletFlagRemoved, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.KubeletFlagRemoved}}},
+	{"kubelet died of a runtime that answers again", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		stoppedKubelet(m)
+		journal(m, "kubelet", time.Minute, socketGone)
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"containerd is dead", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket does not exist"})
+		fail(m, joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "KubeletNotReady: container runtime is down"})
+	}, []want{{id: symptom.RuntimeSocketMissing, node: "w1"}}},
+	{"CRI is disabled", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "unknown service"})
+	}, []want{{id: symptom.CRIPluginDisabled, node: "w1"}}},
+	{"standalone kubelet", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletStandalone, Evidence: "no --kubeconfig"})
+	}, []want{{id: symptom.KubeletStandalone, node: "w1"}}},
+	{"kubelet's unit lost its arguments, and it does not run", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "kubelet-unit", Result: joining.Fixable, Symptom: symptom.KubeletStandalone, Evidence: "no --kubeconfig"})
+		fail(f.Machine("w1"), joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "failed"})
+	}, []want{{id: symptom.KubeletStandalone, node: "w1"}}},
+	{"no CNI configuration", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Network = nil
+		fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+		fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Reason: joining.NodeNotReady, Evidence: "cni plugin not initialized"})
+	}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
+	{"the network is back, and the Node does not say so yet", func(f *fact.Facts) {
+		const reason = "KubeletNotReady: container runtime network not ready: NetworkReady=false message:Network plugin returns error: cni plugin not initialized"
+		f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, reason
+		fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Reason: joining.NodeNotReady, Evidence: reason})
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
+		[]want{{id: symptom.CNIPluginBinaryMissing, node: "w1"}}},
+	{"another's cni0", func(f *fact.Facts) { f.Machine("w1").Inside.Links[0].Addresses[0] = "10.88.0.1/16" }, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
+	{"no subnet.env", func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }, []want{{id: symptom.FlannelSubnetEnvMissing, node: "w1"}}},
+	{"flannel was deleted", func(f *fact.Facts) {
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
+	}, []want{{id: symptom.NetworkPluginPodsFailing}}},
+	{"swap is on and kubelet dead", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		stoppedKubelet(m)
+		fail(m, joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
+	}, []want{{id: symptom.SwapEnabled, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.SwapEnabled}}},
+	{"swap is on and kubelet lives with it", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
+	}, nil},
+	{"disk full", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "disk", Result: joining.Blocked, Symptom: symptom.DiskFull, Evidence: "2 % free"})
+	}, []want{{id: symptom.DiskFull, node: "w1"}}},
+	{"the clock is far off", func(f *fact.Facts) { f.Machine("w1").Inside.Time = midday.Add(-time.Hour) },
+		[]want{{id: symptom.ClockSkew, node: "w1"}}},
+	{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = midday.Add(-time.Minute) },
+		[]want{{id: symptom.CertificateExpired, node: "cp1"}}},
+	{"its Node was deleted", func(f *fact.Facts) {
+		fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeMissing, Evidence: "none of its name"})
+	}, []want{{id: symptom.NodeNameMismatch, node: "w1"}}},
+	{"kubelet hangs", func(f *fact.Facts) {
+		f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
+		fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Reason: joining.NodeNotReady, Evidence: "NodeStatusUnknown: Kubelet stopped posting node status."})
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"a worker that nobody joined yet", func(f *fact.Facts) {
+		n := &fact.Node{Time: midday}
+		f.Machine("w1").Inside = n
+		f.API.Nodes = f.API.Nodes[:3]
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Ready: 3, Want: 3}
+		f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Ready: 3, Want: 3}
+	}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+	{"its last join failed, and why still holds", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.TokenExpiredOrInvalid, Phase: "preflight", Evidence: "no JWS"}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.TokenExpiredOrInvalid, node: "w1"}}},
+	{"its last join failed, of what holds no longer", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.SwapEnabled, Phase: "preflight", Evidence: "swap is on"}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+	{"its last join met a learner, which is gone", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.EtcdTooManyLearners, Phase: "etcd-join", Evidence: "too many learners"}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+	{"its last join was for a name that does not resolve, which is another than the lab's", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+			Symptom: symptom.DNSResolutionFailure, Phase: "preflight", Evidence: "k8s.example does not resolve", Endpoint: "k8s.example:6443",
+		}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.DNSResolutionFailure, node: "w1"}}},
+	{"a firewall was in the way of its last join, to another address than the lab's", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+			Symptom: symptom.FirewallBlocked, Phase: "preflight", Evidence: "administratively prohibited", Endpoint: "k8s.example:6443",
+		}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
+	{"its last join was for the lab's own address, which answers now", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
+			Symptom: symptom.APIServerUnreachable, Phase: "preflight", Evidence: "no route", Endpoint: f.Endpoint,
+		}}
+		m.Inside.Member = nil
+	}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
+	{"kubeadm was killed, and what it left looks like a member", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts.Joined = false
+		m.Inside.Facts.Outcome = &joining.Outcome{Phase: "kubelet-start", Killed: true, Evidence: "signal: killed"}
+	}, []want{{id: symptom.LeftoverState, node: "w1"}}},
+	{"somebody joined it without labnode, after a preflight that failed", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside.Facts.Joined = false
+		m.Inside.Facts.Outcome = &joining.Outcome{Phase: "preflight", Symptom: symptom.SwapEnabled, Evidence: "swap is on"}
+	}, nil},
+	{"its labnode cannot collect, and its Node is not Ready", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		m.Inside, m.Labnode = nil, "unknown command"
+		f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"the virtual address is held by nobody", func(f *fact.Facts) {
+		for i := range f.Machines {
+			fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
+		}
+		f.Machines[0].Inside.Units["keepalived"] = fact.Unit{Load: "loaded", Active: "failed"}
+	}, []want{{id: symptom.APIServerUnreachable}}},
+	{"no room in etcd", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"NOSPACE"} }, []want{{id: symptom.DiskFull, node: "cp2"}}},
+	{"etcd's data is corrupt", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"CORRUPT"} }, []want{{id: symptom.EtcdDataCorrupt, node: "cp2"}}},
+	{"disk pressure", func(f *fact.Facts) { f.API.Nodes[3].Pressure = "DiskPressure: full" }, []want{{id: symptom.DiskFull, node: "w1"}}},
+	{"a disk that is slow, and nothing suffers", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256 }, nil},
+	{"a disk that is too slow for anything", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 1.024 },
+		[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
+	{"a disk so slow that only one write ended", func(f *fact.Facts) {
+		*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 2.048}
+	}, []want{{id: symptom.EtcdSlow, node: "cp1"}}},
+	{"one write that took a while", func(f *fact.Facts) {
+		*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 0.256}
+	}, nil},
+	{"a disk that is slow, and the API server suffers", func(f *fact.Facts) {
+		f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256
+		f.API.Ready = "api server is not ready: etcd failed"
+	}, []want{{id: symptom.EtcdSlow, node: "cp1"}, {id: symptom.EtcdUnreachable, node: "cp1", becauseOf: symptom.EtcdSlow}}},
+	{"no CNI configuration, and kube-proxy's log of its start", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
+		journal(m, "kube-proxy", time.Minute, `E0301 11:59:00.1 1 server.go:500] "Error running ProxyServer" err="open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"`)
+		m.Inside.Containers = []joining.Container{{Name: "kube-proxy", State: "CONTAINER_RUNNING", Created: midday.Add(-time.Minute).Unix()}}
+	}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
+	{"its Node was made anew and flannel uses the old subnet", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "10.244.99.0/24" },
+		[]want{{id: symptom.CNIStaleConfig, node: "w1"}}},
+	{"tunnels to a node carry nothing", func(f *fact.Facts) {
+		for i := range f.Machines {
+			for k, d := range f.Machines[i].Inside.Overlay {
+				if d.To == "10.244.21.0" || f.Machines[i].Name == "w1" {
+					f.Machines[i].Inside.Overlay[k].Result = "timeout"
+				}
+			}
+		}
+	}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
+	{"the API server's manifest is gone, and etcd's log has old complaints", func(f *fact.Facts) {
+		m := f.Machine("cp1")
+		m.Inside.Manifests = slices.DeleteFunc(m.Inside.Manifests, func(name string) bool { return name == "kube-apiserver.yaml" })
+		journal(m, "etcd", time.Minute, `{"level":"warn","msg":"slow fdatasync","took":"2.1s","expected-duration":"1s"}`)
+		f.API.Ready = ""
+	}, []want{{id: symptom.APIServerUnreachable, node: "cp1"}}},
+	{"no tunnel", func(f *fact.Facts) { f.Machine("w1").Inside.Overlay = f.Machine("w1").Inside.Overlay[1:] },
+		[]want{{id: symptom.NetworkPluginPodsFailing, node: "w1"}}},
+	{"packets to a port get lost", func(f *fact.Facts) {
+		blockPort(f, "cp1", "cp3", 2380)
+		blockPort(f, "cp2", "cp3", 2380)
+	}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
+	{"peer port blocked in both directions", func(f *fact.Facts) {
+		for _, other := range []string{"cp1", "cp2"} {
+			blockPort(f, other, "cp3", 2380)
+			blockPort(f, "cp3", other, 2380)
+		}
+	}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
+	{"a bootstrap request waits", func(f *fact.Facts) {
+		f.API.Nodes[3].Ready, f.Machine("w1").Inside.Member = false, nil
+		f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: midday.Add(-time.Minute)}}
+	}, []want{{id: symptom.CSRNotApproved, node: "w1"}}},
+	{"the same machine twice", func(f *fact.Facts) { f.API.Nodes[4].MachineID = f.API.Nodes[3].MachineID },
+		[]want{{id: symptom.DuplicateMachineIdentity, node: "w2"}}},
+	{"no podCIDR", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "" }, []want{{id: symptom.PodCIDRNotAssigned, node: "w1"}}},
+	{"kube-proxy crashes", func(f *fact.Facts) {
+		f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: CrashLoopBackOff"}}
+	}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
+	{"kube-proxy ended", func(f *fact.Facts) {
+		f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: 2", Exited: true}}
+	}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
+	{"a pod that starts", func(f *fact.Facts) {
+		f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
+	}, nil},
+	{"kubelet was stopped, and had complained of a pod's group", func(f *fact.Facts) {
+		m := f.Machine("w1")
+		fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "masked"})
+		m.Inside.Units["kubelet"] = fact.Unit{Load: "masked", Active: "inactive", Result: "success", Since: midday, Started: midday.Add(-time.Minute)}
+		journal(m, "kubelet", 30*time.Second, `E0301 11:59:30.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
+	}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
+	{"flannel was deleted, and a pod's group was gone when kubelet looked", func(f *fact.Facts) {
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
+		journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
+	}, []want{{id: symptom.NetworkPluginPodsFailing}}},
+	{"flannel was deleted, and a firewall had been in the way of etcd", func(f *fact.Facts) {
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
+		journal(f.Machine("cp2"), "etcd", time.Minute, peerTimeout)
+		undialled(f)
+	}, []want{{id: symptom.NetworkPluginPodsFailing}}},
+	{"a pod has an address of an earlier network", func(f *fact.Facts) {
+		n := f.API.Nodes[3]
+		f.API.Pods = []kube.Pod{
+			{Namespace: "k8slab", Name: "probe-a", Node: n.Name, IP: "10.99.0.2", Phase: "Running", Ready: true},
+			{Namespace: "kube-system", Name: "of-the-host", Node: n.Name, IP: n.IP, Phase: "Running", Ready: true},
+		}
+	}, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
+	{"all nodes lost the endpoint", func(f *fact.Facts) {
+		for i := range f.Machines {
+			fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
+		}
+	}, []want{{id: symptom.APIServerUnreachable}}},
 }
 
 func TestJudge(t *testing.T) {
-	tests := []struct {
-		name   string
-		damage func(*fact.Facts)
-		want   []want
-	}{
-		{"a worker is off", func(f *fact.Facts) { dead(f.Machine("w1"), "off", "no route to host") }, []want{{id: symptom.MachineNotRunning, node: "w1"}}},
-		{"a machine is paused", func(f *fact.Facts) { dead(f.Machine("w1"), "paused", "no answer") }, []want{{id: symptom.MachinePaused, node: "w1"}}},
-		{"a machine does not answer", func(f *fact.Facts) { dead(f.Machine("w1"), "running", "connection refused") }, []want{{id: symptom.NodeUnreachable, node: "w1"}}},
-		{"a control plane is off, and its etcd member with it", func(f *fact.Facts) {
-			dead(f.Machine("cp3"), "off", "no route to host")
-			f.Etcd.Members[2].Healthy, f.Etcd.Members[2].Error = false, "ask for its status: deadline exceeded"
-		}, []want{{id: symptom.MachineNotRunning, node: "cp3"}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning}}},
-		{"two of three are off: no quorum, no API", func(f *fact.Facts) {
-			for i, name := range []string{"cp2", "cp3"} {
-				dead(f.Machine(name), "off", "no route to host")
-				f.Etcd.Members[i+1].Healthy, f.Etcd.Members[i+1].Error = false, "deadline exceeded"
-			}
-			f.Etcd.Quorum = "list etcd members: deadline exceeded"
-			f.API = fact.API{Error: "deadline exceeded"}
-			fail(f.Machine("cp1"), joining.Check{ID: "api-server", Result: joining.Blocked, Symptom: symptom.ControlPlaneCrashloop, Evidence: "500"})
-		}, []want{{id: symptom.MachineNotRunning, node: "cp2"}, {id: symptom.MachineNotRunning, node: "cp3"},
-			{id: symptom.ControlPlaneCrashloop, node: "cp1", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdNoQuorum, becauseOf: symptom.MachineNotRunning},
-			{id: symptom.EtcdUnreachable, node: "cp2", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning},
-			{id: symptom.APIServerUnreachable, becauseOf: symptom.MachineNotRunning}}},
-		{"kubelet was stopped by hand, and had old trouble", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			stoppedKubelet(m)
-			journal(m, "kubelet", 5*time.Minute, unknownFlag, 2*time.Minute, "I0301 kubelet started")
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"kubelet's last run says why it died", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			stoppedKubelet(m)
-			journal(m, "kubelet", time.Minute, unknownFlag)
-		}, []want{{id: symptom.KubeletFlagRemoved, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.KubeletFlagRemoved}}},
-		{"kubelet died of a runtime that answers again", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			stoppedKubelet(m)
-			journal(m, "kubelet", time.Minute, socketGone)
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"containerd is dead", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket does not exist"})
-			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: KubeletNotReady: container runtime is down"})
-		}, []want{{id: symptom.RuntimeSocketMissing, node: "w1"}}},
-		{"CRI is disabled", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "unknown service"})
-		}, []want{{id: symptom.CRIPluginDisabled, node: "w1"}}},
-		{"standalone kubelet", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletStandalone, Evidence: "no --kubeconfig"})
-		}, []want{{id: symptom.KubeletStandalone, node: "w1"}}},
-		{"no CNI configuration", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Network = nil
-			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
-			fail(m, joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: cni plugin not initialized"})
-		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
-		{"the network is back, and the Node does not say so yet", func(f *fact.Facts) {
-			const reason = "KubeletNotReady: container runtime network not ready: NetworkReady=false message:Network plugin returns error: cni plugin not initialized"
-			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, reason
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Symptom: symptom.CNINotInitialized, Evidence: "Node w1 is not Ready: " + reason})
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"no CNI plugin", func(f *fact.Facts) { f.Machine("w1").Inside.Plugins = []string{"flannel", "loopback"} },
-			[]want{{id: symptom.CNIPluginBinaryMissing, node: "w1"}}},
-		{"another's cni0", func(f *fact.Facts) { f.Machine("w1").Inside.Links[0].Addresses[0] = "10.88.0.1/16" }, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
-		{"no subnet.env", func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }, []want{{id: symptom.FlannelSubnetEnvMissing, node: "w1"}}},
-		{"flannel was deleted", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
-		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
-		{"swap is on and kubelet dead", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			stoppedKubelet(m)
-			fail(m, joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
-		}, []want{{id: symptom.SwapEnabled, node: "w1"}, {id: symptom.KubeletNotRunning, node: "w1", becauseOf: symptom.SwapEnabled}}},
-		{"swap is on and kubelet lives with it", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "swap", Result: joining.Fixable, Symptom: symptom.SwapEnabled, Evidence: "on: /swapfile"})
-		}, nil},
-		{"disk full", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "disk", Result: joining.Blocked, Symptom: symptom.DiskFull, Evidence: "2 % free"})
-		}, []want{{id: symptom.DiskFull, node: "w1"}}},
-		{"the clock is far off", func(f *fact.Facts) { f.Machine("w1").Inside.Time = midday.Add(-time.Hour) },
-			[]want{{id: symptom.ClockSkew, node: "w1"}}},
-		{"a certificate ended", func(f *fact.Facts) { f.Machine("cp1").Inside.Certificates[0].NotAfter = midday.Add(-time.Minute) },
-			[]want{{id: symptom.CertificateExpired, node: "cp1"}}},
-		{"its Node was deleted", func(f *fact.Facts) {
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "the cluster has no Node w1"})
-		}, []want{{id: symptom.NodeNameMismatch, node: "w1"}}},
-		{"kubelet hangs", func(f *fact.Facts) {
-			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
-			fail(f.Machine("w1"), joining.Check{ID: "node", Result: joining.Blocked, Evidence: "Node w1 is not Ready: NodeStatusUnknown: Kubelet stopped posting node status."})
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"a worker that nobody joined yet", func(f *fact.Facts) {
-			n := &fact.Node{Time: midday}
-			f.Machine("w1").Inside = n
-			f.API.Nodes = f.API.Nodes[:3]
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Ready: 3, Want: 3}
-			f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Ready: 3, Want: 3}
-		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
-		{"its last join failed, and why still holds", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.TokenExpiredOrInvalid, Phase: "preflight", Evidence: "no JWS"}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.TokenExpiredOrInvalid, node: "w1"}}},
-		{"its last join failed, of what holds no longer", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.SwapEnabled, Phase: "preflight", Evidence: "swap is on"}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
-		{"its last join met a learner, which is gone", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{Symptom: symptom.EtcdTooManyLearners, Phase: "etcd-join", Evidence: "too many learners"}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
-		{"its last join was for a name that does not resolve, which is another than the lab's", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
-				Symptom: symptom.DNSResolutionFailure, Phase: "preflight", Evidence: "k8s.example does not resolve", Endpoint: "k8s.example:6443",
-			}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.DNSResolutionFailure, node: "w1"}}},
-		{"a firewall was in the way of its last join, to another address than the lab's", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
-				Symptom: symptom.FirewallBlocked, Phase: "preflight", Evidence: "administratively prohibited", Endpoint: "k8s.example:6443",
-			}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
-		{"its last join was for the lab's own address, which answers now", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts = joining.Facts{Outcome: &joining.Outcome{
-				Symptom: symptom.APIServerUnreachable, Phase: "preflight", Evidence: "no route", Endpoint: f.Endpoint,
-			}}
-			m.Inside.Member = nil
-		}, []want{{id: symptom.KubeletConfigMissing, node: "w1"}}},
-		{"kubeadm was killed, and what it left looks like a member", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts.Joined = false
-			m.Inside.Facts.Outcome = &joining.Outcome{Phase: "kubelet-start", Evidence: "somebody killed kubeadm in kubelet-start"}
-		}, []want{{id: symptom.LeftoverState, node: "w1"}}},
-		{"somebody joined it without labnode, after a preflight that failed", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside.Facts.Joined = false
-			m.Inside.Facts.Outcome = &joining.Outcome{Phase: "preflight", Symptom: symptom.SwapEnabled, Evidence: "swap is on"}
-		}, nil},
-		{"its labnode cannot collect, and its Node is not Ready", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			m.Inside, m.Labnode = nil, "unknown command"
-			f.API.Nodes[3].Ready, f.API.Nodes[3].Reason = false, "NodeStatusUnknown: Kubelet stopped posting node status."
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"the virtual address is held by nobody", func(f *fact.Facts) {
-			for i := range f.Machines {
-				fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
-			}
-			f.Machines[0].Inside.Units["keepalived"] = fact.Unit{Load: "loaded", Active: "failed"}
-		}, []want{{id: symptom.APIServerUnreachable}}},
-		{"no room in etcd", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"NOSPACE"} }, []want{{id: symptom.DiskFull, node: "cp2"}}},
-		{"etcd's data is corrupt", func(f *fact.Facts) { f.Etcd.Members[1].Alarms = []string{"CORRUPT"} }, []want{{id: symptom.EtcdDataCorrupt, node: "cp2"}}},
-		{"disk pressure", func(f *fact.Facts) { f.API.Nodes[3].Pressure = "DiskPressure: full" }, []want{{id: symptom.DiskFull, node: "w1"}}},
-		{"a disk that is slow, and nothing suffers", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256 }, nil},
-		{"a disk that is too slow for anything", func(f *fact.Facts) { f.Machine("cp1").Inside.Etcd.RecentMedian = 1.024 },
-			[]want{{id: symptom.EtcdSlow, node: "cp1"}}},
-		{"a disk so slow that only one write ended", func(f *fact.Facts) {
-			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 2.048}
-		}, []want{{id: symptom.EtcdSlow, node: "cp1"}}},
-		{"one write that took a while", func(f *fact.Facts) {
-			*f.Machine("cp1").Inside.Etcd = fact.EtcdDisk{RecentSyncs: 1, RecentMedian: 0.256}
-		}, nil},
-		{"a disk that is slow, and the API server suffers", func(f *fact.Facts) {
-			f.Machine("cp1").Inside.Etcd.RecentMedian = 0.256
-			f.API.Ready = "api server is not ready: etcd failed"
-		}, []want{{id: symptom.EtcdSlow, node: "cp1"}, {id: symptom.EtcdUnreachable, node: "cp1", becauseOf: symptom.EtcdSlow}}},
-		{"no CNI configuration, and kube-proxy's log of its start", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNINotInitialized, Evidence: "no configuration in /etc/cni/net.d"})
-			journal(m, "kube-proxy", time.Minute, `E0301 11:59:00.1 1 server.go:500] "Error running ProxyServer" err="open /proc/sys/net/netfilter/nf_conntrack_max: permission denied"`)
-			m.Inside.Containers = []joining.Container{{Name: "kube-proxy", State: "CONTAINER_RUNNING", Created: midday.Add(-time.Minute).Unix()}}
-		}, []want{{id: symptom.CNINotInitialized, node: "w1"}}},
-		{"its Node was made anew and flannel uses the old subnet", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "10.244.99.0/24" },
-			[]want{{id: symptom.CNIStaleConfig, node: "w1"}}},
-		{"tunnels to a node carry nothing", func(f *fact.Facts) {
-			for i := range f.Machines {
-				for k, d := range f.Machines[i].Inside.Overlay {
-					if d.To == "10.244.21.0" || f.Machines[i].Name == "w1" {
-						f.Machines[i].Inside.Overlay[k].Result = "timeout"
-					}
-				}
-			}
-		}, []want{{id: symptom.FirewallBlocked, node: "w1"}}},
-		{"the API server's manifest is gone, and etcd's log has old complaints", func(f *fact.Facts) {
-			m := f.Machine("cp1")
-			m.Inside.Manifests = slices.DeleteFunc(m.Inside.Manifests, func(name string) bool { return name == "kube-apiserver.yaml" })
-			journal(m, "etcd", time.Minute, `{"level":"warn","msg":"slow fdatasync","took":"2.1s","expected-duration":"1s"}`)
-			f.API.Ready = ""
-		}, []want{{id: symptom.APIServerUnreachable, node: "cp1"}}},
-		{"no tunnel", func(f *fact.Facts) { f.Machine("w1").Inside.Overlay = f.Machine("w1").Inside.Overlay[1:] },
-			[]want{{id: symptom.NetworkPluginPodsFailing, node: "w1"}}},
-		{"packets to a port get lost", func(f *fact.Facts) {
-			blockPort(f, "cp1", "cp3", 2380)
-			blockPort(f, "cp2", "cp3", 2380)
-		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
-		{"peer port blocked in both directions", func(f *fact.Facts) {
-			for _, other := range []string{"cp1", "cp2"} {
-				blockPort(f, other, "cp3", 2380)
-				blockPort(f, "cp3", other, 2380)
-			}
-		}, []want{{id: symptom.FirewallBlocked, node: "cp3"}}},
-		{"a bootstrap request waits", func(f *fact.Facts) {
-			f.API.Nodes[3].Ready, f.Machine("w1").Inside.Member = false, nil
-			f.API.CSRs = []kube.CSR{{Name: "csr-1", Signer: "kubernetes.io/kube-apiserver-client-kubelet", Node: "w1", State: "pending", Created: midday.Add(-time.Minute)}}
-		}, []want{{id: symptom.CSRNotApproved, node: "w1"}}},
-		{"the same machine twice", func(f *fact.Facts) { f.API.Nodes[4].MachineID = f.API.Nodes[3].MachineID },
-			[]want{{id: symptom.DuplicateMachineIdentity, node: "w2"}}},
-		{"no podCIDR", func(f *fact.Facts) { f.API.Nodes[3].PodCIDR = "" }, []want{{id: symptom.PodCIDRNotAssigned, node: "w1"}}},
-		{"kube-proxy crashes", func(f *fact.Facts) {
-			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: CrashLoopBackOff"}}
-		}, []want{{id: symptom.KubeProxyCrash, node: "w1"}}},
-		{"a pod that starts", func(f *fact.Facts) {
-			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "kube-proxy-x", Node: "w1", Reason: "container kube-proxy: ContainerCreating"}}
-		}, nil},
-		{"kubelet was stopped, and had complained of a pod's group", func(f *fact.Facts) {
-			m := f.Machine("w1")
-			fail(m, joining.Check{ID: "kubelet", Result: joining.Blocked, Symptom: symptom.KubeletNotRunning, Evidence: "kubelet.service is masked"})
-			m.Inside.Units["kubelet"] = fact.Unit{Load: "masked", Active: "inactive", Result: "success", Since: midday, Started: midday.Add(-time.Minute)}
-			journal(m, "kubelet", 30*time.Second, `E0301 11:59:30.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
-		}, []want{{id: symptom.KubeletNotRunning, node: "w1"}}},
-		{"flannel was deleted, and a pod's group was gone when kubelet looked", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
-			journal(f.Machine("cp1"), "kubelet", time.Minute, `E0301 11:59:00.1 7 pod.go:1] "Error" err="openat2 /sys/fs/cgroup/pids/kubepods.slice: no such file or directory"`)
-		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
-		{"flannel was deleted, and a firewall had been in the way of etcd", func(f *fact.Facts) {
-			f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
-			journal(f.Machine("cp2"), "etcd", time.Minute, peerTimeout)
-			undialled(f)
-		}, []want{{id: symptom.NetworkPluginPodsFailing}}},
-		{"a pod has an address of an earlier network", func(f *fact.Facts) {
-			n := f.API.Nodes[3]
-			f.API.Pods = []kube.Pod{
-				{Namespace: "k8slab", Name: "probe-a", Node: n.Name, IP: "10.99.0.2", Phase: "Running", Ready: true},
-				{Namespace: "kube-system", Name: "of-the-host", Node: n.Name, IP: n.IP, Phase: "Running", Ready: true},
-			}
-		}, []want{{id: symptom.CNIStaleConfig, node: "w1"}}},
-		{"all nodes lost the endpoint", func(f *fact.Facts) {
-			for i := range f.Machines {
-				fail(&f.Machines[i], joining.Check{ID: "endpoint-connect", Result: joining.Blocked, Symptom: symptom.APIServerUnreachable, Evidence: "no way"})
-			}
-		}, []want{{id: symptom.APIServerUnreachable}}},
-	}
-	for _, tt := range tests {
+	for _, tt := range damages {
 		t.Run(tt.name, func(t *testing.T) {
 			f := healthyFacts(2)
 			tt.damage(&f)

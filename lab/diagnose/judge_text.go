@@ -12,18 +12,18 @@ import (
 	"k8slab/lab/symptom/reader"
 )
 
-// recent is how far back a text can explain what is wrong now, unless the diagnosis was asked to look back from some time on.
+// recent is how far back a text can explain what is wrong now, unless the user asked for another time.
 const recent = 10 * time.Minute
 
-// explain looks in the texts for why something that was measured is wrong, where nothing that was measured explains it. A cause that a
-// measurement refutes is old trouble, and what was measured is no consequence of a text about something else.
-func (j *judging) explain() {
-	measured := slices.Clone(j.found)
+// explain searches journals and logs for the cause of a measured failure that no other measurement explains. A cause that a measurement
+// refutes is old trouble. A text about one thing does not explain the failure of another.
+func (j *judgement) explain() {
+	measured := j.seen()
 	for _, effect := range measured {
 		if slices.ContainsFunc(measured, func(c symptom.Finding) bool { return symptom.Brings(c.Symptom, effect.Symptom) && j.near(c, effect) }) {
 			continue
 		}
-		if effect.Symptom == symptom.APIServerUnreachable && j.f.API.Via != "" && j.f.API.Error == "" { // it is the way that is broken
+		if effect.Symptom == symptom.APIServerUnreachable && j.f.API.Via != "" && j.f.API.Error == "" { // the server works; the way to it is broken
 			continue
 		}
 		for i := range j.f.Machines {
@@ -39,23 +39,23 @@ func (j *judging) explain() {
 	}
 }
 
-// ended are the units whose end each failure is.
+// ended has the unit whose end each failure is.
 var ended = map[symptom.ID]string{symptom.KubeletNotRunning: "kubelet", symptom.RuntimeSocketMissing: "containerd"}
 
-// stopped reports whether the failure is that of a unit which somebody stopped: it has not failed, so nothing that it complained of is why.
+// stopped reports whether somebody stopped the unit that does not run. It did not fail, so its earlier complaints are not the reason.
 func stopped(m *fact.Machine, effect symptom.ID) bool {
 	unit := unitOf(m, ended[effect])
 	return unit.Active == "inactive" && unit.Result == "success"
 }
 
-// tellsOf are the texts that tell of one failure only, each of the program that fails. Of what else was measured a text says why only where
-// that is general: of a missing file, say, a line about an image is not the reason, although it can be that of a file's being missing.
+// tellsOf has, for each failure of one program, that program's own texts. Other texts explain only general failures. A line about an image,
+// say, does not explain why a certain file is missing, although a failed pull can in general be the reason.
 var tellsOf = map[symptom.ID][]string{
 	symptom.RuntimeSocketMissing: {"containerd"}, symptom.EtcdNoQuorum: {"etcd"}, symptom.EtcdLearnerNotInSync: {"etcd", "kubeadm"},
 	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"},
 }
 
-func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, text string) {
+func (j *judgement) explainBy(m *fact.Machine, effect symptom.Finding, text string) {
 	for _, f := range j.judged(m, text) {
 		same := f.Symptom == effect.Symptom && effect.Node == m.Name
 		if same {
@@ -69,15 +69,15 @@ func (j *judging) explainBy(m *fact.Machine, effect symptom.Finding, text string
 		if !j.has(f.Symptom, f.Node) {
 			j.told[spotOf(f)] = text
 		}
-		j.found = mergeFinding(j.found, f)
+		j.add(f)
 	}
 }
 
 func spotOf(f symptom.Finding) spot { return spot{f.Symptom, f.Node} }
 
-// brought reports whether a finding can have brought another about here. One that only a text tells of brings no more about than explain lets
-// it.
-func (j *judging) brought(cause, effect symptom.Finding) bool {
+// brought reports whether one finding can be the cause of another here. A finding that only a text shows explains no more than explain
+// would let it.
+func (j *judgement) brought(cause, effect symptom.Finding) bool {
 	text, told := j.told[spotOf(cause)]
 	_, both := j.told[spotOf(effect)]
 	if told && !both && !symptom.General(effect.Symptom) && !slices.Contains(tellsOf[effect.Symptom], text) {
@@ -87,7 +87,7 @@ func (j *judging) brought(cause, effect symptom.Finding) bool {
 }
 
 // judged is what one of a machine's texts shows, as far as it is recent.
-func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
+func (j *judgement) judged(m *fact.Machine, name string) []symptom.Finding {
 	key := m.Name + "/" + name
 	if found, done := j.texts[key]; done {
 		return found
@@ -98,7 +98,7 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 			continue
 		}
 		text := t.Text
-		if name != "kubeadm" && name != "k8slab-kubeadm" { // the records of one series, whenever that was
+		if name != "kubeadm" && name != "k8slab-kubeadm" { // these texts are of one series of attempts only, however old
 			text = after(text, j.horizon(m.Inside, name))
 		}
 		found, _ = reader.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
@@ -111,9 +111,9 @@ func (j *judging) judged(m *fact.Machine, name string) []symptom.Finding {
 	return found
 }
 
-// horizon is the time before which a text tells of other trouble than what is wrong now: a unit's last run, but not long before it ended, and
-// nothing of what the machine was before its last join.
-func (j *judging) horizon(n *fact.Node, name string) time.Time {
+// horizon is the time before which a text is about old trouble: the start of the unit's last run, at most some minutes before that run's
+// end, and never before the machine's last join.
+func (j *judgement) horizon(n *fact.Node, name string) time.Time {
 	if j.f.Since > 0 {
 		return n.Time.Add(-j.f.Since)
 	}
@@ -132,8 +132,8 @@ func (j *judging) horizon(n *fact.Node, name string) time.Time {
 	return from
 }
 
-// lifeBegan is when the machine's last join did: before, it was another member or none. Zero when no join was recorded, or the last one
-// found a member.
+// lifeBegan is when the machine's last join began; before, it was another member or none. It is zero when no join was recorded, or when the
+// last one found the machine to be a member already.
 func lifeBegan(n *fact.Node) time.Time {
 	if o := n.Facts.Outcome; len(n.Records) == 0 || o != nil && o.Already {
 		return time.Time{}
@@ -167,48 +167,24 @@ func lineTime(line string) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// refutedBy has, for each check that a healthy machine passes, the causes that cannot be when it does.
-var refutedBy = map[string][]symptom.ID{
-	"hostname":         {symptom.HostnameInvalid},
-	"disk":             {symptom.DiskFull, symptom.ReadOnlyFilesystem},
-	"swap":             {symptom.SwapEnabled},
-	"sysctls":          {symptom.KernelPrereqMissing},
-	"cgroups":          {symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
-	"kube-binaries":    {symptom.KubeBinariesMissing},
-	"host-tools":       {symptom.HostToolsMissing},
-	"kubelet-unit":     {symptom.KubeletStandalone},
-	"cri":              {symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled, symptom.CRIEndpointWrong, symptom.CRIEndpointAmbiguous},
-	"runtime-version":  {symptom.RuntimeVersionUnsupported},
-	"cgroup-driver":    {symptom.CgroupDriverMismatch},
-	"ports":            {symptom.PortInUse},
-	"cni-plugins":      {symptom.CNIPluginBinaryMissing},
-	"cni-config":       {symptom.CNINotInitialized},
-	"proxy":            {symptom.ProxyInterference},
-	"endpoint-name":    {symptom.DNSResolutionFailure},
-	"endpoint-connect": {symptom.APIServerUnreachable},
-	"clock":            {symptom.ClockSkew},
-	"kubelet": {symptom.KubeletNotRunning, symptom.KubeletStandalone, symptom.KubeletConfigMissing, symptom.KubeletFlagRemoved,
-		symptom.BootstrapKubeconfigMissing, symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported},
-	"etcd-member":        {symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum},
-	"controller-manager": {symptom.ControllerManagerFailing},
-	"image-filesystem":   {symptom.ImageFilesystemZero},
-}
-
-// never are causes that stop nothing and that healthy nodes' journals have too.
+// never are causes that the journals of healthy nodes show, too, and that stop nothing.
 var never = []symptom.ID{symptom.ImageFilesystemZero, symptom.CrictlEndpointUnset}
 
-// ofBootstrap are causes that only a machine without a certificate of its own meets. Every kubelet is refused as one until it has that.
+// ofBootstrap are causes that concern a machine without a certificate of its own. Every kubelet's journal shows such refusals from before
+// it had one.
 var ofBootstrap = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch,
 	symptom.CertificateKeyExpired, symptom.CertificateKeyInvalid}
 
-// refutes reports whether what was measured on the machine, on its way to others, or of etcd, shows that the cause does not hold now.
-func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
+// refutes reports whether a measurement on the machine, of its connections or of etcd shows that the cause does not hold now.
+func (j *judgement) refutes(m *fact.Machine, id symptom.ID) bool {
 	n := m.Inside
 	if slices.Contains(never, id) || j.etcdRefutes(id) || n.Facts.Joined && slices.Contains(ofBootstrap, id) {
 		return true
 	}
-	for check, causes := range refutedBy {
-		if slices.Contains(causes, id) && passes(n, check) {
+	for _, checks := range [][]joining.Check{n.Checks, n.Member} {
+		if slices.ContainsFunc(checks, func(c joining.Check) bool {
+			return c.Result == joining.OK && slices.Contains(c.ID.Traits().Refutes, id)
+		}) {
 			return true
 		}
 	}
@@ -231,12 +207,12 @@ func (j *judging) refutes(m *fact.Machine, id symptom.ID) bool {
 }
 
 // etcdRefutes reports whether the list of members shows that the cause does not hold now.
-func (j *judging) etcdRefutes(id symptom.ID) bool {
+func (j *judgement) etcdRefutes(id symptom.ID) bool {
 	e := j.f.Etcd
 	switch {
 	case len(e.Members) == 0:
 		return false
-	case id == symptom.EtcdStaleMember: // each member was judged; a log tells of those that were removed, too
+	case id == symptom.EtcdStaleMember: // every member was judged already; logs also name removed ones
 		return true
 	case e.Quorum != "":
 		return false
@@ -244,17 +220,17 @@ func (j *judging) etcdRefutes(id symptom.ID) bool {
 	switch id {
 	case symptom.EtcdNoQuorum:
 		return true
-	case symptom.EtcdTooManyLearners, symptom.EtcdLearnerNotInSync: // also of a join that has ended well since
+	case symptom.EtcdTooManyLearners, symptom.EtcdLearnerNotInSync: // logs show them also for a join that succeeded later
 		return !slices.ContainsFunc(e.Members, func(m fact.Member) bool { return m.Learner })
 	}
 	return false
 }
 
-func passes(n *fact.Node, check string) bool {
+func passes(n *fact.Node, check joining.CheckID) bool {
 	return slices.ContainsFunc(slices.Concat(n.Checks, n.Member), func(c joining.Check) bool { return c.ID == check && c.Result == joining.OK })
 }
 
-// crashes has the containers whose crashes each cause is.
+// crashes has, for each cause that is a crash, the containers that would crash.
 var crashes = map[symptom.ID][]string{
 	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"}, symptom.NetworkPluginPodsFailing: {"flannel", "kube-flannel"},
 	symptom.ControllerManagerFailing: {"kube-controller-manager"},

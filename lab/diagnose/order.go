@@ -13,10 +13,10 @@ var crossesNodes = map[symptom.ID]bool{
 	symptom.TLSBootstrapTimeout: true,
 }
 
-// relate orders findings root causes first, those that explain most at the front, and consequences after them, each with the root that
-// brought it about. near says of two findings of which the graph knows that the one can bring the other about whether it can here.
+// relate puts root causes first, those that explain most at the front, and then the consequences, each with its root cause. The graph of
+// symptoms knows which cause can lead to which effect; near decides whether it can for these two findings.
 func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding) bool) []symptom.Finding {
-	given := make([]symptom.Finding, len(findings)) // what the judge of one text knew of the order in time, which the graph does not
+	given := make([]symptom.Finding, len(findings)) // with what the reader of one text knew of the order in time
 	copy(given, findings)
 	said := func(a, b int) bool { return given[b].BecauseOf == given[a].Symptom && given[a].Node == given[b].Node }
 	effects := effectsOf(given, func(a, b int) bool {
@@ -47,7 +47,7 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 		ordered = append(ordered, findings[a])
 	}
 	told := map[int]bool{}
-	for _, a := range slices.Concat(roots, indexes(findings)) { // a root's far consequence may be near to none but another consequence
+	for _, a := range slices.Concat(roots, indexes(findings)) { // a consequence of a consequence may be far from the root
 		for _, b := range effects[a] {
 			if !told[b] {
 				told[b] = true
@@ -59,8 +59,8 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 	return ordered
 }
 
-// effectsOf lists for each finding, in order, those that it brings about. Only pairs are asked about of which the graph knows, or a text has said so: a
-// cluster of a thousand nodes can have thousands of findings.
+// effectsOf lists for each finding its effects, in order. It asks only about pairs that the graph or a text connects, because a cluster of
+// a thousand nodes can have thousands of findings.
 func effectsOf(findings []symptom.Finding, brings func(a, b int) bool) [][]int {
 	ofSymptom, said := map[symptom.ID][]int{}, map[[2]symptom.ID]bool{}
 	for i, f := range findings {

@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/event"
 )
 
-// redacted are the facts without secrets, wherever one may be. Whatever is shown or saved is made from them, so that a bundle gives the same
-// findings as the live cluster.
+// redacted are the facts without secrets, wherever one may be. Whatever is shown or saved is made from them, so that a bundle gives the
+// same findings as the live cluster.
 func redacted(f fact.Facts) (fact.Facts, error) {
 	var out fact.Facts
 	data, err := redactedJSON(f.WithoutTexts())

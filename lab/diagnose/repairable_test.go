@@ -16,7 +16,7 @@ func TestRepairable(t *testing.T) {
 		f.API.Pods = append(f.API.Pods, kube.Pod{Namespace: "kube-flannel", Name: "flannel-abcde", Node: "w1", IP: "192.0.2.21", Phase: "Running", Ready: true})
 	}
 	noDaemonSet := func(f *fact.Facts) {
-		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Error: `daemonsets.apps "flannel" not found`}
+		f.API.DaemonSets["kube-flannel/flannel"] = fact.DaemonSet{Missing: true, Error: "404"}
 	}
 	crashes := func(node string) func(*fact.Facts) {
 		return func(f *fact.Facts) {
@@ -31,7 +31,7 @@ func TestRepairable(t *testing.T) {
 	}{
 		{"flannel's DaemonSet was deleted: applied again", []func(*fact.Facts){noDaemonSet}, symptom.NetworkPluginPodsFailing, true},
 		{"kube-proxy's DaemonSet was deleted: kubeadm's", []func(*fact.Facts){func(f *fact.Facts) {
-			f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Error: `daemonsets.apps "kube-proxy" not found`}
+			f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Missing: true, Error: "404"}
 		}}, symptom.KubeProxyCrash, false},
 		{"flannel's file is gone, and flannel runs: restarted", []func(*fact.Facts){flannelRuns, func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }},
 			symptom.FlannelSubnetEnvMissing, true},

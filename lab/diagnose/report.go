@@ -1,5 +1,5 @@
-// Package diagnose says what is wrong with a cluster: it collects facts, judges them without any further look, and writes the result as text,
-// JSON or HTML, or keeps the facts in a bundle to be judged again elsewhere. It changes nothing on any machine.
+// Package diagnose says what is wrong with a cluster: it collects facts, judges them without any further look, and writes the result as
+// text, JSON or HTML, or keeps the facts in a bundle to be judged again elsewhere. It changes nothing on any machine.
 package diagnose
 
 import (

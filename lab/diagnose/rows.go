@@ -29,9 +29,9 @@ func NewReport(f fact.Facts) (Report, error) {
 
 // fill judges facts, and shows what they say of each node.
 func (r *Report) fill(f fact.Facts) {
-	j := newJudging(&f)
+	j := newJudgement(&f)
 	r.Lab, r.Time = f.Lab, f.Time
-	r.Findings = j.findings()
+	r.Findings = j.findings(inOrder)
 	slices.Sort(j.unread)
 	for _, text := range j.unread {
 		r.Unread = append(r.Unread, event.Redact(text))
@@ -60,8 +60,8 @@ func (r *Report) fill(f fact.Facts) {
 	}
 }
 
-// through is the dial through the tunnel that a datagram to a peer's port cannot prove, nil for none.
-func (j *judging) through(m *fact.Machine, d fact.Dial) *fact.Dial {
+// through is the dial through the tunnel to the peer, which proves what a datagram cannot; nil for none.
+func (j *judgement) through(m *fact.Machine, d fact.Dial) *fact.Dial {
 	far, known := j.podNet(d.To)
 	if d.Proto != "udp" || !known {
 		return nil
@@ -89,7 +89,7 @@ func nodeRow(m *fact.Machine, nodes []kube.Node) NodeRow {
 		row.Version = n.Facts.KubeletVersion
 	}
 	for _, c := range n.Checks {
-		if c.ID == "cri" {
+		if c.ID == joining.CheckCRI {
 			row.Runtime, row.RuntimeResult = oneLine(c.Evidence), string(c.Result)
 		}
 	}
@@ -126,11 +126,11 @@ func memberRow(m fact.Member, f *fact.Facts, leader uint64) MemberRow {
 
 var attemptNumber = regexp.MustCompile(`^attempt (\d+) of \d+$`)
 
-// attemptRows reads the join engine's events. Of one attempt each phase comes once, so one that comes again begins the next.
+// attemptRows reads the join engine's events. Each phase comes once in an attempt, so a phase that comes again begins the next attempt.
 func attemptRows(m *fact.Machine) []AttemptRow {
 	var rows []AttemptRow
 	for _, e := range m.Inside.Records {
-		if e.State == event.Started && (len(rows) == 0 || begins(rows[len(rows)-1], e.Phase)) {
+		if e.State == event.Started && (len(rows) == 0 || begins(rows[len(rows)-1], joining.Phase(e.Phase))) {
 			rows = append(rows, AttemptRow{Node: m.Name, Number: len(rows) + 1, Started: e.Time})
 		}
 		if len(rows) == 0 {
@@ -159,9 +159,10 @@ func attemptRows(m *fact.Machine) []AttemptRow {
 	return rows
 }
 
-// begins reports whether a phase that starts is another attempt's: the attempt has failed, or had that phase.
-func begins(row AttemptRow, phase string) bool {
-	return row.Evidence != "" && phase != "repair" && phase != "clean" || phase == "preflight" && slices.ContainsFunc(row.Phases, func(p PhaseRow) bool { return p.Name == phase })
+// begins reports whether the phase begins another attempt: the present attempt has failed, or had this phase already.
+func begins(row AttemptRow, phase joining.Phase) bool {
+	return row.Evidence != "" && phase != joining.PhaseRepair && phase != joining.PhaseClean ||
+		phase == joining.PhasePreflight && slices.ContainsFunc(row.Phases, func(p PhaseRow) bool { return p.Name == string(phase) })
 }
 
 // finish adds the outcome: of a series that failed it is the first attempt's, else the last one's.

@@ -31,8 +31,8 @@ const (
 	quietStyle   = "2"
 )
 
-// WriteText writes the report for a person: for each cause what is wrong, on which node, the evidence and what to do; then what each brought
-// about, what else was seen, what could not be read, and the next command. Lines are at most width columns; 0 means unknown.
+// WriteText writes the report for a person: for each cause what is wrong, on which node, the evidence and what to do; then what each
+// brought about, what else was seen, what could not be read, and the next command. Lines are at most width columns; 0 means unknown.
 func WriteText(w io.Writer, r Report, width int, colour bool) error {
 	r = shown(r)
 	causes := causesOf(r.Findings)

@@ -114,8 +114,8 @@ func next(r Report, causes []*cause) string {
 		}
 		return "`labctl diagnose --from " + path + " -o html > diagnose.html` shows it as a page."
 	}
-	if mends := repairs(causes); mends != "" {
-		return "`labctl repair` repairs " + mends + "; then run `labctl diagnose` again."
+	if names := repairs(causes); names != "" {
+		return "`labctl repair` repairs " + names + "; then run `labctl diagnose` again."
 	}
 	if len(causes) == 0 && r.Healthy && len(r.Unread) == 0 {
 		return "`labctl diagnose -o html > diagnose.html` shows everything that was checked."
@@ -123,7 +123,7 @@ func next(r Report, causes []*cause) string {
 	return "`labctl diagnose --bundle diagnose.tar.gz` saves everything that was read, without secrets, to share it."
 }
 
-// repairs lists what labctl repair can mend: the roots, or else their consequences.
+// repairs lists what labctl repair can repair: roots, or where it can repair none their consequences.
 func repairs(causes []*cause) string {
 	var names []string
 	for _, c := range causes {

@@ -5,19 +5,17 @@ import (
 	"fmt"
 )
 
-// Cleaning is how Clean looks and what it does first.
-type Cleaning struct {
+// CleanOptions say how Clean looks at machines, and what it does before a removal.
+type CleanOptions struct {
 	Joiner   string                                     // the machine that is about to join, "" at rest
 	Machines func(context.Context) ([]Machine, error)   // looked at anew for every pass
 	Before   func(ctx context.Context, v Verdict) error // called before each removal; its error prevents it. May be nil
 }
 
-// Clean removes the members that Judge finds removable, one in each pass: after
-// a removal it lists, looks and judges again, because the quorum has changed and
-// a join may have begun. It returns what it removed, and the verdicts on those
-// that are left, also with an error; whether one of them means to wait or to
-// stop is for the caller to act on.
-func (c *Client) Clean(ctx context.Context, how Cleaning) (removed, left []Verdict, err error) {
+// Clean removes the members that Judge finds removable, one in each pass: after a removal it lists, looks and judges again, because the
+// quorum has changed and a join may have begun. It returns what it removed, and the verdicts on those that are left, also with an error;
+// whether one of them means to wait or to stop is for the caller to act on.
+func (c *Client) Clean(ctx context.Context, how CleanOptions) (removed, left []Verdict, err error) {
 	gone := map[uint64]bool{}
 	for {
 		if left, err = c.judge(ctx, how); err != nil {
@@ -43,7 +41,7 @@ func (c *Client) Clean(ctx context.Context, how Cleaning) (removed, left []Verdi
 	}
 }
 
-func (c *Client) judge(ctx context.Context, how Cleaning) ([]Verdict, error) {
+func (c *Client) judge(ctx context.Context, how CleanOptions) ([]Verdict, error) {
 	machines, err := how.Machines(ctx)
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func TestCleanRemovesOnePerPass(t *testing.T) {
 	f := newFake(t)
 	stale(f, 4, 5)
 	passes := 0
-	removed, left, err := f.client(nil, at(1)).Clean(t.Context(), Cleaning{
+	removed, left, err := f.client(nil, at(1)).Clean(t.Context(), CleanOptions{
 		Machines: func(context.Context) ([]Machine, error) {
 			passes++
 			// A join begins on m5 once the other learner is gone: what was judged before does not hold any more.
@@ -88,7 +88,7 @@ func TestCleanForAJoiner(t *testing.T) {
 			f := newFake(t)
 			stale(f, 4)
 			tt.arrange(f)
-			removed, left, err := f.client(nil, at(1)).Clean(t.Context(), Cleaning{
+			removed, left, err := f.client(nil, at(1)).Clean(t.Context(), CleanOptions{
 				Joiner: "m3", Before: tt.before,
 				Machines: func(context.Context) ([]Machine, error) { return empty, nil },
 			})
@@ -118,7 +118,7 @@ func TestCleanEnds(t *testing.T) {
 	l.Learner = true
 	f.cluster(1, member(1), member(2), l)
 	f.removals[at(1)+" 4"] = nil
-	removed, _, err := f.client(nil, at(1)).Clean(t.Context(), Cleaning{Machines: func(context.Context) ([]Machine, error) { return nil, nil }})
+	removed, _, err := f.client(nil, at(1)).Clean(t.Context(), CleanOptions{Machines: func(context.Context) ([]Machine, error) { return nil, nil }})
 	if err == nil || !strings.Contains(err.Error(), "still lists it") || len(removed) != 1 {
 		t.Errorf("removed %v, error %v", ids(removed), err)
 	}
@@ -127,7 +127,7 @@ func TestCleanEnds(t *testing.T) {
 func TestCleanKnowsNoMachines(t *testing.T) {
 	f := newFake(t)
 	why := errors.New("libvirt is silent")
-	_, _, err := f.client(nil, at(1)).Clean(t.Context(), Cleaning{Machines: func(context.Context) ([]Machine, error) { return nil, why }})
+	_, _, err := f.client(nil, at(1)).Clean(t.Context(), CleanOptions{Machines: func(context.Context) ([]Machine, error) { return nil, why }})
 	if !errors.Is(err, why) || len(f.calls) > 0 {
 		t.Errorf("error %v after %q", err, f.calls)
 	}

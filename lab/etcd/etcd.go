@@ -1,7 +1,6 @@
-// Package etcd asks and changes the membership of one etcd cluster, over
-// connections the caller dials, judges which members are in the way of a join,
-// and saves and checks snapshots. It refuses a removal that would cost the
-// quorum, and neither waits for anything nor touches a machine.
+// Package etcd asks and changes the membership of one etcd cluster, over connections the caller dials, judges which members are in the way
+// of a join, and saves and checks snapshots. It refuses a removal that would cost the quorum, and neither waits for anything nor touches a
+// machine.
 package etcd
 
 import (
@@ -48,9 +47,22 @@ func (m Member) String() string {
 	return fmt.Sprintf("%x at %v", m.ID, m.PeerURLs)
 }
 
+// State is what a member was found in when it was asked about itself.
+type State string
+
+// The states. Err has the details.
+const (
+	Serving    State = "serving"     // it answers as itself and knows a leader
+	NotStarted State = "not-started" // it was added, and has no name yet
+	Silent     State = "silent"      // nobody answers at its client URLs
+	Displaced  State = "displaced"   // another member answers at its client URLs
+	Leaderless State = "leaderless"  // it answers and knows no leader
+)
+
 // Status is what a member says of itself.
 type Status struct {
 	Member      Member
+	State       State
 	Healthy     bool  // it answered as itself and follows or is a leader
 	Err         error // why it is not healthy
 	Leader      bool
@@ -86,8 +98,8 @@ type answer struct {
 // errNoMember is a remote's word that the member to change is not in the cluster.
 var errNoMember = errors.New("member not found")
 
-// Client talks to one cluster. It keeps no connections between calls, so none
-// can go stale while machines stop and start. It is safe for concurrent use.
+// Client talks to one cluster. It keeps no connections between calls, so none can go stale while machines stop and start. It is safe for
+// concurrent use.
 type Client struct {
 	remote  remote
 	mutated func(what string)
@@ -134,8 +146,7 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return ctx, func() { stop(); cancel() }
 }
 
-// Members lists the cluster's members as a quorum knows them, from the first
-// endpoint that can say.
+// Members lists the cluster's members as a quorum knows them, from the first endpoint that can say.
 func (c *Client) Members(ctx context.Context) ([]Member, error) { return c.list(ctx, false) }
 
 func (c *Client) list(ctx context.Context, local bool) ([]Member, error) {
@@ -170,8 +181,7 @@ func (c *Client) order() []string {
 	return slices.Clone(c.endpoints)
 }
 
-// prefer asks an endpoint first from now on, so that a machine that is gone
-// costs its timeout once and not every time.
+// prefer asks an endpoint first from now on, so that a machine that is gone costs its timeout once and not every time.
 func (c *Client) prefer(endpoint string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -76,11 +76,12 @@ func TestStatus(t *testing.T) {
 	}
 	wants := []struct {
 		healthy bool
+		state   State
 		err     string
-	}{{true, ""}, {false, "m2 is off"}, {false, "another member, 21"}, {true, ""}, {false, "has not started"}}
+	}{{true, Serving, ""}, {false, Silent, "m2 is off"}, {false, Displaced, "another member, 21"}, {true, Serving, ""}, {false, NotStarted, "has not started"}}
 	for i, want := range wants {
 		s := statuses[i]
-		if s.Healthy != want.healthy || (s.Err == nil) != want.healthy || s.Err != nil && !strings.Contains(s.Err.Error(), want.err) {
+		if s.Healthy != want.healthy || s.State != want.state || (s.Err == nil) != want.healthy || s.Err != nil && !strings.Contains(s.Err.Error(), want.err) {
 			t.Errorf("member %s: healthy %v, error %v, want %+v", s.Member, s.Healthy, s.Err, want)
 		}
 	}

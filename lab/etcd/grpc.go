@@ -18,8 +18,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// grpcRemote is the remote that speaks to real members. Each call has its own
-// connection.
+// grpcRemote is the remote that speaks to real members. Each call has its own connection.
 type grpcRemote struct {
 	tls  *tls.Config
 	dial DialFunc
@@ -52,8 +51,7 @@ func newGRPC(cfg Config) (*grpcRemote, error) {
 	}, nil
 }
 
-// checkEndpoint lets only https through: the client would take other schemes as
-// leave to speak without TLS or to local sockets.
+// checkEndpoint lets only https through: the client would take other schemes as leave to speak without TLS or to local sockets.
 func checkEndpoint(endpoint string) error {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -86,9 +84,8 @@ func (r *grpcRemote) connect(ctx context.Context, endpoint string) (*clientv3.Cl
 	})
 }
 
-// clusterOf and maintenanceOf ask over the client's one connection. The client's
-// own would wait for a connection that fails until the time is up, which hides
-// why it fails, and would open a second one to ask for a status.
+// clusterOf and maintenanceOf ask over the client's one connection. The client's own would wait for a connection that fails until the time
+// is up, which hides why it fails, and would open a second one to ask for a status.
 func clusterOf(client *clientv3.Client) clientv3.Cluster {
 	return clientv3.NewClusterFromClusterClient(pb.NewClusterClient(client.ActiveConnection()), nil)
 }
@@ -151,8 +148,7 @@ func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) err
 	return err
 }
 
-// snapshot copies what the member sends. The client's own method would log to a
-// logger that it has not got.
+// snapshot copies what the member sends. The client's own method would log to a logger that it has not got.
 func (r *grpcRemote) snapshot(ctx context.Context, endpoint string, w io.Writer) error {
 	client, err := r.connect(ctx, endpoint)
 	if err != nil {

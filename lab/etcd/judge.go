@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// Fact is something about a machine that may be unknown, because the machine
-// cannot be asked. An unknown fact never leads to a removal.
+// Fact is something about a machine that may be unknown, because the machine cannot be asked. An unknown fact never leads to a removal.
 type Fact int
 
 // The values of a Fact.
@@ -43,13 +42,10 @@ type Verdict struct {
 	Reason  string // a clause without the member's name
 }
 
-// Judge says of every member what has to happen before the machine named joiner
-// joins as a control plane; with an empty joiner, at rest. The machines are all
-// that could own a member. It is the decision table of the facts that kubeadm
-// skips adding a member whose peer URL is listed whatever that member is, that
-// etcd takes one learner at a time, that a member which starts with its ID but
-// without its log panics, and that removing a learner between its addition and
-// its promotion fails its join (kubernetes/kubernetes#127491,
+// Judge says of every member what has to happen before the machine named joiner joins as a control plane; with an empty joiner, at rest.
+// The machines are all that could own a member. It is the decision table of the facts that kubeadm skips adding a member whose peer URL is
+// listed whatever that member is, that etcd takes one learner at a time, that a member which starts with its ID but without its log panics,
+// and that removing a learner between its addition and its promotion fails its join (kubernetes/kubernetes#127491,
 // kubernetes-sigs/cluster-api#14197, etcd-io/etcd#20269).
 func Judge(statuses []Status, machines []Machine, joiner string) []Verdict {
 	verdicts := make([]Verdict, 0, len(statuses))
@@ -116,8 +112,7 @@ func judgeVoter(s Status, m *Machine, own bool) (Action, string) {
 	return Remove, m.Name + " has lost what this voter had stored: started again with an empty log it would panic"
 }
 
-// NextRemoval picks the one member to remove in this pass, or nil: a learner
-// before a voter, because it costs no quorum.
+// NextRemoval picks the one member to remove in this pass, or nil: a learner before a voter, because it costs no quorum.
 func NextRemoval(verdicts []Verdict) *Verdict {
 	var next *Verdict
 	for i, v := range verdicts {

@@ -20,8 +20,8 @@ type Progress struct {
 	Known  bool    // both told their index
 }
 
-// promotable is the part of the leader's log that etcd wants a learner to have
-// before it may vote (server/etcdserver/server.go, readyPercentThreshold).
+// promotable is the part of the leader's log that etcd wants a learner to have before it may vote (server/etcdserver/server.go,
+// readyPercentThreshold).
 const promotable = 0.9
 
 // Ready tells whether etcd would promote the learner now.
@@ -42,8 +42,8 @@ func (p Progress) String() string {
 	return fmt.Sprintf("%s has %d of %d raft entries (%.0f%%), %.0f/s", p.Member, p.Index, p.Leader, 100*part, p.Rate)
 }
 
-// Learners compares two samples and returns how far each learner of the later
-// one is. One that the earlier does not have, or that began anew, has no rate.
+// Learners compares two samples and returns how far each learner of the later one is. One that the earlier does not have, or that began
+// anew, has no rate.
 func Learners(earlier, later Sample) []Progress {
 	var leader *Status
 	for i, s := range later.Statuses {

@@ -29,9 +29,8 @@ func (e *QuorumError) Error() string {
 		e.HealthyLeft, e.VotersLeft, quorum(e.VotersLeft))
 }
 
-// QuorumAfterRemoval returns a *QuorumError unless the present voters can agree
-// to remove a member and those left are a quorum of themselves. Learners carry
-// no quorum.
+// QuorumAfterRemoval returns a *QuorumError unless the present voters can agree to remove a member and those left are a quorum of
+// themselves. Learners carry no quorum.
 func QuorumAfterRemoval(statuses []Status, id uint64) error {
 	e := &QuorumError{}
 	found := false
@@ -74,9 +73,8 @@ func count(b bool) int {
 	return 0
 }
 
-// Remove removes a member, judging the quorum from a fresh status first; one
-// that is not in the cluster is fine. After any other failure the removal may
-// have happened: removing again is safe.
+// Remove removes a member, judging the quorum from a fresh status first; one that is not in the cluster is fine. After any other failure
+// the removal may have happened: removing again is safe.
 func (c *Client) Remove(ctx context.Context, id uint64) error {
 	statuses, err := c.Status(ctx)
 	if err != nil {
@@ -112,9 +110,8 @@ func statusOf(statuses []Status, id uint64) *Status {
 	return nil
 }
 
-// spokesman picks whom to ask for a removal: never the member to go, which may
-// stop before it answers, and the leader if possible. A kept quorum means that
-// there is one.
+// spokesman picks whom to ask for a removal: never the member to go, which may stop before it answers, and the leader if possible. A kept
+// quorum means that there is one.
 func spokesman(statuses []Status, leaving uint64) *Status {
 	var other *Status
 	for i, s := range statuses {

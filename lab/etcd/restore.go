@@ -18,8 +18,7 @@ type Identity struct {
 	DataDir string // an absolute path, as on the node
 }
 
-// ParseManifest reads the identity out of the manifest that kubeadm writes. Its
-// error names everything that is missing.
+// ParseManifest reads the identity out of the manifest that kubeadm writes. Its error names everything that is missing.
 func ParseManifest(text string) (Identity, error) {
 	var pod struct {
 		Spec struct {
@@ -75,16 +74,13 @@ type Restoration struct {
 	Version  string // of the node's etcdutl, for example 3.6.8
 }
 
-// revisionBump makes every new revision larger than any that the lost cluster
-// can have given out: it would take a thousand writes a second for eleven days
-// after the snapshot. Clients that watched the lost one are told to list again.
+// revisionBump makes every new revision larger than any that the lost cluster can have given out: it would take a thousand writes a second
+// for eleven days after the snapshot. Clients that watched the lost one are told to list again.
 const revisionBump = "1000000000"
 
-// Argv is the command that makes the data directory. The token must be new
-// because etcd computes the cluster's and the member's ID from it: with the
-// default one a restored first control plane would have the IDs that it had
-// before, and the lost cluster's members, once they are back, would take it for
-// one of theirs.
+// Argv is the command that makes the data directory. The token must be new because etcd computes the cluster's and the member's ID from it:
+// with the default one a restored first control plane would have the IDs that it had before, and the lost cluster's members, once they are
+// back, would take it for one of theirs.
 func (r Restoration) Argv() []string {
 	argv := []string{
 		"etcdutl", "snapshot", "restore", r.Source,

@@ -21,17 +21,16 @@ const stall = 15 * time.Second
 // snapshotLimit is the largest database that etcd advises, in bytes. Whoever sends more means to fill the disk.
 const snapshotLimit = 8 << 30
 
-// Snapshot is a copy of a member's database, with its checksum at the end, as
-// `etcdctl snapshot save` writes it and `etcdutl snapshot restore` reads it.
+// Snapshot is a copy of a member's database, with its checksum at the end, as `etcdctl snapshot save` writes it and `etcdutl snapshot
+// restore` reads it.
 type Snapshot struct {
 	Endpoint string // whom it is from, "" for one that was read from a file
 	Size     int64  // bytes, the checksum included
 	SHA256   string // of the database, in hexadecimal
 }
 
-// Snapshot writes the database of the member that is furthest ahead, and
-// verifies its checksum. It needs no quorum: one voter that runs is enough. When
-// it fails, what was written is of no use.
+// Snapshot writes the database of the member that is furthest ahead, and verifies its checksum. It needs no quorum: one voter that runs is
+// enough. When it fails, what was written is of no use.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (Snapshot, error) {
 	sources, err := c.sources(ctx)
 	if err != nil {
@@ -55,8 +54,7 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (Snapshot, error) {
 	return Snapshot{}, fmt.Errorf("save etcd snapshot: %w", errors.Join(errs...))
 }
 
-// sources are the endpoints of voters that run, the best first: one that has a
-// leader, then the one that has applied most.
+// sources are the endpoints of voters that run, the best first: one that has a leader, then the one that has applied most.
 func (c *Client) sources(ctx context.Context) ([]string, error) {
 	endpoints := c.order()
 	answers, errs := make([]answer, len(endpoints)), make([]error, len(endpoints))
@@ -85,8 +83,7 @@ func (c *Client) sources(ctx context.Context) ([]string, error) {
 	return best, nil
 }
 
-// snapshotAt copies one member's snapshot, and gives up when nothing has come
-// for a while: how long the whole may take depends on its size.
+// snapshotAt copies one member's snapshot, and gives up when nothing has come for a while: how long the whole may take depends on its size.
 func (c *Client) snapshotAt(ctx context.Context, endpoint string, w io.Writer) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,8 +114,7 @@ func CheckSnapshot(r io.Reader) (Snapshot, error) {
 	return Snapshot{Size: checked.size, SHA256: checked.SHA256()}, checked.verify()
 }
 
-// checked passes a snapshot on and computes the checksum of all but its end,
-// which is the checksum that its maker computed.
+// checked passes a snapshot on and computes the checksum of all but its end, which is the checksum that its maker computed.
 type checked struct {
 	w    io.Writer
 	sum  hash.Hash
@@ -148,8 +144,8 @@ func (c *checked) Write(p []byte) (int, error) {
 // SHA256 is the checksum of what came before the end, in hexadecimal.
 func (c *checked) SHA256() string { return hex.EncodeToString(c.sum.Sum(nil)) }
 
-// verify compares the checksums. A database is made of pages, multiples of 512
-// bytes, by which etcd tells whether there is a checksum at all.
+// verify compares the checksums. A database is made of pages, multiples of 512 bytes, by which etcd tells whether there is a checksum at
+// all.
 func (c *checked) verify() error {
 	switch {
 	case c.size <= sha256.Size || c.size%512 != sha256.Size:

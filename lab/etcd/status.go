@@ -10,14 +10,12 @@ import (
 	"sync"
 )
 
-// Status lists the members and asks each about itself. A member that cannot be
-// asked has its Err; the call fails only if there is no list.
+// Status lists the members and asks each about itself. A member that cannot be asked has its Err; the call fails only if there is no list.
 func (c *Client) Status(ctx context.Context) ([]Status, error) {
 	return c.statuses(ctx, false)
 }
 
-// LocalStatus is Status of the members that the first endpoint to answer
-// remembers. It needs no quorum, and may be out of date.
+// LocalStatus is Status of the members that the first endpoint to answer remembers. It needs no quorum, and may be out of date.
 func (c *Client) LocalStatus(ctx context.Context) ([]Status, error) {
 	return c.statuses(ctx, true)
 }
@@ -37,8 +35,8 @@ func (c *Client) statuses(ctx context.Context, local bool) ([]Status, error) {
 	return statuses, nil
 }
 
-// assignAlarms gives each member the alarms that are its own. They are read out
-// of the members' errors: etcd's own alarm list is answered only by a quorum.
+// assignAlarms gives each member the alarms that are its own. They are read out of the members' errors: etcd's own alarm list is answered
+// only by a quorum.
 func assignAlarms(statuses []Status) {
 	for _, s := range statuses {
 		for _, text := range s.Errors {
@@ -63,39 +61,40 @@ func parseAlarm(text string) (id uint64, kind string, ok bool) {
 
 func (c *Client) memberStatus(ctx context.Context, m Member) Status {
 	s := Status{Member: m}
-	a, err := c.askMember(ctx, m)
+	a, state, err := c.askMember(ctx, m)
+	s.State, s.Err = state, err
 	if err != nil {
-		s.Err = err
 		return s
 	}
 	s.Leader, s.LeaderID = a.leader == m.ID, a.leader
 	s.RaftIndex, s.RaftApplied, s.RaftTerm = a.index, a.applied, a.term
 	s.DBSize, s.Version, s.Errors = a.dbSize, a.version, a.errors
 	if a.leader == 0 {
-		s.Err = errors.New("knows no leader")
+		s.State, s.Err = Leaderless, errors.New("knows no leader")
 	}
 	s.Healthy = s.Err == nil
 	return s
 }
 
 // askMember asks at the member's URLs in turn until it answers there.
-func (c *Client) askMember(ctx context.Context, m Member) (answer, error) {
+func (c *Client) askMember(ctx context.Context, m Member) (answer, State, error) {
 	if !m.Started {
-		return answer{}, errors.New("has not started")
+		return answer{}, NotStarted, errors.New("has not started")
 	}
-	err := errors.New("has no client URL")
+	state, err := Silent, errors.New("has no client URL")
 	for _, endpoint := range m.ClientURLs {
 		var a answer
 		if a, err = c.statusAt(ctx, endpoint); err != nil {
+			state = Silent
 			continue
 		}
 		// A machine made anew at the same address is not the member listed.
 		if a.id == m.ID {
-			return a, nil
+			return a, Serving, nil
 		}
-		err = fmt.Errorf("%s is answered by another member, %x", endpoint, a.id)
+		state, err = Displaced, fmt.Errorf("%s is answered by another member, %x", endpoint, a.id)
 	}
-	return answer{}, err
+	return answer{}, state, err
 }
 
 func (c *Client) statusAt(ctx context.Context, endpoint string) (answer, error) {
@@ -108,9 +107,8 @@ func (c *Client) statusAt(ctx context.Context, endpoint string) (answer, error) 
 	return a, nil
 }
 
-// Healthy returns nil when every member is a started voter that answers, all
-// agree on a leader among them, and none knows of an alarm. Otherwise its error
-// names each problem.
+// Healthy returns nil when every member is a started voter that answers, all agree on a leader among them, and none knows of an alarm.
+// Otherwise its error names each problem.
 func (c *Client) Healthy(ctx context.Context) error {
 	statuses, err := c.Status(ctx)
 	if err != nil {
@@ -122,8 +120,7 @@ func (c *Client) Healthy(ctx context.Context) error {
 	return nil
 }
 
-// Problems lists what keeps the members from being healthy as Healthy means it,
-// each once.
+// Problems lists what keeps the members from being healthy as Healthy means it, each once.
 func Problems(statuses []Status) []string {
 	if len(statuses) == 0 {
 		return []string{"it has no members"}

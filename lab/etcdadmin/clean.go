@@ -61,7 +61,7 @@ func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdi
 // lab's lock, so that no other process begins a join meanwhile. A snapshot is saved before a voter is removed. What is left may mean to
 // wait or to stop.
 func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner string) (removed, left []etcd.Verdict, err error) {
-	return v.Etcd.Clean(ctx, etcd.Cleaning{
+	return v.Etcd.Clean(ctx, etcd.CleanOptions{
 		Joiner: joiner, Machines: func(ctx context.Context) ([]etcd.Machine, error) { return Machines(ctx, s) },
 		Before: func(ctx context.Context, verdict etcd.Verdict) error {
 			if verdict.Member.Learner {

@@ -1,8 +1,8 @@
 package join
 
 import (
-	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,33 +10,21 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
-	"k8slab/lab/event"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
-// probe is one check: its ID, how long it may take, and what makes it.
-type probe struct {
-	id     string
-	limit  time.Duration // 0: quick
-	ignore []string      // kubeadm's names of the same check, lower case: any of them in Target.Ignore turns a failure into a warning
-	run    func(context.Context, *preflight) Check
-	fix    func(context.Context, *preflight) (string, error) // repairs what run found fixable and says what it did; nil: nothing to repair
-}
-
-// quick is the limit of a check that reads a few files or runs one program: generous for an emulated machine under load.
+// quick is the limit of a check that reads a few files or runs one program. It is generous, for emulated machines under load.
 const quick = 3 * time.Second
 
-// grace is what a check may take beyond its limit to notice it.
+// grace is the time that a check gets after its limit, to notice that its time is up.
 const grace = 200 * time.Millisecond
 
-// preflight is one run of the checks. What several checks need is found once, by whoever asks first, and waited for by the others.
+// preflight is one run of the checks. Facts that several checks need are found once: the first check that asks starts it, the others wait.
 type preflight struct {
 	m   Machine
 	t   Target
-	run context.Context // of the whole run, for what outlives the question that made it
+	run context.Context // of the whole run: connections outlive the check that opened them
 
 	patience      time.Duration // see Machine.Patience
 	units         func(context.Context) (units, error)
@@ -49,25 +37,8 @@ type preflight struct {
 	versions      func(context.Context) (versions, error)
 }
 
-func newPreflight(ctx context.Context, m Machine, t Target) *preflight {
-	if t.Name == "" {
-		t.Name = strings.ToLower(m.Hostname()) // as kubelet names its Node
-	}
-	p := &preflight{m: m, t: t, run: ctx}
-	p.patience = m.Patience()
-	p.units = lazily(ctx, p.patience*quick, p.findUnits)
-	p.cri = lazily(ctx, p.patience*criLimit, p.findCRI)
-	p.api = lazily(ctx, p.patience*apiLimit, p.findAPI)
-	p.info = lazily(ctx, p.patience*(apiLimit+quick), p.findInfo)
-	p.cluster = lazily(ctx, p.patience*(apiLimit+quick), p.findCluster)
-	p.clusterConfig = lazily(ctx, p.patience*(apiLimit+2*quick), p.findClusterConfig)
-	p.kubeletConfig = lazily(ctx, p.patience*(apiLimit+2*quick), p.findKubeletConfig)
-	p.versions = lazily(ctx, p.patience*quick, p.findVersions)
-	return p
-}
-
-// lazily makes a function that finds something at its first call, in the time of the whole run and not of the caller, whom its own context
-// sets free.
+// lazily makes a function that looks for something at its first call. The search has the time of the whole run; a caller stops waiting when
+// its own context ends.
 func lazily[T any](run context.Context, limit time.Duration, find func(context.Context) (T, error)) func(context.Context) (T, error) {
 	var once sync.Once
 	var value T
@@ -96,75 +67,6 @@ func lazily[T any](run context.Context, limit time.Duration, find func(context.C
 	}
 }
 
-// Preflight makes every check that the target asks for, all at once. It changes nothing. report, if not nil, is told of each as it ends,
-// one at a time. The result is sorted from worst to best and within that from cause to effect, so that the first is the nearest cause.
-func Preflight(ctx context.Context, m Machine, t Target, report func(Check)) []Check {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	return newPreflight(ctx, m, t).all(ctx, probes(t), report)
-}
-
-func (p *preflight) all(ctx context.Context, probes []probe, report func(Check)) []Check {
-	checks := make([]Check, len(probes))
-	var mu sync.Mutex
-	var g errgroup.Group
-	if p.m.Emulated() { // it answers none of many at once in time
-		g.SetLimit(4)
-	}
-	for i, pr := range probes {
-		g.Go(func() error {
-			check := p.one(ctx, pr)
-			mu.Lock()
-			defer mu.Unlock()
-			checks[i] = check
-			if report != nil {
-				report(check)
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	rank(checks)
-	return checks
-}
-
-// one makes a check and outlives it: a check that panics or hangs becomes a warning, because it has proven nothing.
-func (p *preflight) one(ctx context.Context, pr probe) Check {
-	start := p.m.Now()
-	limit := p.patience * cmp.Or(pr.limit, quick)
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("it did not end within %s", limit))
-	defer cancel()
-	done := make(chan Check, 1)
-	go func() {
-		defer func() {
-			if broken := recover(); broken != nil {
-				done <- warn("", "report this", "not checked: this program failed: %v", broken)
-			}
-		}()
-		done <- pr.run(ctx, p)
-	}()
-	var check Check
-	select {
-	case check = <-done:
-	case <-after(ctx, grace):
-		check = warn("", "look at what keeps the machine busy", "not checked: %v", context.Cause(ctx))
-	}
-	check.ID, check.Elapsed = pr.id, p.m.Now().Sub(start)
-	check.Evidence, check.Hint = event.Redact(check.Evidence), event.Redact(check.Hint)
-	if (check.Result == Blocked || check.Result == Fixable) && slices.ContainsFunc(pr.ignore, p.ignores) {
-		check.Result = Warn
-		check.Evidence += " (ignored as the configuration asks)"
-	}
-	return check
-}
-
-// after is closed some time after ctx has ended.
-func after(ctx context.Context, d time.Duration) <-chan struct{} {
-	late := make(chan struct{})
-	context.AfterFunc(ctx, func() { time.AfterFunc(d, func() { close(late) }) })
-	return late
-}
-
 // ignores says whether the configuration tells kubeadm to ignore its check of this name.
 func (p *preflight) ignores(name string) bool {
 	return slices.ContainsFunc(p.t.Ignore, func(ignored string) bool {
@@ -174,7 +76,7 @@ func (p *preflight) ignores(name string) bool {
 
 var severity = map[Result]int{Blocked: 0, Fixable: 1, Warn: 2, OK: 3}
 
-// rank sorts from worst to best. Checks are listed from cause to effect, and stay so among equals.
+// rank sorts from worst to best. Checks with the same result keep their order, which is from cause to effect.
 func rank(checks []Check) {
 	slices.SortStableFunc(checks, func(a, b Check) int { return severity[a.Result] - severity[b.Result] })
 }
@@ -206,7 +108,13 @@ func blocked(cause symptom.ID, hint, format string, args ...any) Check {
 	return Check{Result: Blocked, Symptom: cause, Hint: hint, Evidence: fmt.Sprintf(format, args...)}
 }
 
-// unmade is a check that could not be made because of another one's failure, which that one names.
+// because says which of the check's failures it is.
+func (c Check) because(reason Reason) Check {
+	c.Reason = reason
+	return c
+}
+
+// unmade is a check that could not run because another one failed. That other check names the cause.
 func unmade(err error) Check {
 	hint := "see the check that failed"
 	if errors.Is(err, errNotAsked) {
@@ -215,5 +123,56 @@ func unmade(err error) Check {
 	return warn("", hint, "not checked: %v", err)
 }
 
-// errNotAsked is a check for which the target has no data.
+// errNotAsked means that the target lacks the data for a check.
 var errNotAsked = errors.New("no cluster or credential is given")
+
+// refusal is a repair that would not be safe.
+type refusal struct{ why, hint string }
+
+func (r *refusal) Error() string { return r.why }
+
+func refuse(why, hint string) error { return &refusal{why: why, hint: hint} }
+
+// trusted is the cluster once its CA is known to be the pinned one.
+type trusted struct {
+	roots   *x509.CertPool
+	visitor *kube.Visitor // with the bootstrap token; nil without one
+}
+
+// criFacts are what the container runtime says of itself.
+type criFacts struct {
+	socket       string
+	version      string // "containerd v2.4.2"
+	problem      string // why it says that it is not ready; "" when it is
+	network      string // why it says that it has no network for pods; "" when it has
+	driver       string // the cgroup driver it uses: "systemd" or "cgroupfs"; "" when it is too old to tell
+	images       []string
+	imagesErr    error
+	imageFS      string // where images are; "" when it does not know yet
+	imageFSSize  uint64
+	imageFSError error
+}
+
+// apiFacts are what the API server showed when it was asked, as a stranger, whether it lives.
+type apiFacts struct {
+	visitor *kube.Visitor
+	live    kube.Live
+	at      time.Time // this machine's clock at the answer
+}
+
+// unit is what systemd knows of one of its units: properties of `systemctl show`, by name.
+type unit map[string]string
+
+// units are those that a node is about.
+type units struct{ kubelet, containerd unit }
+
+// release is a Kubernetes version, of which the skew rules use the minor number; major is 1.
+type release struct {
+	text  string
+	minor int
+}
+
+func (r release) String() string { return r.text }
+
+// versions are those of the installed programs; a zero one could not be found out.
+type versions struct{ kubeadm, kubelet release }

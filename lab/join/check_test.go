@@ -12,14 +12,14 @@ import (
 	"k8slab/lab/symptom"
 )
 
-func stub(id string, c Check) probe {
+func stub(id CheckID, c Check) probe {
 	return probe{id: id, run: func(context.Context, *preflight) Check { return c }}
 }
 
 func ids(checks []Check) []string {
 	var list []string
 	for _, c := range checks {
-		list = append(list, c.ID+"="+string(c.Result))
+		list = append(list, string(c.ID)+"="+string(c.Result))
 	}
 	return list
 }
@@ -70,7 +70,7 @@ func TestBrokenChecksDoNotStopOthers(t *testing.T) {
 func TestReportIsPrompt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begin := time.Now()
-		reported := map[string]time.Duration{}
+		reported := map[CheckID]time.Duration{}
 		slow := probe{id: "slow", run: func(context.Context, *preflight) Check { time.Sleep(2 * time.Second); return ok("") }}
 		bare(t, Target{}).all(t.Context(), []probe{slow, stub("cause", blocked(symptom.DiskFull, "", ""))}, func(c Check) {
 			reported[c.ID] = time.Since(begin)

@@ -8,9 +8,9 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Offsets of the clock against the API server's, whose Date header is cut to the second. kube-controller-manager dates the certificate that
-// it signs for kubelet five minutes back (pkg/controller/certificates/signer), so that a clock that is further behind finds it not yet valid;
-// one that is as far ahead is as wrong, and lets tokens and leases end early. etcd complains from a second on, and works.
+// Offsets of the clock against the API server's, whose Date header has whole seconds only. kube-controller-manager dates kubelet's
+// certificate five minutes back (pkg/controller/certificates/signer). A clock that is further behind finds the certificate not yet valid;
+// one that is as far ahead lets tokens and leases end early. etcd complains about one second and works.
 const (
 	clockNoted   = 30 * time.Second
 	clockHarmful = 5 * time.Minute

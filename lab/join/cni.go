@@ -1,15 +1,20 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path"
 	"slices"
 	"strings"
+	"time"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 const (
@@ -17,7 +22,7 @@ const (
 	cniConfigs = "/etc/cni/net.d"
 )
 
-// Where a node image keeps the pod network's configuration and plugins, for when somebody deletes them from where containerd reads them.
+// The node image keeps copies of the pod network's configuration and plugins here, in case somebody deletes those that containerd reads.
 const (
 	pristineCNI     = "/usr/share/k8slab/cni"
 	pristinePlugins = "/usr/share/k8slab/cni-plugins"
@@ -26,7 +31,7 @@ const (
 // podPlugins are what flannel's pods need.
 var podPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
 
-// checkCNIPlugins only warns where the machine has none of its own to restore: a cluster's network add-on may bring them after the join.
+// checkCNIPlugins only warns where the machine has no copies to restore: the cluster's network add-on may bring the plugins after the join.
 func checkCNIPlugins(_ context.Context, p *preflight) Check {
 	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
 	switch {
@@ -40,8 +45,8 @@ func checkCNIPlugins(_ context.Context, p *preflight) Check {
 		"%s has no %s", cniPlugins, strings.Join(missing, ", "))
 }
 
-// fixCNIPlugins takes the missing ones from where the image keeps them, and leaves the others as they are.
-func fixCNIPlugins(ctx context.Context, p *preflight) (string, error) {
+// repairCNIPlugins copies the missing plugins from the image's own copies and leaves the others as they are.
+func repairCNIPlugins(ctx context.Context, p *preflight) (string, error) {
 	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
 	if nowhere := missingFrom(missing, p.m.List(pristinePlugins)); len(nowhere) > 0 {
 		return "", refuse("the machine keeps no other "+strings.Join(nowhere, ", "), "install the package kubernetes-cni")
@@ -64,8 +69,8 @@ type cniNetwork struct {
 	err   error
 }
 
-// networks are in the order in which containerd looks: it takes the first. One of nothing but loopback is none: containerd has that by itself,
-// and its pods would reach nobody.
+// networks are in the order in which containerd looks; it uses the first. A configuration with nothing but loopback does not count:
+// containerd has loopback by itself, and pods could reach nobody.
 func (m Machine) networks() []cniNetwork {
 	var found []cniNetwork
 	for _, name := range m.List(cniConfigs) {
@@ -106,15 +111,15 @@ func pluginTypes(text string) ([]string, error) {
 	return types, nil
 }
 
-// addOnPlugins are those of which each node's daemon gives the pods their addresses; other main plugins give every node the same ones
-// unless somebody takes care.
+// addOnPlugins are the plugins whose daemon gives each node a pod network of its own. With other main plugins every node gives out the same
+// addresses, unless somebody configures them apart.
 var addOnPlugins = []string{"flannel", "calico", "cilium-cni", "weave-net", "kube-router", "ptp-antrea", "antrea"}
 
 func (n cniNetwork) addOn() bool {
 	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(addOnPlugins, t) })
 }
 
-// conflict is the first network when an add-on's comes after it, and so is never used.
+// conflict finds a first network that hides an add-on's, which containerd then never uses.
 func conflict(networks []cniNetwork) (cniNetwork, bool) {
 	if len(networks) < 2 || networks[0].addOn() || !slices.ContainsFunc(networks[1:], cniNetwork.addOn) {
 		return cniNetwork{}, false
@@ -146,9 +151,9 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
-// fixCNIConfig writes the machine's own configuration again when there is none. One that is in the way it renames in its directory, which
-// containerd notices; the directory itself stays, because containerd ends without it.
-func fixCNIConfig(ctx context.Context, p *preflight) (string, error) {
+// repairCNIConfig writes the machine's own configuration again when there is none. It renames one that hides the add-on's within the
+// directory, which containerd notices. The directory stays: containerd exits without it.
+func repairCNIConfig(ctx context.Context, p *preflight) (string, error) {
 	networks := p.m.networks()
 	if len(networks) == 0 {
 		names, err := p.m.restoreCNI()
@@ -191,4 +196,55 @@ func (m Machine) restoreCNI() ([]string, error) {
 		}
 	}
 	return names, nil
+}
+
+// reloadLimit is how long containerd may take to load a changed configuration. Usually it takes milliseconds.
+const reloadLimit = 2 * time.Second
+
+// notLoaded is what the runtime says when it has no network although the configuration is there: containerd watches the directory, but does
+// not notice a file that is moved into it. It is "" when all is well, when the complaint is not of containerd's own loader, and on a
+// machine that has not joined and keeps no copy, because its network add-on may still bring a configuration.
+func (p *preflight) notLoaded(ctx context.Context, n cniNetwork) string {
+	if n.file == path.Base(placeholderConf) || !p.m.Exists(kubeletConf) && len(p.m.List(pristineCNI)) == 0 {
+		return ""
+	}
+	facts, err := p.cri(ctx)
+	if err != nil || facts.socket != containerdSocket || !strings.Contains(facts.network, "cni plugin not initialized") {
+		return ""
+	}
+	return facts.network
+}
+
+// reloadCNI makes containerd read the configuration: it notices one that is renamed in its directory. A containerd that watches no more is
+// started anew.
+func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) {
+	info, err := os.Lstat(p.m.Path(file))
+	if err != nil {
+		return "", err
+	}
+	if info.Mode().IsRegular() { // a link's target may serve others
+		text, err := p.m.Read(file)
+		if err == nil {
+			err = atomicfile.Write(p.m.Path(file), info.Mode().Perm(), []byte(text))
+		}
+		if err != nil {
+			return "", err
+		}
+		if wait.For(ctx, "containerd to load "+file, reloadLimit, 50*time.Millisecond, p.networkServes) == nil {
+			return "wrote " + file + " again in its place, so that containerd noticed it", nil
+		}
+	}
+	if _, err := p.restarts(ctx, p.networkServes); err != nil {
+		return "", err
+	}
+	return "restarted containerd, which watched its CNI directory no more", nil
+}
+
+// networkServes is what a wait for containerd's network asks.
+func (p *preflight) networkServes(ctx context.Context) error {
+	facts, err := p.m.talkCRI(ctx, containerdSocket)
+	if said := cmp.Or(facts.problem, facts.network); err == nil && said != "" { // without a status there is no network's status
+		err = errors.New(said)
+	}
+	return err
 }

@@ -48,7 +48,7 @@ var joinFlags = map[string]joinFlag{
 	"apiserver-bind-port":          {set: setPort},
 	"control-plane":                {isSwitch: true, set: toggle(func(c *joinCommand) *bool { return &c.controlPlane })},
 	"discovery-token-unsafe-skip-ca-verification": {isSwitch: true, set: toggle(func(c *joinCommand) *bool { return &c.unsafe })},
-	// How much kubeadm says is the engine's to choose.
+	// The engine chooses how much kubeadm logs.
 	"v": {set: func(*joinCommand, string) error { return nil }},
 }
 

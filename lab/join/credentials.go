@@ -13,12 +13,6 @@ import (
 	"k8slab/lab/wait"
 )
 
-// trusted is the cluster once its CA is known to be the pinned one.
-type trusted struct {
-	roots   *x509.CertPool
-	visitor *kube.Visitor // with the bootstrap token; nil without one
-}
-
 // signing is how long the cluster may take to sign cluster-info for a new token, or an API server to answer for it after its start.
 const signing = time.Second
 

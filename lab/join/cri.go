@@ -22,7 +22,7 @@ import (
 
 const (
 	containerdSocket = "/run/containerd/containerd.sock"
-	// criLimit bounds all questions to the runtime together; one that hangs (a stopped process accepts connections) must be named in time.
+	// criLimit bounds all questions to the runtime together. A stopped process accepts connections and never answers: this notices it.
 	criLimit = 3 * time.Second
 	// criCall bounds one question, as kubeadm's preflight does. A healthy containerd answers in milliseconds.
 	criCall = 2 * time.Second
@@ -33,21 +33,7 @@ const (
 // runtimeSockets are where runtimes listen by default, in kubeadm's order.
 var runtimeSockets = []string{containerdSocket, "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
 
-// criFacts are what the container runtime says of itself.
-type criFacts struct {
-	socket       string
-	version      string // "containerd v2.4.2"
-	problem      string // why it says that it is not ready; "" when it is
-	network      string // why it says that it has no network for pods; "" when it has
-	driver       string // the cgroup driver it uses: "systemd" or "cgroupfs"; "" when it is too old to tell
-	images       []string
-	imagesErr    error
-	imageFS      string // where images are; "" when it does not know yet
-	imageFSSize  uint64
-	imageFSError error
-}
-
-// criError is a runtime that does not serve CRI; check is the whole answer.
+// criError is a runtime that does not serve CRI. Its check is the result of checkCRI.
 type criError struct{ check Check }
 
 func (e *criError) Error() string { return e.check.Evidence }
@@ -190,7 +176,7 @@ func (p *preflight) runtimeDead(ctx context.Context, socket, evidence string) Ch
 		"%s; containerd is %s%s", evidence, u.containerd.state(), p.m.lastWords(ctx))
 }
 
-// pluginOff is a runtime that answers, but not to CRI: it is switched off, or the plugin did not load, as its journal says.
+// pluginOff is a runtime that answers without CRI: the plugin is switched off or did not load. Its journal says which.
 func (p *preflight) pluginOff(ctx context.Context, socket, message string) Check {
 	hint := `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`
 	evidence := "the runtime answers but serves no CRI: " + message
@@ -213,7 +199,7 @@ func (m Machine) lastWords(ctx context.Context) string {
 	return ""
 }
 
-// errSilent is a runtime that did not answer in time, which says nothing of what it would have answered.
+// errSilent is a runtime that did not answer in time. It proves nothing about the runtime's state.
 var errSilent = errors.New("the runtime did not answer in time")
 
 // askRuntime asks the questions that only a runtime with CRI can answer, all at once.
@@ -246,7 +232,7 @@ func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts 
 		}
 	})
 	ask(func(ctx context.Context) {
-		// An answer may take longer than it takes the runtime to settle.
+		// One answer may take longer than settle.
 		facts.imageFSError = wait.For(ctx, "the runtime's image file system", settle, 100*time.Millisecond, func(context.Context) (err error) {
 			facts.imageFS, facts.imageFSSize, err = m.imageFilesystem(ctx, image)
 			return err
@@ -255,7 +241,8 @@ func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts 
 	wg.Wait()
 }
 
-// runtimeProblem is the reason that the runtime gives for not being ready. Its network is not ready before the join; that has its own check.
+// runtimeProblem is the reason that the runtime gives for not being ready. Its network is not ready before the join; that has its own
+// check.
 func runtimeProblem(answer *runtimeapi.StatusResponse, err error) string {
 	if err != nil {
 		return "it does not tell its status: " + status.Convert(err).Message()
@@ -278,7 +265,7 @@ func networkProblem(answer *runtimeapi.StatusResponse) string {
 	return ""
 }
 
-// emptyError is a file system that has no capacity. No restart of the runtime gives it any.
+// emptyError is a file system without capacity. Restarting the runtime does not help.
 type emptyError struct{ mountpoint string }
 
 func (e *emptyError) Error() string { return e.mountpoint + " has capacity 0" }

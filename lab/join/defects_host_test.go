@@ -12,7 +12,7 @@ type defect struct {
 	controlPlane bool
 	shape        clusterShape
 	breaks       func(*scene)
-	id           string
+	id           CheckID
 	result       Result
 	symptom      symptom.ID
 	evidence     string // a part of it

@@ -101,8 +101,8 @@ const (
 	syncFewest = 5 // also on a disk that is slower than the budget
 	// etcd's hardware guide asks for a 99th percentile below this.
 	syncSlow = 10 * time.Millisecond
-	// The heartbeat interval: a member whose usual write takes longer cannot follow a leader, so elections never end. It is the median that
-	// must be below, because on a busy host a single write may take that long by chance, and a refused join must not depend on chance.
+	// etcd's heartbeat interval. A member whose usual write takes longer cannot follow a leader, so elections never end. The median decides,
+	// because on a busy host a single write can take that long by chance, and chance must not refuse a join.
 	syncHopeless = 100 * time.Millisecond
 )
 

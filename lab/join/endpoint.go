@@ -17,19 +17,12 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// apiLimit bounds the first answer of the API server. An address that swallows packets is named within it; an emulated server needs a
-// good part of it for its TLS handshake.
+// apiLimit bounds the first answer of the API server. It is short enough to notice an address that drops packets, and long enough for the
+// TLS handshake of an emulated server.
 const apiLimit = 4 * time.Second
 
 // dialLimit bounds one connection. A lost first packet is sent again after a second.
 const dialLimit = 2500 * time.Millisecond
-
-// apiFacts are what the API server showed when it was asked, as a stranger, whether it lives.
-type apiFacts struct {
-	visitor *kube.Visitor
-	live    kube.Live
-	at      time.Time // this machine's clock at the answer
-}
 
 func (p *preflight) findAPI(ctx context.Context) (apiFacts, error) {
 	if p.t.Endpoint == "" {
@@ -64,7 +57,7 @@ func (p *preflight) dialEndpoint(ctx context.Context, network, endpoint string) 
 	return nil, errors.Join(failures...)
 }
 
-// resolve answers for an address itself without asking anybody.
+// resolve returns an address as it is, without a look-up.
 func (p *preflight) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	if address, err := netip.ParseAddr(host); err == nil {
 		return []netip.Addr{address}, nil
@@ -84,7 +77,7 @@ type nameError struct{ error }
 
 func (e *nameError) Unwrap() error { return e.error }
 
-// errEndpoint stands for the first failure on the way to the API server in the checks that come after it.
+// errEndpoint is the result of every check behind the first failure on the way to the API server.
 var errEndpoint = errors.New("the API endpoint does not answer")
 
 func checkEndpointName(ctx context.Context, p *preflight) Check {
@@ -210,7 +203,7 @@ func judgeCertificate(facts apiFacts, endpoint string, roots *x509.CertPool) Che
 	return ok("certificate of the cluster's CA for %s, valid until %s", host, leaf.NotAfter.Format(time.DateOnly))
 }
 
-// judgeDates blames this machine's clock for a certificate that is not valid now but is by the server's clock.
+// judgeDates blames this machine's clock when a certificate is valid by the server's clock and not by this one.
 func judgeDates(leaf *x509.Certificate, facts apiFacts) (Check, bool) {
 	valid := func(at time.Time) bool { return !at.Before(leaf.NotBefore) && !at.After(leaf.NotAfter) }
 	if valid(facts.at) {

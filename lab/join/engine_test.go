@@ -24,7 +24,7 @@ func TestPreflightEndsTheAttempt(t *testing.T) {
 	begin := time.Now()
 	o := s.engine.Attempt(t.Context(), s.job)
 	close(released)
-	if o.Symptom != symptom.RuntimeSocketMissing || o.Phase != phasePreflight || o.Hint != dead.Hint || o.ExitCode != -1 || time.Since(begin) > time.Second {
+	if o.Symptom != symptom.RuntimeSocketMissing || o.Phase != PhasePreflight || o.Hint != dead.Hint || o.ExitCode != -1 || time.Since(begin) > time.Second {
 		t.Errorf("after %s: %+v", time.Since(begin), o)
 	}
 	if strings.Contains(s.events.details(), string(symptom.APIServerUnreachable)) {
@@ -49,9 +49,9 @@ func TestPreflightRepairs(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := newScenery(t, false, "exit 3")
 			s.engine.Preflight = func(context.Context, Machine, Target, func(Check)) []Check { return []Check{swap} }
-			s.engine.Fix = func(_ context.Context, _ Machine, _ Target, checks []Check, report func(Check)) []Check {
+			s.engine.Repair = func(_ context.Context, _ Machine, _ Target, checks []Check, report func(Check)) []Check {
 				if len(checks) != 1 {
-					t.Errorf("Fix got %v", checks)
+					t.Errorf("RepairPreflight got %v", checks)
 				}
 				report(tt.fixed)
 				return []Check{tt.fixed}

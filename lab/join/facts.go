@@ -57,7 +57,7 @@ func (f Facts) JoinRunning() bool { return Facts{JoinUnit: f.JoinUnit}.Running()
 func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 	f := Facts{
 		Joined:       m.Exists(joinedMark),
-		Dirty:        m.dirty(Target{ControlPlane: true}), // as certificates alone are none where nothing was asked for
+		Dirty:        m.dirty(Target{ControlPlane: true}), // a control plane may have certificates before it joins
 		CA:           m.caSum(),
 		MachineID:    m.Line("/etc/machine-id"),
 		BootID:       m.Line("/proc/sys/kernel/random/boot_id"),
@@ -85,7 +85,7 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 	return f, err
 }
 
-// version is what the linker wrote into a program: to start it would take an emulated machine a second.
+// version reads what the linker wrote into a program. Starting the program would take an emulated machine a second.
 func (m Machine) version(program string) string {
 	file := m.Find(program)
 	if file == "" {

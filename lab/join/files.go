@@ -42,7 +42,7 @@ func (m Machine) addLines(file string, lines []string) error {
 // saved is the ending of a file's old content.
 const saved = ".k8slab-saved"
 
-// replace changes a file's content and keeps the first old one beside it. A link is refused: its target may serve others.
+// replace changes a file's content and keeps the first old content beside it. It refuses a link, because other programs may use its target.
 func (m Machine) replace(file, text string) error {
 	info, err := os.Lstat(m.Path(file))
 	if err != nil {
@@ -63,7 +63,7 @@ func (m Machine) replace(file, text string) error {
 	return atomicfile.Write(m.Path(file), info.Mode().Perm(), []byte(text))
 }
 
-// moveAside renames a file in its directory, to a name that nobody reads.
+// moveAside renames a file within its directory to a name that no program reads.
 func (m Machine) moveAside(file string) error {
 	to := file + saved
 	for i := 1; m.Exists(to); i++ {

@@ -20,9 +20,9 @@ import (
 // ErrNoJoin is returned where no join has run.
 var ErrNoJoin = errors.New("no join has run on this machine")
 
-// Follow hands on the event lines of the present series of attempts, from the given one on (1 is the first), as they are written, until the
-// unit that makes them has ended, and returns its Outcome. It follows a series that has ended already in the same way. A unit that died
-// without an Outcome gets one that says so.
+// Follow calls emit with each event line of the present series of attempts, from the given line on (1 is the first), as the unit writes
+// them. It returns the series' Outcome when the unit has ended, and works for a series that has ended already, too. For a unit that died
+// without an Outcome it returns one that says so.
 func Follow(ctx context.Context, m Machine, from int, emit func(line []byte) error) (Outcome, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -72,7 +72,7 @@ func died(u unit, lastEvent []byte) Outcome {
 	var last event.Event
 	_ = json.Unmarshal(lastEvent, &last) // without one the phase is not known
 	how := "it was killed, or the machine restarted"
-	o := Outcome{ExitCode: -1, Phase: last.Phase, Elapsed: last.Elapsed}
+	o := Outcome{ExitCode: -1, Phase: Phase(last.Phase), Elapsed: last.Elapsed}
 	switch u["Result"] {
 	case "oom-kill":
 		o.Symptom, how = symptom.OutOfMemory, "the kernel killed it for want of memory"
@@ -131,10 +131,11 @@ func watchProcess(ctx context.Context, pid int, ended chan<- struct{}) error {
 	return nil
 }
 
-// rereadEvery is how often the events are looked at where the kernel gives no more watches: containers share their number.
+// rereadEvery is how often the events are read where the kernel has no watches left: all containers of a host share a limit.
 const rereadEvery = 200 * time.Millisecond
 
-// watchState tells of changes in the state directory, and once at the beginning. One not yet read stands for several.
+// watchState sends a signal at each change of the state directory, and one at the beginning. A signal that waits may stand for several
+// changes.
 func (m Machine) watchState(ctx context.Context) (<-chan struct{}, error) {
 	dir := m.Path(stateDir)
 	if _, err := os.Stat(dir); errors.Is(err, os.ErrNotExist) {
@@ -195,7 +196,7 @@ type lineReader struct {
 	last []byte
 }
 
-// copy hands on every whole line that has come.
+// copy calls emit with every whole line that the file has gained.
 func (r *lineReader) copy(emit func([]byte) error) error {
 	if r.file == nil {
 		f, err := os.Open(r.path)

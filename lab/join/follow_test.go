@@ -38,17 +38,17 @@ func TestAJoinInItsUnitIsFollowedToItsEnd(t *testing.T) {
 	if err != nil || !slices.Equal(rest, all[2:]) {
 		t.Errorf("from the third line on: %v\n%s", err, strings.Join(rest, "\n"))
 	}
-	phases := []string{}
+	phases := []Phase{}
 	for _, l := range all {
 		e, end, err := ParseLine([]byte(l))
 		if err != nil || end != nil || e.Node != "w1" {
 			t.Errorf("%s: %v", l, err)
 		}
-		if !slices.Contains(phases, e.Phase) {
-			phases = append(phases, e.Phase)
+		if !slices.Contains(phases, Phase(e.Phase)) {
+			phases = append(phases, Phase(e.Phase))
 		}
 	}
-	if !slices.Equal(phases, []string{phasePrepare, phaseKubeadm}) {
+	if !slices.Equal(phases, []Phase{PhasePrepare, PhaseKubeadm}) {
 		t.Errorf("phases %q", phases)
 	}
 	if strings.Contains(strings.Join(all, "\n"), "0123456789abcdef") {

@@ -272,7 +272,7 @@ func (f *fakeMachine) digest() string {
 	return fmt.Sprintf("%x", sum.Sum(nil))
 }
 
-func find(checks []Check, id string) Check {
+func find(checks []Check, id CheckID) Check {
 	i := slices.IndexFunc(checks, func(c Check) bool { return c.ID == id })
 	if i < 0 {
 		return Check{ID: id, Evidence: "no such check"}

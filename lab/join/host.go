@@ -2,7 +2,9 @@ package join
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 
@@ -15,7 +17,8 @@ const (
 	controlPlaneCPUs     = 2
 )
 
-// workerMemoryMB is where kubelet, containerd, kube-proxy and flannel leave next to nothing for pods. kubeadm sets no minimum for a worker.
+// workerMemoryMB is what kubelet, containerd, kube-proxy and flannel need; less leaves almost nothing for pods. kubeadm has no minimum for
+// workers.
 const workerMemoryMB = 512
 
 func checkMemory(_ context.Context, p *preflight) Check {
@@ -80,7 +83,7 @@ func countRange(list string) (int, error) {
 	return n, nil
 }
 
-// unlessContainer turns a failure into a warning on a machine whose host alone can change what was found.
+// unlessContainer turns a failure into a warning in a container, where only the host can change what was found.
 func (p *preflight) unlessContainer(c Check) Check {
 	if p.m.Container() {
 		c.Result = Warn
@@ -102,4 +105,43 @@ func checkSwap(ctx context.Context, p *preflight) Check {
 			"swap of the host is on (%s): kubelet will not start, and a container cannot turn it off", strings.Join(areas, ", "))
 	}
 	return fixable(symptom.SwapEnabled, "swapoff -a; remove the swap lines of /etc/fstab", "on: %s; kubelet will not start", strings.Join(areas, ", "))
+}
+
+func repairSwap(ctx context.Context, p *preflight) (string, error) {
+	if p.m.Container() {
+		return "", refuse("a container cannot turn its host's swap off", "on the host of this container: swapoff -a")
+	}
+	if _, err := p.m.Run(ctx, "swapoff", "--all"); err != nil {
+		return "", err
+	}
+	text, err := p.m.Read("/etc/fstab")
+	if errors.Is(err, os.ErrNotExist) {
+		return "turned swap off", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	without, changed := disableSwapLines(text)
+	if !changed {
+		return "turned swap off", nil
+	}
+	if err := p.m.replace("/etc/fstab", without); err != nil {
+		return "", err
+	}
+	return "turned swap off, and commented it out of /etc/fstab", nil
+}
+
+// disableSwapLines puts a comment mark before each line of fstab whose type is swap, and leaves the others as they are.
+func disableSwapLines(fstab string) (string, bool) {
+	var out strings.Builder
+	changed := false
+	for line := range strings.Lines(fstab) {
+		fields := strings.Fields(line)
+		if len(fields) >= 3 && !strings.HasPrefix(fields[0], "#") && fields[2] == "swap" {
+			line = "# off for kubelet: " + line
+			changed = true
+		}
+		out.WriteString(line)
+	}
+	return out.String(), changed
 }

@@ -56,7 +56,7 @@ func sortedKeys(m map[string]string) []string {
 	return keys
 }
 
-// emptyUUIDs are what firmware shows that was never given a number, the last two many thousand cheap boards.
+// emptyUUIDs are what firmware without a number of its own shows. Many thousand cheap boards have the last two.
 var emptyUUIDs = []string{
 	"00000000-0000-0000-0000-000000000000", "ffffffff-ffff-ffff-ffff-ffffffffffff",
 	"03000200-0400-0500-0006-000700080009", "00020003-0004-0005-0006-000700080009",
@@ -64,7 +64,7 @@ var emptyUUIDs = []string{
 
 var uuidShape = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
-// checkProductUUID never blocks: kubelet only reports the number, and a container shows its host's.
+// checkProductUUID never blocks: kubelet only reports the number, and a container shows the number of its host.
 func checkProductUUID(_ context.Context, p *preflight) Check {
 	uuid := strings.ToLower(p.m.Line("/sys/class/dmi/id/product_uuid"))
 	switch {

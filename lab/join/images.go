@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// checkImages looks for the images without which the machine's first pods do not start. kubeadm pulls what is missing, so that it is only a
-// warning, unless it was told never to pull.
+// checkImages looks for the images that the machine's first pods need. A missing one is only a warning, because kubeadm pulls it, unless it
+// was told never to pull.
 func checkImages(ctx context.Context, p *preflight) Check {
 	facts, err := p.cri(ctx)
 	if err != nil {

@@ -16,18 +16,19 @@ type Result string
 const (
 	OK      Result = "ok"
 	Warn    Result = "warn"
-	Fixable Result = "fixable" // Fix can repair it safely
+	Fixable Result = "fixable" // a repair is safe
 	Blocked Result = "blocked"
 )
 
 // Check is one prerequisite and what was found.
 type Check struct {
-	ID       string        `json:"id"` // kebab-case, e.g. "cri", "swap", "bootstrap-token"
+	ID       CheckID       `json:"id"`
 	Result   Result        `json:"result"`
 	Symptom  symptom.ID    `json:"symptom,omitempty"` // the cause, unless OK
-	Evidence string        `json:"evidence"`          // what was seen, redacted
-	Hint     string        `json:"hint,omitempty"`    // what to do, with exact commands, unless OK
-	Fixed    string        `json:"fixed,omitempty"`   // what Fix did
+	Reason   Reason        `json:"reason,omitempty"`
+	Evidence string        `json:"evidence"`        // what was seen, redacted
+	Hint     string        `json:"hint,omitempty"`  // what to do, with exact commands, unless OK
+	Fixed    string        `json:"fixed,omitempty"` // what a repair did
 	Elapsed  time.Duration `json:"elapsed"`
 }
 
@@ -56,8 +57,9 @@ type Outcome struct {
 	Evidence string        `json:"evidence,omitempty"` // the line or fact that proves it, redacted
 	Hint     string        `json:"hint,omitempty"`
 	Endpoint string        `json:"endpoint,omitempty"` // that it was to join at
-	Phase    string        `json:"phase"`              // where it ended: preflight, prepare, or kubeadm's phase, or validate
+	Phase    Phase         `json:"phase"`              // where it ended
 	Finished bool          `json:"finished"`           // kubeadm ended by itself
+	Killed   bool          `json:"killed,omitempty"`   // somebody else ended kubeadm
 	ExitCode int           `json:"exitCode"`           // kubeadm's; -1 when it did not end or never ran
 	Output   string        `json:"output,omitempty"`   // last lines of kubeadm's stdout and stderr, redacted
 	Checks   []Check       `json:"checks,omitempty"`

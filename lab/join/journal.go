@@ -37,7 +37,7 @@ func (e *Engine) followJournal(ctx context.Context) <-chan journalLine {
 	go func() {
 		defer close(lines)
 		defer func() { _ = cmd.Wait() }()
-		// A child that the program left may hold the pipe open.
+		// A child process that journalctl left behind may keep the pipe open.
 		defer context.AfterFunc(ctx, func() { _ = out.Close() })()
 		in := bufio.NewScanner(out)
 		in.Buffer(nil, 1<<20)
@@ -91,5 +91,11 @@ func parseJournal(data []byte) (journalLine, bool) {
 var journalNews = regexp.MustCompile(`^[EF]\d{4} |level=(?:error|fatal)|Main process exited|Failed to start|failed to run`)
 
 func (l journalLine) news() bool { return journalNews.MatchString(l.text) }
+
+// FromJournal reports whether the detail of an event of a join is what kubelet or containerd logged, as journalLine shows it.
+func FromJournal(detail string) bool {
+	unit, _, logged := strings.Cut(detail, ": ")
+	return logged && (unit == "kubelet" || unit == "containerd")
+}
 
 func (l journalLine) String() string { return fmt.Sprintf("%s: %s", l.unit, parseLine(l.text).text) }

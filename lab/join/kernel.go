@@ -69,8 +69,8 @@ func checkCgroups(ctx context.Context, p *preflight) Check {
 	return ok("v2")
 }
 
-// judgeV1 knows that from 1.35 on kubelet refuses cgroup v1 by default (failCgroupV1), and that kubeadm refuses it beside such a kubelet
-// whatever that is configured to do, unless it is told to ignore its check.
+// judgeV1 judges cgroup v1. From 1.35 on kubelet refuses it by default (failCgroupV1), and kubeadm refuses it for such a kubelet whatever
+// kubelet's configuration says, unless kubeadm is told to ignore its check.
 func (p *preflight) judgeV1(ctx context.Context) Check {
 	found, err := p.versions(ctx)
 	if err == nil && found.kubelet.minor > 0 && found.kubelet.minor < 35 {
@@ -115,7 +115,7 @@ func missingFrom(needed, found []string) []string {
 	return slices.DeleteFunc(slices.Clone(needed), func(name string) bool { return slices.Contains(found, name) })
 }
 
-func fixModules(ctx context.Context, p *preflight) (string, error) {
+func repairModules(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot load kernel modules", "load them on its host")
 	}
@@ -129,13 +129,13 @@ func fixModules(ctx context.Context, p *preflight) (string, error) {
 	return fmt.Sprintf("loaded %s, now and at boot", strings.Join(names, ", ")), nil
 }
 
-func fixSysctls(_ context.Context, p *preflight) (string, error) {
+func repairSysctls(_ context.Context, p *preflight) (string, error) {
 	wrong := p.m.wrongSysctls()
 	lines := make([]string, 0, len(wrong))
 	for _, name := range wrong {
 		lines = append(lines, name+" = 1")
 	}
-	// First what lasts: a setting that the next boot loses would hide that it could not be written.
+	// First the file that lasts: a setting that works until the next boot would hide that the file could not be written.
 	if err := p.m.addLines("/etc/sysctl.d/99-k8slab.conf", lines); err != nil {
 		return "", err
 	}

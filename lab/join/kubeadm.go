@@ -23,7 +23,7 @@ type kubeadmRun struct {
 	step   *event.Step
 	shown  *repeats
 
-	phase    string
+	phase    Phase
 	started  bool // kubeadm has started kubelet: from here on what kubelet says is about this join
 	window   learnerWindow
 	out      output
@@ -34,14 +34,14 @@ type kubeadmRun struct {
 // kubeadm runs kubeadm join and watches it. It ends it early only for a cause that is certain, for ctx or for a budget beyond kubeadm's own
 // time-outs, and never between the adding and the promotion of its etcd learner.
 func (e *Engine) kubeadm(ctx context.Context, job *Job, o *Outcome) bool {
-	o.Phase = phaseKubeadm
+	o.Phase = PhaseKubeadm
 	budget, err := job.Config.budget()
 	if err != nil {
 		o.Evidence = err.Error()
 		return false
 	}
-	step := e.step(job, phaseKubeadm, budget)
-	run := &kubeadmRun{engine: e, step: step, shown: newRepeats(), phase: phaseKubeadm}
+	step := e.step(job, PhaseKubeadm, budget)
+	run := &kubeadmRun{engine: e, step: step, shown: newRepeats(), phase: PhaseKubeadm}
 	exit, why := e.runKubeadm(ctx, job, run, budget)
 	o.Phase, o.Output = run.phase, run.out.text()
 	o.ExitCode, o.Finished = exitCode(exit)
@@ -55,7 +55,7 @@ func (e *Engine) kubeadm(ctx context.Context, job *Job, o *Outcome) bool {
 		return false
 	}
 	run.judge(o, exit, why)
-	_ = step.End(errorOf(Check{ID: run.phase, Symptom: o.Symptom, Evidence: o.Evidence}))
+	_ = step.End(fmt.Errorf("%s: %s", cmp.Or(string(o.Symptom), string(run.phase)), o.Evidence))
 	return false
 }
 
@@ -94,8 +94,8 @@ func (e *Engine) runKubeadm(ctx context.Context, job *Job, run *kubeadmRun, budg
 	return run.watch(ctx, p, journal, budget)
 }
 
-// sweepKubeadm removes what kubeadm needs only while it runs: its configuration, and the bootstrap kubeconfig of kubelet, which has the token
-// and which kubeadm itself removes only when it comes far enough.
+// sweepKubeadm removes the files that kubeadm needs only while it runs: its configuration, and kubelet's bootstrap kubeconfig, which
+// contains the token. kubeadm removes that one itself only if it gets far enough.
 func (m Machine) sweepKubeadm() error {
 	return errors.Join(remove(m.Path(kubeadmConfig)), remove(m.Path(bootstrapConf)), m.removeBridge())
 }
@@ -164,7 +164,7 @@ func (r *kubeadmRun) said(raw string) {
 	l := parseLine(raw)
 	r.out.add(raw, l)
 	r.window.see(l.text)
-	if l.phase != "" && (l.level == 0 || l.phase == "etcd" || l.phase == "discovery") {
+	if l.phase != "" && (l.level == 0 || l.phase == phaseEtcd || l.phase == phaseDiscovery) {
 		r.phase = l.phase
 	}
 	if strings.Contains(l.text, "Starting the kubelet") {
@@ -176,12 +176,12 @@ func (r *kubeadmRun) said(raw string) {
 	r.certain(l.text, nil)
 }
 
-// askedAgain are the causes that an answer of the API server shows. kubelet asks again, and a server that has just started, as a joining
-// control plane's own has, refuses everything until it has read its roles and tokens.
+// askedAgain are causes that a refusal by the API server suggests, which may be over at kubelet's next try: a server that has just started
+// refuses everything until it has read its roles and tokens. A joining control plane's own API server is such a server.
 var askedAgain = []symptom.ID{symptom.BootstrapRBACForbidden, symptom.TokenExpiredOrInvalid}
 
-// journal takes in a message of kubelet's or containerd's. Before kubeadm starts it, kubelet has nothing to say about this join, but
-// something else may start it.
+// journal takes in a message of kubelet or containerd. Until kubeadm starts kubelet, its messages are not about this join; something else
+// may have started it.
 func (r *kubeadmRun) journal(l journalLine) {
 	if l.unit == "kubelet" && !r.started {
 		if strings.Contains(l.text, "failed to load kubelet config file") || strings.Contains(l.text, "failed to load Kubelet config file") {
@@ -201,8 +201,8 @@ func (r *kubeadmRun) progress(text string) {
 	}
 }
 
-// certain keeps the first cause that no waiting cures, except those that are asked about again. Another's learner in the way is none once
-// our own is in the cluster.
+// certain keeps the first cause that no waiting cures, except those of which kubelet asks again. "Too many learners" is no such cause once
+// our own learner is in the cluster: then it is the learner that is meant.
 func (r *kubeadmRun) certain(text string, again []symptom.ID) {
 	if r.cause != "" || r.engine.Certain == nil {
 		return
@@ -222,6 +222,7 @@ func (r *kubeadmRun) judge(o *Outcome, exit, why error) {
 	case errors.Is(exit, exec.ErrNotFound) || errors.Is(exit, os.ErrNotExist) || o.ExitCode == 127:
 		o.Symptom, o.Evidence = symptom.KubeBinariesMissing, cmp.Or(verdictOf(r.out.tail), exit.Error())
 	case why == nil && killed(exit):
+		o.Killed = true
 		o.Evidence = fmt.Sprintf("somebody killed kubeadm in %s: %v", r.phase, exit) // what it had said until then is no cause
 	default:
 		o.Evidence = cmp.Or(verdictOf(r.out.tail), exit.Error())

@@ -44,7 +44,8 @@ func TestKubeadmFails(t *testing.T) {
 		name, script string
 		cause        symptom.ID
 		code         int
-		phase, says  string
+		phase        Phase
+		says         string
 	}{
 		{"by itself", `echo "[preflight] Running pre-flight checks"; echo "error: error execution phase kubelet-start: no luck" >&2; echo "main.main" >&2; exit 1`,
 			"", 1, "kubelet-start", "error execution phase kubelet-start: no luck"},
@@ -73,7 +74,7 @@ func TestKilledKubeadmHasNoCause(t *testing.T) {
 	s := newScenery(t, false, `echo "[WARNING SystemVerification]: cgroups v1 support is deprecated"; kill -9 $$`)
 	s.engine.Causes = func(string) []symptom.ID { return []symptom.ID{symptom.CgroupV1Unsupported} }
 	o, ok := s.run(t.Context())
-	if ok || o.Symptom != "" || !strings.Contains(o.Evidence, "killed kubeadm") || Remedy(o.Symptom) != Retry {
+	if ok || o.Symptom != "" || !o.Killed || !strings.Contains(o.Evidence, "killed kubeadm") || Remedy(o.Symptom) != Retry {
 		t.Errorf("%+v", o)
 	}
 	s.kubeadmEnds(t)

@@ -86,9 +86,10 @@ func (m Machine) packagedDropInWorks() bool {
 	return strings.Contains(text, "--kubeconfig") && strings.Contains(text, "ExecStart=")
 }
 
-// fixKubeletUnit unmasks kubelet, and lets the packaged drop-in take effect again: it moves aside a file of its name in /etc, and makes
-// systemd read its units anew. It judges by the result, so that another drop-in which is in the way is left to its owner.
-func fixKubeletUnit(ctx context.Context, p *preflight) (string, error) {
+// repairKubeletUnit unmasks kubelet and lets the packaged drop-in take effect again: it moves a file of the same name in /etc aside and
+// makes systemd read its units again. If another drop-in still takes the arguments away, the repair fails and leaves that file to its
+// owner.
+func repairKubeletUnit(ctx context.Context, p *preflight) (string, error) {
 	all, err := p.units(ctx)
 	if err != nil {
 		return "", err

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"k8slab/lab/event"
+	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
 
@@ -35,8 +37,8 @@ func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.St
 	}
 }
 
-// localHealth asks a control plane's component on this machine. Nothing is sent that a stranger on loopback must not have, so its
-// certificate, which is not for 127.0.0.1, need not be verified.
+// localHealth asks a control plane's component on this machine. It does not verify the certificate, which is not for 127.0.0.1, because the
+// request has no secret in it.
 func (m Machine) localHealth(ctx context.Context, port, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Patience()*localTimeout)
 	defer cancel()
@@ -69,7 +71,8 @@ type kubeletState struct {
 	Masked     bool   `json:"masked,omitempty"`
 }
 
-// kubelet reads it from systemd's answer and the flags of the running process. Standalone is decided by the flag alone (kubelet's server.go).
+// kubelet reads it from systemd's answer and the flags of the running process. Standalone is decided by the flag alone (kubelet's
+// server.go).
 func (m Machine) kubelet(u unit) kubeletState {
 	s := kubeletState{Active: u["ActiveState"], PID: u["MainPID"], Masked: u.masked()}
 	if s.Active != "active" || s.PID == "" || s.PID == "0" {
@@ -107,5 +110,40 @@ func (m Machine) systemd(ctx context.Context, names ...string) (map[string]unit,
 	if err != nil {
 		return nil, fmt.Errorf("ask systemd: %w", err)
 	}
-	return parseUnits(out), nil
+	return ParseUnits(out), nil
+}
+
+// kubeletService judges whether kubelet runs and serves a cluster; failed makes the check where it does not.
+func (m Machine) kubeletService(ctx context.Context, failed func(cause symptom.ID, hint, format string, args ...any) Check) (Check, error) {
+	states, err := m.systemd(ctx, "kubelet.service")
+	if err != nil {
+		return Check{}, err
+	}
+	switch k := m.kubelet(states["kubelet.service"]); {
+	case k.Masked:
+		return failed(symptom.KubeletNotRunning, "systemctl unmask --now kubelet", "kubelet.service is masked"), nil
+	case k.Active != "active":
+		return failed(symptom.KubeletNotRunning, "journalctl -u kubelet -n 100", "kubelet.service is %s", cmp.Or(k.Active, "absent")), nil
+	case k.Standalone:
+		return failed(symptom.KubeletStandalone, "systemctl cat kubelet: kubeadm's drop-in 10-kubeadm.conf passes --kubeconfig",
+			"kubelet runs standalone: its process has no --kubeconfig, so it serves no cluster"), nil
+	}
+	return ok("active, with a kubeconfig"), nil
+}
+
+func checkKubeletService(ctx context.Context, p *preflight) Check {
+	if !p.m.Exists(kubeletConf) {
+		return ok("the machine has not joined a cluster")
+	}
+	c, err := p.m.kubeletService(ctx, fixable)
+	if err != nil {
+		return warn("", "systemctl status kubelet", "%v", err)
+	}
+	return c
+}
+
+// repairKubeletService restarts kubelet: that also makes it look at everything at once instead of every 10 s.
+func repairKubeletService(ctx context.Context, p *preflight) (string, error) {
+	_, err := p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
+	return "started kubelet", err
 }

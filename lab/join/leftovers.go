@@ -93,8 +93,8 @@ func (p *preflight) leftManifests() []string {
 	return files
 }
 
-// leftCertificates are the cluster's files in the pki directory. A control plane that joins without a certificate key gets them by hand
-// before: there they are no leftovers.
+// leftCertificates are the cluster's files in the pki directory. For a control plane that joins without a certificate key somebody has
+// copied them there by hand, so they are no leftovers.
 func (p *preflight) leftCertificates() []string {
 	if p.t.ControlPlane && p.t.CertificateKey == "" {
 		return nil
@@ -102,14 +102,14 @@ func (p *preflight) leftCertificates() []string {
 	var files []string
 	for _, name := range p.m.List(pkiDir) {
 		if p.t.ControlPlane && name == "ca.crt" {
-			continue // kubeadm takes it over; a worker's join refuses it
+			continue // a control plane's join uses it; a worker's join refuses it
 		}
 		files = append(files, path.Join(pkiDir, name))
 	}
 	return files
 }
 
-// alienCA says whether the CA key here is not known to be a copy of the joined cluster's: it may be the only one.
+// alienCA says whether the CA key here may be of another cluster, and its only copy.
 func (p *preflight) alienCA() bool {
 	if !p.m.Exists(pkiDir + "/ca.key") {
 		return false
@@ -150,14 +150,14 @@ func checkLeftovers(ctx context.Context, p *preflight) Check {
 	return fixable(symptom.LeftoverState, resetHint, "an earlier join left %s", found)
 }
 
-// onlyKubelet says whether stopping kubelet frees the ports: what runs in containers goes on without it.
+// onlyKubelet says whether stopping kubelet frees the ports. Containers go on running without kubelet.
 func onlyKubelet(held []listener) bool {
 	return !slices.ContainsFunc(held, func(l listener) bool { return l.program != "kubelet" })
 }
 
-// fixLeftovers removes what a failed join left, after everything that could make it dangerous is ruled out once more. The CNI directory,
+// repairLeftovers removes what a failed join left, after everything that could make it dangerous is ruled out once more. The CNI directory,
 // the runtime's state and etcd's data stay in any case.
-func fixLeftovers(ctx context.Context, p *preflight) (string, error) {
+func repairLeftovers(ctx context.Context, p *preflight) (string, error) {
 	found := p.findLeftovers(ctx)
 	if found.member || found.etcd || found.alien || !onlyKubelet(found.held) {
 		return "", refuse("this is more than a failed join left: "+found.String(), resetHint)

@@ -13,14 +13,14 @@ type Policy struct {
 	Sleep    time.Duration `json:"sleep"`    // before the second attempt; doubled before each later one
 	MaxSleep time.Duration `json:"maxSleep"` // 0 is no limit
 	MaxTotal time.Duration `json:"maxTotal"` // no attempt begins later than this after the first; 0 is no limit
-	// Jitter draws from [0,1): a sleep is between half of itself and itself, so that machines do not come back together. nil is the whole.
+	// Jitter draws from [0,1). A sleep lasts between half and all of its time, so that machines do not retry together. nil: all of it.
 	Jitter func() float64 `json:"-"`
 }
 
-// Loop makes attempts until one joins, the policy ends them, or repair says that another is of no use. repair acts on a failed
-// attempt's cause, with whatever rights its caller holds; it is not asked after the last attempt. Whatever the later attempts say, the
-// Outcome of a join that failed is the FIRST attempt's: the later ones often fail at what the first one left. An attempt's own error
-// means that it could not be made or followed; it ends the loop.
+// Loop makes attempts until one joins, the policy ends them, or repair says that another is useless. repair acts on the cause of a failed
+// attempt with the rights that its caller has; Loop does not call it after the last attempt. The Outcome of a join that failed is the FIRST
+// attempt's, because later ones often fail at what the first left behind. An error of attempt means that it could not run or be followed;
+// it ends the loop.
 func Loop(ctx context.Context, p Policy, attempt func(ctx context.Context, number int) (Outcome, error),
 	repair func(ctx context.Context, failed Outcome) (again bool, err error)) (Outcome, error) {
 	begin := time.Now()

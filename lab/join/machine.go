@@ -38,7 +38,7 @@ type Machine struct {
 	AtLeast int
 }
 
-// Patience is how many times longer than on an idle processor of its own everything may take on the machine.
+// Patience is by how much all time limits on the machine are multiplied; 1 is for an idle processor of its own.
 func (m Machine) Patience() time.Duration {
 	patience := time.Duration(max(m.AtLeast, 1))
 	if m.Emulated() {
@@ -47,7 +47,7 @@ func (m Machine) Patience() time.Duration {
 	return patience
 }
 
-// Emulated tells whether QEMU computes the machine's processor, which is about ten times slower at what is not waiting.
+// Emulated tells whether QEMU emulates the machine's processor. All computing then takes about ten times as long.
 func (m Machine) Emulated() bool {
 	info, err := m.Read("/proc/cpuinfo")
 	return err == nil && strings.Contains(info, "QEMU Virtual CPU")
@@ -90,7 +90,7 @@ func space(path string) (Space, error) {
 // Path is where a path of the machine is for this process.
 func (m Machine) Path(path string) string { return filepath.Join(m.Root+"/", path) }
 
-// Exists says whether something is at the path, a dangling link too. What cannot be looked at counts as there.
+// Exists says whether something is at the path; a dangling link counts, and so does a path that cannot be read.
 func (m Machine) Exists(path string) bool {
 	_, err := os.Lstat(m.Path(path))
 	return !errors.Is(err, fs.ErrNotExist)

@@ -46,38 +46,18 @@ func (m Machine) nodeName() string {
 // controlPlane tells whether the machine runs an API server.
 func (m Machine) controlPlane() bool { return m.Exists(apiManifest) }
 
-func (w *member) checks() []memberCheck {
-	checks := []memberCheck{{id: checkKubelet, ask: w.askKubelet}, {id: checkCluster, ask: w.askCluster}}
-	if w.t.Endpoint != "" {
-		checks = append(checks, memberCheck{id: checkRole, ask: w.askRole})
-	}
-	if w.t.ControlPlane || w.m.controlPlane() {
-		if w.m.Exists(etcdManifest) { // an external etcd is its owner's to check
-			checks = append(checks, memberCheck{id: checkEtcd, ask: w.askEtcd})
-		}
-		checks = append(checks,
-			memberCheck{id: checkAPI, ask: w.askComponent(w.m.securePort(), "/livez", symptom.ControlPlaneCrashloop)},
-			memberCheck{id: checkController, ask: w.askComponent("10257", "/healthz", symptom.ControllerManagerFailing)},
-			memberCheck{id: checkScheduler, ask: w.askComponent("10259", "/healthz", symptom.ControlPlaneCrashloop)})
-	}
-	return append(checks, memberCheck{id: checkNode, ask: w.askNode, watch: w.watchNode})
-}
+// controlPlane tells whether the member is a control plane, or is to be one.
+func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPlane() }
+
+// runsEtcd is false where etcd is external: it is its owner's to check.
+func (w *member) runsEtcd() bool { return w.controlPlane() && w.m.Exists(etcdManifest) }
 
 func (w *member) askKubelet(ctx context.Context) Check {
-	states, err := w.m.systemd(ctx, "kubelet.service")
+	c, err := w.m.kubeletService(ctx, blocked)
 	if err != nil {
 		return blocked(symptom.KubeletNotRunning, "systemctl status kubelet", "%v", err)
 	}
-	switch k := w.m.kubelet(states["kubelet.service"]); {
-	case k.Masked:
-		return blocked(symptom.KubeletNotRunning, "systemctl unmask --now kubelet", "kubelet.service is masked")
-	case k.Active != "active":
-		return blocked(symptom.KubeletNotRunning, "journalctl -u kubelet -n 100", "kubelet.service is %s", cmp.Or(k.Active, "absent"))
-	case k.Standalone:
-		return blocked(symptom.KubeletStandalone, "systemctl cat kubelet: kubeadm's drop-in 10-kubeadm.conf passes --kubeconfig",
-			"kubelet runs standalone: its process has no --kubeconfig, so it serves no cluster")
-	}
-	return ok("active, with a kubeconfig")
+	return c
 }
 
 // askCluster compares the CA, not the server: a control plane's kubelet talks to its own API server.
@@ -146,17 +126,17 @@ func (w *member) watchNode(ctx context.Context, see func(Check) bool) error {
 
 func (w *member) judgeNode(n *kube.Node) Check {
 	if n == nil {
-		return blocked("", "systemctl restart kubelet: a running one never registers again", "the cluster has no Node %s", w.name)
+		return blocked("", "systemctl restart kubelet: a running one never registers again", "the cluster has no Node %s", w.name).because(NodeMissing)
 	}
 	if id := w.m.Line("/etc/machine-id"); n.MachineID != id {
-		return blocked(symptom.NodeNameExists, "kubectl describe node "+w.name, "Node %s is another machine's: its machine-id is %s, this one's is %s", w.name, n.MachineID, id)
+		return blocked(symptom.NodeNameExists, "kubectl describe node "+w.name, "Node %s is another machine's: its machine-id is %s, this one's is %s", w.name, n.MachineID, id).because(NodeOfOther)
 	}
 	if !n.Ready {
 		cause := symptom.ID("")
 		if strings.Contains(n.Reason, "NetworkPluginNotReady") || strings.Contains(n.Reason, "cni") {
 			cause = symptom.CNINotInitialized
 		}
-		return blocked(cause, "kubectl describe node "+w.name, "Node %s is not Ready: %s", w.name, n.Reason)
+		return blocked(cause, "kubectl describe node "+w.name, "Node %s is not Ready: %s", w.name, n.Reason).because(NodeNotReady)
 	}
 	return ok("Node %s is this machine's and Ready", w.name)
 }
@@ -199,8 +179,10 @@ func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
 	return etcd.New(cfg)
 }
 
-func (w *member) askComponent(port, path string, cause symptom.ID) func(context.Context) Check {
-	return func(ctx context.Context) Check {
+// component asks a static pod whether it is healthy; "" is the API server's port.
+func component(port, path string, cause symptom.ID) func(*member, context.Context) Check {
+	return func(w *member, ctx context.Context) Check {
+		port := cmp.Or(port, w.m.securePort())
 		if err := w.m.localHealth(ctx, port, path); err != nil {
 			return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
 		}

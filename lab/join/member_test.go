@@ -102,43 +102,43 @@ func TestValidate(t *testing.T) {
 		name    string
 		arrange func(*fakeMachine, *nodeAPI)
 		target  Target
-		bad     string // the check that stops it; "" for none
+		bad     CheckID // the check that stops it; "" for none
 		cause   symptom.ID
 		says    string
 	}{
 		{"a healthy worker", func(*fakeMachine, *nodeAPI) {}, Target{}, "", "", ""},
 		{"kubelet stopped", func(f *fakeMachine, _ *nodeAPI) {
 			f.answer("systemctl show --property="+stateProperties+" kubelet.service", "Id=kubelet.service\nActiveState=failed\n")
-		}, Target{}, checkKubelet, symptom.KubeletNotRunning, "failed"},
+		}, Target{}, CheckKubelet, symptom.KubeletNotRunning, "failed"},
 		{"kubelet masked", func(f *fakeMachine, _ *nodeAPI) {
 			f.answer("systemctl show --property="+stateProperties+" kubelet.service", "Id=kubelet.service\nLoadState=masked\nActiveState=inactive\n")
-		}, Target{}, checkKubelet, symptom.KubeletNotRunning, "masked"},
+		}, Target{}, CheckKubelet, symptom.KubeletNotRunning, "masked"},
 		{"kubelet standalone", func(f *fakeMachine, _ *nodeAPI) { f.write("/proc/77/cmdline", "/usr/bin/kubelet\x00--config=/x\x00") },
-			Target{}, checkKubelet, symptom.KubeletStandalone, "--kubeconfig"},
+			Target{}, CheckKubelet, symptom.KubeletStandalone, "--kubeconfig"},
 		{"kubelet with an empty kubeconfig", func(f *fakeMachine, _ *nodeAPI) { f.write("/proc/77/cmdline", "/usr/bin/kubelet\x00--kubeconfig=\x00") },
-			Target{}, checkKubelet, symptom.KubeletStandalone, "--kubeconfig"},
-		{"another cluster's member", func(*fakeMachine, *nodeAPI) {}, Target{CACertHashes: []string{testHash}}, checkCluster, symptom.LeftoverState, "another cluster"},
+			Target{}, CheckKubelet, symptom.KubeletStandalone, "--kubeconfig"},
+		{"another cluster's member", func(*fakeMachine, *nodeAPI) {}, Target{CACertHashes: []string{testHash}}, CheckCluster, symptom.LeftoverState, "another cluster"},
 		{"a worker that was to be a control plane", func(*fakeMachine, *nodeAPI) {}, Target{Endpoint: testEndpoint, ControlPlane: true},
-			checkRole, symptom.LeftoverState, "it is a worker"},
-		{"no Node", func(_ *fakeMachine, a *nodeAPI) { a.node = nil }, Target{}, checkNode, "", "no Node w1"},
+			CheckRole, symptom.LeftoverState, "it is a worker"},
+		{"no Node", func(_ *fakeMachine, a *nodeAPI) { a.node = nil }, Target{}, CheckNode, "", "no Node w1"},
 		{"another machine's Node", func(_ *fakeMachine, a *nodeAPI) { a.set("w1", "ffffffffffffffffffffffffffffffff", "True", "") },
-			Target{}, checkNode, symptom.NodeNameExists, "another machine's"},
+			Target{}, CheckNode, symptom.NodeNameExists, "another machine's"},
 		{"NotReady for want of a network", func(_ *fakeMachine, a *nodeAPI) {
 			a.set("w1", testMachineID, "False", "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady")
-		}, Target{}, checkNode, symptom.CNINotInitialized, "not Ready"},
-		{"an API server that is gone", func(f *fakeMachine, _ *nodeAPI) { f.host("127.0.0.1:6443", "no route") }, Target{}, checkNode, symptom.APIServerUnreachable, "no route"},
+		}, Target{}, CheckNode, symptom.CNINotInitialized, "not Ready"},
+		{"an API server that is gone", func(f *fakeMachine, _ *nodeAPI) { f.host("127.0.0.1:6443", "no route") }, Target{}, CheckNode, symptom.APIServerUnreachable, "no route"},
 		{"a control plane whose static pods fail", func(f *fakeMachine, a *nodeAPI) {
 			f.write(apiManifest, "- --secure-port=6443\n")
 			a.health = http.StatusInternalServerError
-		}, Target{}, checkAPI, symptom.ControlPlaneCrashloop, "500"},
+		}, Target{}, CheckAPIServer, symptom.ControlPlaneCrashloop, "500"},
 		{"a control plane on another port", func(f *fakeMachine, _ *nodeAPI) { f.write(apiManifest, "- --secure-port=7443\n") },
-			Target{}, checkAPI, symptom.ControlPlaneCrashloop, "7443"},
+			Target{}, CheckAPIServer, symptom.ControlPlaneCrashloop, "7443"},
 		{"a control plane", func(f *fakeMachine, _ *nodeAPI) { f.write(apiManifest, "- --secure-port=6443\n") },
 			Target{Endpoint: testEndpoint, ControlPlane: true}, "", "", ""},
 		{"a control plane without the keys of etcd", func(f *fakeMachine, _ *nodeAPI) {
 			f.write(apiManifest, "- --secure-port=6443\n")
 			f.write(etcdManifest, etcdYAML)
-		}, Target{}, checkEtcd, "", "no such file"},
+		}, Target{}, CheckEtcdMember, "", "no such file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -236,7 +236,7 @@ func TestProveIsBounded(t *testing.T) {
 	newNodeAPI(t, s.fakeMachine).set("w1", testMachineID, "False", "NetworkPluginNotReady")
 	var o Outcome
 	s.job.Target, s.job.Ready = Target{}, 300*time.Millisecond
-	if s.engine.prove(t.Context(), s.job, &o) || o.Joined || o.Symptom != symptom.CNINotInitialized || o.Phase != phaseValidate {
+	if s.engine.prove(t.Context(), s.job, &o) || o.Joined || o.Symptom != symptom.CNINotInitialized || o.Phase != PhaseValidate {
 		t.Errorf("%+v", o)
 	}
 }
@@ -283,6 +283,23 @@ func TestKubeletIsRestartedWhenTheAPIServerAnswers(t *testing.T) {
 		}
 		if got := slices.Contains(s.changed(), "systemctl restart kubelet.service"); got != controlPlane || len(s.changed()) > 1 {
 			t.Errorf("control plane %t: ran %q", controlPlane, s.changed())
+		}
+	}
+}
+
+// Who judges a machine tells the failures of its Node apart by their reasons, not by their words.
+func TestNodeReasons(t *testing.T) {
+	for want, arrange := range map[Reason]func(*nodeAPI){
+		"":           func(*nodeAPI) {},
+		NodeMissing:  func(a *nodeAPI) { a.node = nil },
+		NodeOfOther:  func(a *nodeAPI) { a.set("w1", "ffffffffffffffffffffffffffffffff", "True", "") },
+		NodeNotReady: func(a *nodeAPI) { a.set("w1", testMachineID, "False", "it is full") },
+	} {
+		f := newFakeMachine(t)
+		a := newNodeAPI(t, f)
+		arrange(a)
+		if c := find(Validate(t.Context(), f.Machine, Target{}), CheckNode); c.Reason != want {
+			t.Errorf("%q: %+v", want, c)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func TestParseUnits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := parseUnits(string(text))
+	found := ParseUnits(string(text))
 	kubelet, containerd := found["kubelet.service"], found["containerd.service"]
 	if kubelet["DropInPaths"] != packagedDropIn || kubelet.active() || kubelet.masked() || kubelet.absent() {
 		t.Errorf("kubelet: %v", kubelet)

@@ -9,7 +9,7 @@ import (
 type line struct {
 	text  string // without the header of kubeadm's log lines
 	level byte   // I, W, E or F of a log line; 0 for what kubeadm prints itself
-	phase string // kubeadm's phase that it tells of; "" when it tells of none
+	phase Phase  // kubeadm's phase that it tells of; "" when it tells of none
 }
 
 var (
@@ -29,9 +29,9 @@ func parseLine(s string) line {
 		l.level, l.text = m[1][0], l.text[len(m[0]):]
 	}
 	if m := failedPhase.FindStringSubmatch(l.text); m != nil {
-		l.phase = m[1]
+		l.phase = Phase(m[1])
 	} else if m := phaseMark.FindStringSubmatch(l.text); m != nil {
-		l.phase = m[1]
+		l.phase = Phase(m[1])
 	}
 	return l
 }
@@ -45,7 +45,7 @@ func (l line) readable() bool {
 	case l.level != 'I':
 		return true
 	}
-	return l.phase == "etcd" || l.phase == "discovery" || strings.Contains(l.text, "ailed") || strings.Contains(l.text, "error")
+	return l.phase == phaseEtcd || l.phase == phaseDiscovery || strings.Contains(l.text, "ailed") || strings.Contains(l.text, "error")
 }
 
 // progress tells whether the line is news of what kubeadm does, worth an event of its own.

@@ -9,8 +9,10 @@ import (
 
 func TestParseLine(t *testing.T) {
 	tests := []struct {
-		name, raw, phase, text string
-		readable               bool
+		name, raw string
+		phase     Phase
+		text      string
+		readable  bool
 	}{
 		{"a phase", "[preflight] Running pre-flight checks", "preflight", "[preflight] Running pre-flight checks", true},
 		{"kubelet-check of 1.30", "[kubelet-check] Initial timeout of 40s passed.", "kubelet-check", "[kubelet-check] Initial timeout of 40s passed.", true},

@@ -41,8 +41,8 @@ func (l listener) String() string {
 	return fmt.Sprintf("%d by %s (pid %d)", l.port, l.program, l.pid)
 }
 
-// checkPorts looks for strangers on the needed ports. What an earlier join left running is the leftovers' matter. UDP 8472, which the kernel
-// itself serves for flannel, has no listener that could be looked for: that packets arrive there shows only between two nodes.
+// checkPorts looks for foreign programs on the needed ports. What an earlier join left running is for checkLeftovers. UDP 8472 has no
+// listener to look for: the kernel itself serves it for flannel, and only two nodes together can show that packets arrive.
 func checkPorts(_ context.Context, p *preflight) Check {
 	var strangers []listener
 	for _, l := range p.m.listeners(neededPorts(p.t)) {

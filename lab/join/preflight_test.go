@@ -126,7 +126,7 @@ func TestMachineOnly(t *testing.T) {
 		if c.Result != OK {
 			t.Errorf("%s: %s %s", c.ID, c.Result, c.Evidence)
 		}
-		if strings.HasPrefix(c.ID, "endpoint") || c.ID == "bootstrap-token" {
+		if strings.HasPrefix(string(c.ID), "endpoint") || c.ID == "bootstrap-token" {
 			t.Errorf("%s was made", c.ID)
 		}
 	}

@@ -17,7 +17,7 @@ const (
 	drainQuiet = 20 * time.Millisecond
 	// termGrace is what a process gets to end after SIGTERM.
 	termGrace = 10 * time.Second
-	// lastWords is how long the output is read after the process's end, should a child of it hold the pipe open.
+	// lastWords is how long the output is read after the process has ended, in case a child keeps the pipe open.
 	lastWords = time.Second
 )
 
@@ -69,8 +69,8 @@ func (p *process) close() {
 	}()
 }
 
-// end sends SIGTERM, unless may, asked when all that the process has said until now was seen, forbids it. The process is stopped meanwhile:
-// between the last word that was read and the signal it cannot begin what must not be interrupted.
+// end sends SIGTERM unless may forbids it. It stops the process first and reads all its output before it asks may: so the process cannot
+// begin something that must not be interrupted between its last line and the signal.
 func (p *process) end(see func(string), may func() bool) bool {
 	_ = p.cmd.Process.Signal(syscall.SIGSTOP)
 	defer func() { _ = p.cmd.Process.Signal(syscall.SIGCONT) }()

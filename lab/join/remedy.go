@@ -69,7 +69,7 @@ var remedies = map[symptom.ID]Action{
 	symptom.ImagePullFailure:        Retry,
 }
 
-// Remedy is the action for a cause. No known cause is worth another try; a known one that the table does not have is not.
+// Remedy is the action for a cause. A failure without a known cause is tried again; a known cause that the table lacks ends the join.
 func Remedy(id symptom.ID) Action {
 	if id == "" {
 		return Retry

@@ -18,7 +18,7 @@ import (
 
 // ResetOptions of a Reset.
 type ResetOptions struct {
-	// MemberRemoved is the word of whoever removed this machine's member from the etcd cluster: its data may go.
+	// MemberRemoved says that somebody removed this machine's etcd member from the cluster, so that its data may be deleted.
 	MemberRemoved bool
 	CRISocket     string // "" is kubeadm's own choice
 	Report        func(string)
@@ -41,8 +41,8 @@ func (e *RefusedError) Error() string { return "reset refused: " + e.Why + "; ne
 // resetBudget bounds kubeadm reset, which asks an API server that may be gone.
 const resetBudget = 4 * time.Minute
 
-// resetFiles are what a join leaves that kubeadm reset may leave as well: when it is missing, or fails halfway. Never the CNI directory, whose
-// loss ends containerd, and never the runtime's own state. /var/lib/kubelet/pods has mounts and is kubeadm's to clean.
+// resetFiles are what a join leaves that kubeadm reset may leave as well: when it is missing, or fails halfway. Never the CNI directory,
+// whose loss ends containerd, and never the runtime's own state. /var/lib/kubelet/pods has mounts and is kubeadm's to clean.
 var resetFiles = []string{
 	joinedMark,
 	bootstrapConf, kubeletConf, "/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf",
@@ -56,17 +56,17 @@ var resetFiles = []string{
 // reset while the Node still exists, then what that left. It refuses to delete the data of an etcd member that is, or may be, still in its
 // cluster. Running it again is safe.
 func Reset(ctx context.Context, m Machine, o ResetOptions) (ResetReport, error) {
-	r := &resetting{m: m, o: o, etcd: func(endpoints ...string) (membership, error) { return m.etcdClient(endpoints...) }}
+	r := &resetRun{m: m, o: o, etcd: func(endpoints ...string) (membership, error) { return m.etcdClient(endpoints...) }}
 	return r.run(ctx)
 }
 
-func (r *resetting) run(ctx context.Context) (ResetReport, error) {
+func (r *resetRun) run(ctx context.Context) (ResetReport, error) {
 	m := r.m
 	if err := r.leaveEtcd(ctx); err != nil {
 		return r.report, err
 	}
 	err := m.sweepSecrets()
-	// From here on it is no member, whatever comes.
+	// From here on the machine is no member, even if a later step fails.
 	err = errors.Join(err, remove(m.Path(joinedMark)))
 	r.kubeadm(ctx)
 	err = errors.Join(err, r.stopKubelet(ctx), r.files(), r.links(ctx), m.removePlaceholder())
@@ -81,14 +81,14 @@ type membership interface {
 	Close() error
 }
 
-type resetting struct {
+type resetRun struct {
 	m      Machine
 	o      ResetOptions
 	etcd   func(endpoints ...string) (membership, error)
 	report ResetReport
 }
 
-func (r *resetting) did(format string, args ...any) {
+func (r *resetRun) did(format string, args ...any) {
 	text := fmt.Sprintf(format, args...)
 	r.report.Did = append(r.report.Did, text)
 	if r.o.Report != nil {
@@ -98,7 +98,7 @@ func (r *resetting) did(format string, args ...any) {
 
 // leaveEtcd takes the machine's member out of the etcd cluster, so that its data may go: kubeadm reset deletes the data even when it could
 // not remove the member. A member that never started has no data, and nothing is lost when it cannot be asked for.
-func (r *resetting) leaveEtcd(ctx context.Context) error {
+func (r *resetRun) leaveEtcd(ctx context.Context) error {
 	data := r.m.Exists(etcdData)
 	if r.o.MemberRemoved || !data && !r.m.Exists(etcdManifest) {
 		return nil
@@ -112,7 +112,7 @@ func (r *resetting) leaveEtcd(ctx context.Context) error {
 	return nil
 }
 
-func (r *resetting) removeMember(ctx context.Context) error {
+func (r *resetRun) removeMember(ctx context.Context) error {
 	peer, endpoints := r.m.etcdPeers()
 	if peer == "" {
 		return r.unknown(fmt.Errorf("there is no %s that says which", etcdManifest))
@@ -143,7 +143,7 @@ func (r *resetting) removeMember(ctx context.Context) error {
 }
 
 // unknown refuses to go on where the cluster may still count on the data.
-func (r *resetting) unknown(err error) error {
+func (r *resetRun) unknown(err error) error {
 	if !r.m.Exists(etcdData) {
 		return err
 	}
@@ -158,11 +158,8 @@ var (
 	etcdClusterFlag = regexp.MustCompile(`--initial-cluster=(\S+)`)
 )
 
-// localEtcd is where the machine's own member answers.
-const localEtcd = "https://127.0.0.1:2379"
-
-// etcdPeers reads the peer URL of the machine's member out of its manifest, and where the cluster can be asked: at those that it joined, and
-// last at itself.
+// etcdPeers reads the peer URL of the machine's member out of its manifest, and where the cluster can be asked: at those that it joined,
+// and last at itself.
 func (m Machine) etcdPeers() (peer string, endpoints []string) {
 	text, _ := m.Read(etcdManifest)
 	found := etcdPeerFlag.FindStringSubmatch(text)
@@ -184,7 +181,7 @@ func (m Machine) etcdPeers() (peer string, endpoints []string) {
 
 // kubeadm runs kubeadm reset, which unmounts what pods mounted and removes their containers. Its failure is no reason to stop: what it left
 // is what the next steps are for.
-func (r *resetting) kubeadm(ctx context.Context) {
+func (r *resetRun) kubeadm(ctx context.Context) {
 	program := r.m.Find("kubeadm")
 	if program == "" {
 		r.did("kubeadm is not installed: labnode cleans up in its place, except for the mounts and containers of pods")
@@ -203,7 +200,7 @@ func (r *resetting) kubeadm(ctx context.Context) {
 	r.did("kubeadm reset")
 }
 
-func (r *resetting) stopKubelet(ctx context.Context) error {
+func (r *resetRun) stopKubelet(ctx context.Context) error {
 	_, err := r.m.Run(ctx, "systemctl", "stop", "kubelet.service")
 	if err != nil {
 		return fmt.Errorf("stop kubelet: %w", err)
@@ -212,7 +209,7 @@ func (r *resetting) stopKubelet(ctx context.Context) error {
 	return nil
 }
 
-func (r *resetting) files() error {
+func (r *resetRun) files() error {
 	files := slices.Clone(resetFiles)
 	for _, dir := range []string{manifestsDir, pkiDir, filepath.Dir(etcdData)} {
 		for _, name := range r.m.List(dir) {
@@ -233,7 +230,7 @@ func (r *resetting) files() error {
 	return errors.Join(errs...)
 }
 
-func (r *resetting) links(ctx context.Context) error {
+func (r *resetRun) links(ctx context.Context) error {
 	var errs []error
 	for _, link := range leftLinks {
 		if !r.m.Exists(linkDir + link) {

@@ -54,7 +54,7 @@ func joinedMachine(t *testing.T) *fakeMachine {
 }
 
 func (f *fakeMachine) reset(o ResetOptions, cluster *fakeEtcd) (ResetReport, error) {
-	r := &resetting{m: f.Machine, o: o, etcd: func(endpoints ...string) (membership, error) {
+	r := &resetRun{m: f.Machine, o: o, etcd: func(endpoints ...string) (membership, error) {
 		cluster.asked = endpoints
 		return cluster, nil
 	}}
@@ -212,7 +212,7 @@ func TestCleaningThatIsRefusedEndsTheAttempt(t *testing.T) {
 	s.write(etcdData, "x")
 	s.job.Number = 2
 	o := s.engine.Attempt(t.Context(), s.job)
-	if o.Phase != phasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(etcdData) {
+	if o.Phase != PhasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(etcdData) {
 		t.Errorf("%+v", o)
 	}
 }

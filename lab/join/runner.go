@@ -85,7 +85,7 @@ func (s *series) tell(o Outcome) {
 // repair does between two attempts what this machine, and the login if there is one, can do.
 func (s *series) repair(ctx context.Context, failed Outcome) (bool, error) {
 	action := Remedy(failed.Symptom)
-	step := s.engine.Events.Start(s.engine.Node, "repair", 0)
+	step := s.engine.Events.Start(s.engine.Node, string(PhaseRepair), 0)
 	step.Progress("%s: %s", failed.cause(), action)
 	again, err := s.login.Repair(ctx, s.job, failed, s.engine.Machine.Line("/etc/machine-id"))
 	if err != nil {

@@ -10,9 +10,6 @@ import (
 	"k8slab/lab/command"
 )
 
-// unit is what systemd knows of one of its units: properties of `systemctl show`, by name.
-type unit map[string]string
-
 func (u unit) active() bool { return u["ActiveState"] == "active" }
 func (u unit) absent() bool { return u["LoadState"] == "not-found" || u["LoadState"] == "" }
 func (u unit) masked() bool {
@@ -30,9 +27,6 @@ func (u unit) state() string {
 	return u["ActiveState"] + " (" + u["SubState"] + ")"
 }
 
-// units are those that a node is about.
-type units struct{ kubelet, containerd unit }
-
 const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload,MainPID"
 
 func (p *preflight) findUnits(ctx context.Context) (units, error) {
@@ -40,7 +34,7 @@ func (p *preflight) findUnits(ctx context.Context) (units, error) {
 	if err != nil {
 		return units{}, fmt.Errorf("systemd does not answer: %s", said(err))
 	}
-	byName := parseUnits(out)
+	byName := ParseUnits(out)
 	return units{kubelet: byName["kubelet.service"], containerd: byName["containerd.service"]}, nil
 }
 
@@ -54,9 +48,9 @@ func said(err error) string {
 	return lines[len(lines)-1]
 }
 
-// parseUnits reads the KEY=VALUE blocks of `systemctl show`, one a unit, with empty lines between. A key that comes again (a list) is
+// ParseUnits reads the KEY=VALUE blocks of `systemctl show`, one a unit, with empty lines between. A key that comes again (a list) is
 // joined by spaces.
-func parseUnits(out string) map[string]unit {
+func ParseUnits(out string) map[string]unit {
 	found := map[string]unit{}
 	for block := range strings.SplitSeq(out, "\n\n") {
 		u := unit{}
@@ -79,7 +73,7 @@ func parseUnits(out string) map[string]unit {
 // environment is what the unit's processes get: its own settings, and on top those of its environment files, as systemd applies them.
 func (m Machine) environment(u unit) map[string]string {
 	env := map[string]string{}
-	for _, entry := range splitQuoted(u["Environment"]) {
+	for _, entry := range command.SplitQuoted(u["Environment"]) {
 		if key, value, ok := strings.Cut(entry, "="); ok {
 			env[key] = value
 		}
@@ -111,36 +105,6 @@ func unquote(s string) string {
 		return s[1 : len(s)-1]
 	}
 	return s
-}
-
-// splitQuoted splits at spaces outside of double quotes, in which systemctl shows an entry that has spaces: "A=b c" D=e.
-func splitQuoted(s string) []string {
-	var words []string
-	var word strings.Builder
-	quoted, escaped := false, false
-	flush := func() {
-		if word.Len() > 0 {
-			words = append(words, word.String())
-			word.Reset()
-		}
-	}
-	for _, r := range s {
-		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case r == '\\':
-			escaped = true
-		case r == '"':
-			quoted = !quoted
-		case r == ' ' && !quoted:
-			flush()
-		default:
-			word.WriteRune(r)
-		}
-	}
-	flush()
-	return words
 }
 
 // journal returns the last lines of a unit's log, "" when there is none.

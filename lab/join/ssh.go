@@ -14,8 +14,8 @@ import (
 	"k8slab/lab/event"
 )
 
-// Login does what needs the cluster's administrator through an SSH login on one of its control planes, with the system's ssh: the user's own
-// known_hosts and keys, and never a question.
+// Login does what needs the cluster's administrator through an SSH login on one of its control planes, with the system's ssh: the user's
+// own known_hosts and keys, and never a question.
 type Login struct {
 	Host string // root@HOST; "" is none, and everything is refused with the command to run
 	Run  func(ctx context.Context, argv ...string) (string, error)

@@ -94,8 +94,8 @@ func (m Machine) beginSeries() error {
 // markJoined says for good that kubeadm finished.
 func (m Machine) markJoined() error { return m.writePrivate(joinedMark, nil) }
 
-// dirty tells whether something of an init or a join is on the machine: what kubeadm's preflight would refuse, or the pod network's links, which
-// a reset takes last. Certificates alone are leftovers only where the join does not bring them along.
+// dirty tells whether something of an init or a join is on the machine: what kubeadm's preflight would refuse, or the pod network's links,
+// which a reset takes last. Certificates alone are leftovers only where the join does not bring them along.
 func (m Machine) dirty(t Target) bool {
 	if !t.ControlPlane && m.Exists(clusterCA) {
 		return true
@@ -123,3 +123,6 @@ func (m Machine) manifests() []string {
 	}
 	return found
 }
+
+// localEtcd is where the machine's own member answers.
+const localEtcd = "https://127.0.0.1:2379"

@@ -22,7 +22,7 @@ func TestExplain(t *testing.T) {
 		o      Outcome
 	}{
 		{"missing.txt", Outcome{
-			Symptom: symptom.KubeBinariesMissing, Evidence: "/bin/sh: 1: kubeadm: not found", Hint: "install the package kubeadm", Phase: phaseKubeadm,
+			Symptom: symptom.KubeBinariesMissing, Evidence: "/bin/sh: 1: kubeadm: not found", Hint: "install the package kubeadm", Phase: PhaseKubeadm,
 			Finished: true, ExitCode: 127, Output: "/bin/sh: 1: kubeadm: not found", Elapsed: 120 * time.Millisecond,
 			Checks: []Check{{ID: "swap", Result: Fixable, Symptom: symptom.SwapEnabled}, {ID: "cpu", Result: Warn, Symptom: symptom.InsufficientResources}},
 		}},
@@ -30,9 +30,9 @@ func TestExplain(t *testing.T) {
 			Evidence: "kubeadm was ended in kubelet-check: its budget ran out", Phase: "kubelet-check", ExitCode: -1,
 			Output: "[kubelet-check] Initial timeout of 40s passed.", Elapsed: 15 * time.Minute,
 		}},
-		{"blocked.txt", Outcome{Symptom: symptom.RuntimeSocketMissing, Evidence: "no socket", Phase: phasePreflight, ExitCode: -1, Elapsed: 80 * time.Millisecond}},
-		{"joined.txt", Outcome{Joined: true, Phase: phaseValidate, Finished: true, Elapsed: 8432 * time.Millisecond}},
-		{"already.txt", Outcome{Joined: true, Already: true, Phase: phaseValidate, ExitCode: -1}},
+		{"blocked.txt", Outcome{Symptom: symptom.RuntimeSocketMissing, Evidence: "no socket", Phase: PhasePreflight, ExitCode: -1, Elapsed: 80 * time.Millisecond}},
+		{"joined.txt", Outcome{Joined: true, Phase: PhaseValidate, Finished: true, Elapsed: 8432 * time.Millisecond}},
+		{"already.txt", Outcome{Joined: true, Already: true, Phase: PhaseValidate, ExitCode: -1}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.golden, func(t *testing.T) {

@@ -49,17 +49,6 @@ func checkHostTools(ctx context.Context, p *preflight) Check {
 	return ok("all there")
 }
 
-// release is a Kubernetes version, of which the skew rules use the minor number; major is 1.
-type release struct {
-	text  string
-	minor int
-}
-
-func (r release) String() string { return r.text }
-
-// versions are those of the installed programs; a zero one could not be found out.
-type versions struct{ kubeadm, kubelet release }
-
 func (p *preflight) findVersions(ctx context.Context) (versions, error) {
 	var found versions
 	var failures [2]error

@@ -21,6 +21,7 @@ type Pod struct {
 	Phase     string
 	Ready     bool
 	Reason    string // why it is not ready; empty for one that completed
+	Exited    bool   `json:",omitempty"` // that is a container of it that ended with an error
 	Deleting  bool
 	UID       string
 	Missing   []MissingImage `json:",omitempty"` // images that its containers cannot get
@@ -99,7 +100,7 @@ func toPod(p *corev1.Pod) Pod {
 		Missing:   missingImages(p),
 	}
 	if !ready && p.Status.Phase != corev1.PodSucceeded {
-		pod.Reason = PodReason(p)
+		pod.Reason, pod.Exited = podReason(p)
 	}
 	return pod
 }
@@ -107,29 +108,34 @@ func toPod(p *corev1.Pod) Pod {
 // PodReason gives the most telling of the things that keep a pod from being
 // ready: a container's failure, then the pod's own, then what it waits for.
 func PodReason(p *corev1.Pod) string {
+	why, _ := podReason(p)
+	return why
+}
+
+func podReason(p *corev1.Pod) (why string, exited bool) {
 	containers := slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses)
 	starting := ""
 	for _, s := range containers {
 		switch why, failed := containerReason(s); {
 		case failed:
-			return why
+			return why, s.State.Waiting == nil
 		case starting == "":
 			starting = why
 		}
 	}
 	if why := because(p.Status.Reason, p.Status.Message); why != "" {
-		return why
+		return why, false
 	}
 	if cond := condition(p, corev1.PodScheduled); cond != nil && cond.Status != corev1.ConditionTrue {
-		return because(cond.Reason, cond.Message)
+		return because(cond.Reason, cond.Message), false
 	}
 	if starting != "" {
-		return starting
+		return starting, false
 	}
 	if cond := condition(p, corev1.PodReady); cond != nil {
-		return because(cond.Reason, cond.Message)
+		return because(cond.Reason, cond.Message), false
 	}
-	return "no Ready condition reported"
+	return "no Ready condition reported", false
 }
 
 // containerReason says what a container waits for or died of, and whether that

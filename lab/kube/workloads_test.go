@@ -183,8 +183,8 @@ func TestPodReason(t *testing.T) {
 		{"evicted", corev1.PodStatus{Phase: corev1.PodFailed, Reason: "Evicted", Message: "disk"}, "Evicted: disk"},
 	}
 	for _, tt := range tests {
-		if got := toPod(&corev1.Pod{Status: tt.status}); got.Reason != tt.want || got.Ready {
-			t.Errorf("%s: reason %q, ready %v, want %q", tt.name, got.Reason, got.Ready, tt.want)
+		if got := toPod(&corev1.Pod{Status: tt.status}); got.Reason != tt.want || got.Ready || got.Exited != (tt.name == "init container") {
+			t.Errorf("%s: reason %q, exited %v, ready %v, want %q", tt.name, got.Reason, got.Exited, got.Ready, tt.want)
 		}
 	}
 }

@@ -21,15 +21,15 @@ import (
 // staticPod is a part of a control plane that kubeadm makes the manifest of out of the cluster's configuration alone. etcd's is made of its
 // members too, and is not among them.
 type staticPod struct {
-	name  string // its container's and its manifest's
-	phase string // kubeadm's
-	check string // of a member, which says that it does not work
+	name  string       // its container's and its manifest's
+	phase string       // kubeadm's
+	check join.CheckID // of a member, which says that it does not work
 }
 
 var staticPods = []staticPod{
-	{"kube-apiserver", "apiserver", "api-server"},
-	{"kube-controller-manager", "controller-manager", "controller-manager"},
-	{"kube-scheduler", "scheduler", "scheduler"},
+	{"kube-apiserver", "apiserver", join.CheckAPIServer},
+	{"kube-controller-manager", "controller-manager", join.CheckControllerManager},
+	{"kube-scheduler", "scheduler", join.CheckScheduler},
 }
 
 // manifests writes the manifest that kubeadm makes for a static pod that ends again and again, where it is another one. Only the API server of
@@ -43,7 +43,7 @@ func (r *repairRun) manifests(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 		}
-		if !sound(checks, "kubelet") || !sound(checks, "etcd-member") {
+		if !sound(checks, join.CheckKubelet) || !sound(checks, join.CheckEtcdMember) {
 			return nil
 		}
 		var errs []error
@@ -66,7 +66,7 @@ const manifestTime = 2 * time.Minute
 // once after a restart, instead of when its back-off ends.
 func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 	step := r.Events.Start(n.Name, "static pods", manifestTime)
-	await := func(what string, ids ...string) error {
+	await := func(what string, ids ...join.CheckID) error {
 		return wait.For(ctx, what+" of "+n.Name, manifestTime, r.Pace(), func(ctx context.Context) error {
 			checks, err := r.Validate(ctx, n.Name)
 			if err != nil {
@@ -80,18 +80,18 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 			return nil
 		})
 	}
-	err := await("the static pods", "api-server", "controller-manager", "scheduler")
+	err := await("the static pods", join.CheckAPIServer, join.CheckControllerManager, join.CheckScheduler)
 	if err == nil {
 		err = session.Do(ctx, r.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}
 	if err == nil {
-		err = await("the Node", "kubelet", "node")
+		err = await("the Node", join.CheckKubelet, join.CheckNode)
 	}
 	return step.End(err)
 }
 
 // sound tells whether a member passes the check.
-func sound(checks []join.Check, id string) bool {
+func sound(checks []join.Check, id join.CheckID) bool {
 	for _, c := range checks {
 		if c.ID == id {
 			return c.Result == join.OK

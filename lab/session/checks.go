@@ -58,7 +58,7 @@ func ask(ctx context.Context, on Runner, args ...string) ([]join.Check, error) {
 // FirstBad is the nearest cause among the checks. An answer that did not come is one.
 func FirstBad(checks []join.Check, err error) *join.Check {
 	if err != nil {
-		return &join.Check{ID: "labnode", Result: join.Blocked, Evidence: "it does not answer: " + err.Error()}
+		return &join.Check{ID: join.CheckLabnode, Result: join.Blocked, Evidence: "it does not answer: " + err.Error()}
 	}
 	for i, c := range checks {
 		if c.Result == join.Blocked || c.Result == join.Fixable {

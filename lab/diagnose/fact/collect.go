@@ -68,14 +68,14 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	node := c.node
-	node.Errors = maps.Clone(node.Errors) // who was not waited for may still write
+	node.Errors = maps.Clone(node.Errors) // a question that is still at work may write
 	node.Units = maps.Clone(node.Units)
 	node.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
 	return node
 }
 
-// all asks everything at once, and waits for nobody longer than the whole may take. An emulated processor is asked one thing after another:
-// everything at once takes it as long, and each answer comes too late.
+// all asks everything at once and waits no longer than the whole may take. An emulated machine is asked one thing after another: all at
+// once would take it as long, and every answer would come too late.
 func (c *collector) all(ctx context.Context, questions map[string]func(context.Context) error) {
 	var g errgroup.Group
 	if c.m.Emulated() {
@@ -95,7 +95,7 @@ func (c *collector) all(ctx context.Context, questions map[string]func(context.C
 				select {
 				case err := <-done:
 					c.failed(name, err)
-				case <-time.After(500 * time.Millisecond): // for what it noticed itself
+				case <-time.After(500 * time.Millisecond): // its own error says more
 					c.failed(name, context.Cause(ctx))
 				}
 			}
@@ -105,7 +105,7 @@ func (c *collector) all(ctx context.Context, questions map[string]func(context.C
 	_ = g.Wait()
 }
 
-// guarded turns a panic into an error: one question's must not cost all the others' answers.
+// guarded turns a panic into an error, so that the other questions still get their answers.
 func guarded(ctx context.Context, ask func(context.Context) error) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
@@ -142,7 +142,7 @@ func (c *collector) checks(ctx context.Context) error {
 	return nil
 }
 
-// member asks what holds on a member, also of one that lost its kubeconfig since.
+// member asks for the checks of a member, also on one that has lost its kubeconfig.
 func (c *collector) member(ctx context.Context) error {
 	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
 		return nil
@@ -167,16 +167,8 @@ func (c *collector) units(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for block := range strings.SplitSeq(out, "\n\n") {
-		u := map[string]string{}
-		for line := range strings.Lines(block) {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
-			u[key] = value
-		}
-		name := strings.TrimSuffix(u["Id"], ".service")
-		if name == "" {
-			continue
-		}
+	for id, u := range join.ParseUnits(out) {
+		name := strings.TrimSuffix(id, ".service")
 		unit := Unit{
 			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
 			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]),

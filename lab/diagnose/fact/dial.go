@@ -93,8 +93,8 @@ func tunnelEnds(routes string) []string {
 	return ends
 }
 
-// dialTwice tries what stays silent once more: a link that loses a packet in five loses both packets of one try often enough, but hardly those
-// of two, and a loaded computer is slow.
+// dialTwice dials once more after a time-out. On a link that loses every fifth packet one dial fails often, two hardly ever; and a loaded
+// computer is slow.
 func (c *collector) dialTwice(ctx context.Context, t target) Dial {
 	d := c.dial(ctx, t)
 	if d.Result == "timeout" {
@@ -122,7 +122,7 @@ func (c *collector) dial(ctx context.Context, t target) Dial {
 	return d
 }
 
-// probeUDP sends an empty datagram, which no protocol knows, and waits a moment for the answer that nobody listens. Silence is no error.
+// probeUDP sends an empty datagram and waits a moment for the kernel's answer that nobody listens. No answer is no error.
 func probeUDP(conn net.Conn) error {
 	if _, err := conn.Write(nil); err != nil {
 		return err

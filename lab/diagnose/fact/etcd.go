@@ -1,16 +1,17 @@
 package fact
 
 import (
-	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"io"
 	"math"
 	"net/http"
-	"sort"
-	"strconv"
-	"strings"
+	"slices"
 	"time"
+
+	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 
 	"k8slab/lab/wait"
 )
@@ -18,7 +19,8 @@ import (
 // metricsURL is where kubeadm has etcd tell its metrics, without credentials, on the node itself.
 const metricsURL = "http://127.0.0.1:2381/metrics"
 
-// SlowWrite is half of etcd's election timeout in seconds, as a step of its histogram: where the usual write takes longer, leaders are lost.
+// SlowWrite is half of etcd's election timeout in seconds, rounded to a step of etcd's histogram. When the usual write takes longer,
+// leaders are lost.
 const SlowWrite = 0.512
 
 // bucket is a step of a histogram: how many were at most this long.
@@ -33,7 +35,7 @@ type metrics struct {
 	changes float64
 }
 
-// etcdMetrics asks the local etcd, which knows how long its real writes took: nothing is written to find out. nil where none answers.
+// etcdMetrics asks the local etcd how long its real writes took, so that no test writes are needed. It is nil when no etcd answers.
 func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 	if !c.m.Exists("/etc/kubernetes/manifests/etcd.yaml") {
 		return nil
@@ -56,8 +58,8 @@ func (c *collector) etcdMetrics(ctx context.Context) *metrics {
 	return readMetrics(io.LimitReader(resp.Body, 4<<20))
 }
 
-// writeTime is how long an etcd that has known slow writes gets to end two more: one that takes seconds for each may end none while everything
-// else is asked.
+// writeTime is how long an etcd that has known slow writes gets to end two more: one that takes seconds for each may end none while
+// everything else is asked.
 const writeTime = 4 * time.Second
 
 // laterMetrics asks again when everything else has answered.
@@ -84,29 +86,24 @@ func (m *metrics) writes() float64 {
 	return m.fsync[len(m.fsync)-1].count
 }
 
+// readMetrics takes what stands before a line that cannot be read.
 func readMetrics(r io.Reader) *metrics {
-	const fsync, changes = `etcd_disk_wal_fsync_duration_seconds_bucket{le="`, "etcd_server_leader_changes_seen_total "
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, _ := parser.TextToMetricFamilies(r)
 	m := &metrics{}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
-		if rest, ok := strings.CutPrefix(line, fsync); ok {
-			le, value, _ := strings.Cut(rest, `"} `)
-			upTo, err := strconv.ParseFloat(le, 64) // "+Inf" too
-			count, errCount := strconv.ParseFloat(value, 64)
-			if err == nil && errCount == nil {
-				m.fsync = append(m.fsync, bucket{upTo, count})
-			}
-		}
-		if rest, ok := strings.CutPrefix(line, changes); ok {
-			m.changes, _ = strconv.ParseFloat(rest, 64) // 0 when it is no number
+	for _, sync := range families["etcd_disk_wal_fsync_duration_seconds"].GetMetric() {
+		for _, b := range sync.GetHistogram().GetBucket() {
+			m.fsync = append(m.fsync, bucket{b.GetUpperBound(), float64(b.GetCumulativeCount())})
 		}
 	}
-	sort.Slice(m.fsync, func(i, j int) bool { return m.fsync[i].upTo < m.fsync[j].upTo })
+	for _, seen := range families["etcd_server_leader_changes_seen_total"].GetMetric() {
+		m.changes = seen.GetCounter().GetValue()
+	}
+	slices.SortFunc(m.fsync, func(a, b bucket) int { return cmp.Compare(a.upTo, b.upTo) })
 	return m
 }
 
-// etcdDisk compares two looks: what etcd wrote between them tells of the disk now.
+// etcdDisk compares two readings: the writes between them show how the disk is now.
 func (c *collector) etcdDisk(early, late *metrics) {
 	if late == nil || len(late.fsync) == 0 {
 		return

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"k8slab/lab/etcd"
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
@@ -173,9 +174,10 @@ type API struct {
 
 // DaemonSet counts the pods of one.
 type DaemonSet struct {
-	Ready int    `json:"ready"`
-	Want  int    `json:"want"`
-	Error string `json:"error,omitempty"`
+	Ready   int    `json:"ready"`
+	Want    int    `json:"want"`
+	Missing bool   `json:"missing,omitempty"` // the API server has none of the name
+	Error   string `json:"error,omitempty"`
 }
 
 // Etcd is what its members say.
@@ -188,20 +190,21 @@ type Etcd struct {
 
 // Member is one of etcd's members.
 type Member struct {
-	ID         uint64   `json:"id"`
-	Name       string   `json:"name"`
-	PeerURLs   []string `json:"peer_urls"`
-	ClientURLs []string `json:"client_urls"`
-	Learner    bool     `json:"learner"`
-	Started    bool     `json:"started"`
-	Healthy    bool     `json:"healthy"`
-	Leader     bool     `json:"leader"`
-	LeaderID   uint64   `json:"leader_id"`
-	RaftIndex  uint64   `json:"raft_index"`
-	Rate       float64  `json:"rate"`  // entries per second of a learner
-	Ready      bool     `json:"ready"` // a learner that etcd would promote
-	DBSize     int64    `json:"db_size"`
-	Version    string   `json:"version,omitempty"`
-	Alarms     []string `json:"alarms,omitempty"`
-	Error      string   `json:"error,omitempty"`
+	ID         uint64     `json:"id"`
+	Name       string     `json:"name"`
+	PeerURLs   []string   `json:"peer_urls"`
+	ClientURLs []string   `json:"client_urls"`
+	Learner    bool       `json:"learner"`
+	Started    bool       `json:"started"`
+	State      etcd.State `json:"state,omitempty"`
+	Healthy    bool       `json:"healthy"`
+	Leader     bool       `json:"leader"`
+	LeaderID   uint64     `json:"leader_id"`
+	RaftIndex  uint64     `json:"raft_index"`
+	Rate       float64    `json:"rate"`  // entries per second of a learner
+	Ready      bool       `json:"ready"` // a learner that etcd would promote
+	DBSize     int64      `json:"db_size"`
+	Version    string     `json:"version,omitempty"`
+	Alarms     []string   `json:"alarms,omitempty"`
+	Error      string     `json:"error,omitempty"`
 }

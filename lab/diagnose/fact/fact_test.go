@@ -194,11 +194,14 @@ func TestSilentDialIsTriedAgain(t *testing.T) {
 	}
 }
 
-const etcdMetrics = `# HELP x
+const etcdMetrics = `# HELP etcd_disk_wal_fsync_duration_seconds The latency distributions of fsync called by WAL.
+# TYPE etcd_disk_wal_fsync_duration_seconds histogram
 etcd_disk_wal_fsync_duration_seconds_bucket{le="0.001"} %d
 etcd_disk_wal_fsync_duration_seconds_bucket{le="0.128"} %d
 etcd_disk_wal_fsync_duration_seconds_bucket{le="8.192"} %d
 etcd_disk_wal_fsync_duration_seconds_bucket{le="+Inf"} %d
+# HELP etcd_server_leader_changes_seen_total The number of leader changes seen.
+# TYPE etcd_server_leader_changes_seen_total counter
 etcd_server_leader_changes_seen_total 3
 `
 

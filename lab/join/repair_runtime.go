@@ -22,9 +22,9 @@ func containerdBudget() time.Duration {
 	return sum
 }
 
-// fixCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
+// repairCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
 // goes on, and what it keeps of them in /run is theirs.
-func fixCRI(ctx context.Context, p *preflight) (string, error) {
+func repairCRI(ctx context.Context, p *preflight) (string, error) {
 	u, err := p.units(ctx)
 	switch {
 	case err != nil:
@@ -85,7 +85,7 @@ func (p *preflight) restarts(ctx context.Context, serves func(context.Context) e
 		if ctx.Err() != nil {
 			return i + 1, context.Cause(ctx)
 		}
-		last = cmp.Or(started, last) // why it did not even start says more
+		last = cmp.Or(started, last) // a failed start says more than a failed question
 	}
 	return len(restartWaits), refuse(fmt.Sprintf("containerd was restarted %d times: %v", len(restartWaits), last), "journalctl -u containerd; containerd config dump")
 }

@@ -1,4 +1,4 @@
-package join
+package firewall
 
 import (
 	"encoding/json"
@@ -19,26 +19,26 @@ type nftRuleset struct {
 	} `json:"nftables"`
 }
 
-// parseNFT returns the tables that IPv4 packets meet, except those of the cluster itself.
-func parseNFT(text string) ([]fwTable, error) {
+// ParseNFT returns the tables that IPv4 packets meet, except those of the cluster itself.
+func ParseNFT(text string) ([]Table, error) {
 	var set nftRuleset
 	if err := json.Unmarshal([]byte(text), &set); err != nil {
 		return nil, fmt.Errorf("its answer is not the JSON of a ruleset: %w", err)
 	}
-	tables := map[string]fwTable{}
+	tables := map[string]Table{}
 	var order []string
 	for _, item := range set.Nftables {
 		if c := item.Chain; c != nil && judged(c.Family, c.Table) {
 			key := c.Family + " " + c.Table
 			if tables[key] == nil {
-				tables[key] = fwTable{}
+				tables[key] = Table{}
 				order = append(order, key)
 			}
 			policy := accepts
 			if c.Policy == "drop" {
 				policy = drops
 			}
-			tables[key][c.Name] = &fwChain{name: key + " " + c.Name, hook: c.Hook, policy: policy}
+			tables[key][c.Name] = &chain{name: key + " " + c.Name, hook: c.Hook, policy: policy}
 		}
 		if r := item.Rule; r != nil {
 			if chain := tables[r.Family+" "+r.Table][r.Chain]; chain != nil {
@@ -46,7 +46,7 @@ func parseNFT(text string) ([]fwTable, error) {
 			}
 		}
 	}
-	var found []fwTable
+	var found []Table
 	for _, key := range order {
 		found = append(found, tables[key])
 	}
@@ -58,8 +58,8 @@ func judged(family, table string) bool {
 }
 
 // parseNFTRule reads a rule's expressions. It is several rules when it ends in a verdict map.
-func parseNFTRule(expressions []map[string]json.RawMessage) []fwRule {
-	r := fwRule{}
+func parseNFTRule(expressions []map[string]json.RawMessage) []rule {
+	r := rule{}
 	for _, expression := range expressions {
 		for kind, body := range expression {
 			switch kind {
@@ -75,11 +75,11 @@ func parseNFTRule(expressions []map[string]json.RawMessage) []fwRule {
 			}
 		}
 	}
-	return []fwRule{r}
+	return []rule{r}
 }
 
 // nftVerdict reads a verdict and says whether it was one.
-func (r *fwRule) nftVerdict(kind string, body json.RawMessage) bool {
+func (r *rule) nftVerdict(kind string, body json.RawMessage) bool {
 	switch kind {
 	case "accept":
 		r.verdict = accepts
@@ -117,7 +117,7 @@ func (l nftLeft) name() string {
 }
 
 // match reads a condition. What it does not know narrows the rule.
-func (r *fwRule) match(body json.RawMessage) {
+func (r *rule) match(body json.RawMessage) {
 	var m struct {
 		Op    string
 		Left  nftLeft
@@ -189,7 +189,7 @@ func flatten(value any) []string {
 }
 
 // verdictMap turns `ct state vmap { established : accept, ... }` or one over ports into rules.
-func verdictMap(r fwRule, body json.RawMessage) []fwRule {
+func verdictMap(r rule, body json.RawMessage) []rule {
 	var m struct {
 		Key  json.RawMessage
 		Data struct {
@@ -199,7 +199,7 @@ func verdictMap(r fwRule, body json.RawMessage) []fwRule {
 	if json.Unmarshal(body, &m) != nil {
 		return nil
 	}
-	var rules []fwRule
+	var rules []rule
 	for _, entry := range m.Data.Set {
 		if len(entry) != 2 {
 			continue

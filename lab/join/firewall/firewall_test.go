@@ -1,4 +1,4 @@
-package join
+package firewall
 
 import (
 	"os"
@@ -8,13 +8,13 @@ import (
 )
 
 func TestFirewalls(t *testing.T) {
-	kubelet, overlay, etcd, ssh := flow{"tcp", 10250}, flow{"udp", 8472}, flow{"tcp", 2380}, flow{"tcp", 22}
-	api := flow{"tcp", 6443}
+	kubelet, overlay, etcd, ssh := Flow{"tcp", 10250}, Flow{"udp", 8472}, Flow{"tcp", 2380}, Flow{"tcp", 22}
+	api := Flow{"tcp", 6443}
 	tests := []struct {
 		name  string
 		file  string
 		hook  string
-		flow  flow
+		flow  Flow
 		where string // "" is let through
 	}{
 		{"ufw drops what it does not name", "ufw.iptables", "input", kubelet, "INPUT (policy)"},
@@ -43,9 +43,9 @@ func TestFirewalls(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			parse := parseIPTables
+			parse := ParseIPTables
 			if strings.HasSuffix(tt.file, ".json") {
-				parse = parseNFT
+				parse = ParseNFT
 			}
 			tables, err := parse(string(text))
 			if err != nil {
@@ -53,7 +53,7 @@ func TestFirewalls(t *testing.T) {
 			}
 			where := ""
 			for _, table := range tables {
-				if where = table.blocks(tt.hook, tt.flow); where != "" {
+				if where = table.Blocks(tt.hook, tt.flow); where != "" {
 					break
 				}
 			}
@@ -100,11 +100,11 @@ func TestIPTablesRules(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.rule, func(t *testing.T) {
-			tables, err := parseIPTables("*nat\n:INPUT DROP [0:0]\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n" + tt.rule + "\nCOMMIT\n")
+			tables, err := ParseIPTables("*nat\n:INPUT DROP [0:0]\nCOMMIT\n*filter\n:INPUT ACCEPT [0:0]\n" + tt.rule + "\nCOMMIT\n")
 			if err != nil || len(tables) != 1 {
 				t.Fatal(tables, err)
 			}
-			if got := tables[0].blocks("input", flow{"tcp", 10250}); (got != "") != tt.blocked {
+			if got := tables[0].Blocks("input", Flow{"tcp", 10250}); (got != "") != tt.blocked {
 				t.Errorf("blocked by %q", got)
 			}
 		})
@@ -112,7 +112,7 @@ func TestIPTablesRules(t *testing.T) {
 }
 
 func TestParseNFTRefusesOtherText(t *testing.T) {
-	if _, err := parseNFT("Error: syntax"); err == nil {
+	if _, err := ParseNFT("Error: syntax"); err == nil {
 		t.Error("no error")
 	}
 }

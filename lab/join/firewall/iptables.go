@@ -1,13 +1,15 @@
-package join
+package firewall
 
 import (
 	"strconv"
 	"strings"
+
+	"k8slab/lab/command"
 )
 
-// parseIPTables reads what iptables-save prints: the filter table's chains and rules.
-func parseIPTables(text string) ([]fwTable, error) {
-	table := fwTable{}
+// ParseIPTables reads what iptables-save prints: the filter table's chains and rules.
+func ParseIPTables(text string) ([]Table, error) {
+	table := Table{}
 	inFilter := false
 	for line := range strings.Lines(text) {
 		line = strings.TrimSpace(line)
@@ -20,13 +22,13 @@ func parseIPTables(text string) ([]fwTable, error) {
 			if len(fields) < 2 {
 				continue
 			}
-			chain := &fwChain{name: fields[0], hook: builtInHooks[fields[0]], policy: accepts}
+			chain := &chain{name: fields[0], hook: builtInHooks[fields[0]], policy: accepts}
 			if fields[1] == "DROP" {
 				chain.policy = drops
 			}
 			table[fields[0]] = chain
 		case strings.HasPrefix(line, "-A "):
-			words := splitQuoted(line)
+			words := command.SplitQuoted(line)
 			if chain := table[words[1]]; chain != nil {
 				chain.rules = append(chain.rules, parseIPTablesRule(words[2:]))
 			}
@@ -35,14 +37,14 @@ func parseIPTables(text string) ([]fwTable, error) {
 	if len(table) == 0 {
 		return nil, nil
 	}
-	return []fwTable{table}, nil
+	return []Table{table}, nil
 }
 
 var builtInHooks = map[string]string{"INPUT": "input", "OUTPUT": "output"}
 
 // parseIPTablesRule reads the arguments after the chain's name. What it does not know narrows the rule.
-func parseIPTablesRule(words []string) fwRule {
-	r := fwRule{}
+func parseIPTablesRule(words []string) rule {
+	r := rule{}
 	inverted := false
 	for i := 0; i < len(words); i++ {
 		option, value := words[i], ""
@@ -67,7 +69,7 @@ func parseIPTablesRule(words []string) fwRule {
 }
 
 // invert widens what a condition said to everything else, of which nothing certain is known.
-func (r *fwRule) invert(option string) {
+func (r *rule) invert(option string) {
 	switch option {
 	case "-i", "-o", "--syn", "--state", "--ctstate": // judged where they are read
 		return
@@ -80,7 +82,7 @@ func (r *fwRule) invert(option string) {
 }
 
 // condition reads one option and returns how many words its value has.
-func (r *fwRule) condition(option, value string, inverted bool) int {
+func (r *rule) condition(option, value string, inverted bool) int {
 	switch option {
 	case "-p":
 		r.proto = value
@@ -118,7 +120,7 @@ func (r *fwRule) condition(option, value string, inverted bool) int {
 	return 1
 }
 
-func (r *fwRule) act(option, target string) {
+func (r *rule) act(option, target string) {
 	switch target {
 	case "ACCEPT":
 		r.verdict = accepts

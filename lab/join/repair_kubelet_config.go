@@ -25,14 +25,14 @@ func checkMemberConfig(_ context.Context, p *preflight) Check {
 		"the machine has joined and %s is gone, without which kubelet does not start", kubeletConfig)
 }
 
-// fixMemberConfig has kubeadm write kubelet's configuration again, from the cluster's own, with the rights of kubelet. kubeadm wants a file to
-// replace: it gets an empty one, which does not stay when kubeadm fails, nor does the copy that kubeadm keeps of it.
-func fixMemberConfig(ctx context.Context, p *preflight) (string, error) {
+// repairMemberConfig has kubeadm write kubelet's configuration again, from the cluster's own, with the rights of kubelet. kubeadm wants a
+// file to replace: it gets an empty one, which does not stay when kubeadm fails, nor does the copy that kubeadm keeps of it.
+func repairMemberConfig(ctx context.Context, p *preflight) (string, error) {
 	switch {
 	case !p.m.Exists(kubeletConf):
 		return "", refuse("the machine has not joined a cluster", "labnode join")
 	case p.m.Find("kubeadm") == "":
-		return "", refuse("kubeadm, which writes it, is not installed", "install the package kubeadm of the cluster's version; labnode mend")
+		return "", refuse("kubeadm, which writes it, is not installed", "install the package kubeadm of the cluster's version; labnode repair")
 	}
 	f, err := os.OpenFile(p.m.Path(kubeletConfig), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, os.ErrExist) {

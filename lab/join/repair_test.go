@@ -10,13 +10,13 @@ import (
 )
 
 // fixed runs the checks, repairs, and returns the check of that name.
-func (s *scene) fixed(id string) (Check, []Check) {
+func (s *scene) fixed(id CheckID) (Check, []Check) {
 	s.t.Helper()
-	checks := Fix(s.t.Context(), s.Machine, s.target, Preflight(s.t.Context(), s.Machine, s.target, nil), nil)
+	checks := RepairPreflight(s.t.Context(), s.Machine, s.target, Preflight(s.t.Context(), s.Machine, s.target, nil), nil)
 	return find(checks, id), checks
 }
 
-func (s *scene) fixes(id, did string) {
+func (s *scene) fixes(id CheckID, did string) {
 	s.t.Helper()
 	got, _ := s.fixed(id)
 	if got.Result != OK || !strings.Contains(got.Fixed, did) {
@@ -25,7 +25,7 @@ func (s *scene) fixes(id, did string) {
 }
 
 // refused expects that the check ends blocked for this reason, and that nothing was changed.
-func (s *scene) refused(id, why string) {
+func (s *scene) refused(id CheckID, why string) {
 	s.t.Helper()
 	before := s.digest()
 	found := Check{ID: id, Result: Fixable, Evidence: "found"}
@@ -41,8 +41,8 @@ func (s *scene) refused(id, why string) {
 	}
 }
 
-func (s *scene) probe(id string) probe {
-	list := probes(s.target)
+func (s *scene) probe(id CheckID) probe {
+	list := before(s.target)
 	return list[slices.IndexFunc(list, func(p probe) bool { return p.id == id })]
 }
 
@@ -172,7 +172,7 @@ func TestFixKubeletUnit(t *testing.T) {
 	})
 }
 
-// What Fix is not told to repair it leaves alone, and what has healed meanwhile too.
+// What RepairPreflight is not told to repair it leaves alone, and what has healed meanwhile too.
 func TestFixOnlyWhatIsFixable(t *testing.T) {
 	s := newScene(t, false)
 	s.write("/proc/sys/net/ipv4/ip_forward", "0\n")
@@ -180,7 +180,7 @@ func TestFixOnlyWhatIsFixable(t *testing.T) {
 		{ID: "swap", Result: Fixable}, {ID: "sysctls", Result: Blocked, Symptom: symptom.KernelPrereqMissing},
 		{ID: "cni-plugins", Result: Warn}, {ID: "kube-binaries", Result: Fixable},
 	}
-	got := Fix(t.Context(), s.Machine, s.target, checks, nil)
+	got := RepairPreflight(t.Context(), s.Machine, s.target, checks, nil)
 	if swap := find(got, "swap"); swap.Result != OK || !strings.Contains(swap.Fixed, "nothing") {
 		t.Errorf("swap %+v", swap)
 	}

@@ -8,11 +8,11 @@ import (
 	"k8slab/lab/join"
 )
 
-func (a *app) mendCommand() *cobra.Command {
+func (a *app) repairCommand() *cobra.Command {
 	var output string
 	var dryRun, verbose bool
 	cmd := &cobra.Command{
-		Use:   "mend",
+		Use:   "repair",
 		Short: "Repair what is safe to repair on a node that has joined",
 		Long: `Find problems on a node that has joined a cluster, and repair what is safe to repair: containerd, kubelet and its unit, the
 pod network's configuration, swap, kernel modules, sysctls. It never touches certificates, kubeconfigs or etcd data.
@@ -23,7 +23,7 @@ Exit status: 0 all well, or repaired; 1 something is left; 3 something could be 
 			if err := checkOutput(output); err != nil {
 				return err
 			}
-			checks := join.Mend(cmd.Context(), join.Local(), dryRun)
+			checks := join.RepairMember(cmd.Context(), join.Local(), dryRun)
 			write := func() error { return writeChecks(a.stdout, checks, verbose) }
 			if output == "json" {
 				write = func() error { return writeJSON(a.stdout, checks) }
@@ -46,5 +46,11 @@ Exit status: 0 all well, or repaired; 1 something is left; 3 something could be 
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be repaired")
 	cmd.Flags().BoolVarP(&verbose, "verbose", "v", false, "also show the checks that passed")
 	outputFlag(cmd, &output)
+	return cmd
+}
+
+// formerly is the command under the name that it had before, which help does not show.
+func formerly(name string, cmd *cobra.Command) *cobra.Command {
+	cmd.Use, cmd.Hidden = name, true
 	return cmd
 }

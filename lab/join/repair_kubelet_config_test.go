@@ -31,7 +31,7 @@ func worker(t *testing.T) *scene {
 func TestMendFindsNothingWrongWithAHealthyWorker(t *testing.T) {
 	s := worker(t)
 	before := s.digest()
-	for _, c := range Mend(t.Context(), s.Machine, false) {
+	for _, c := range RepairMember(t.Context(), s.Machine, false) {
 		if c.Result == Blocked || c.Result == Fixable || c.Fixed != "" {
 			t.Errorf("%s: %s %s: %s", c.ID, c.Result, c.Symptom, c.Evidence)
 		}
@@ -51,7 +51,7 @@ func TestFixMemberConfig(t *testing.T) {
 		s.write(kubeletConfig, "kind: KubeletConfiguration\n")
 		return "", nil
 	})
-	checks := Mend(t.Context(), s.Machine, false)
+	checks := RepairMember(t.Context(), s.Machine, false)
 	if c := find(checks, "kubelet-config"); c.Result != OK || c.Symptom != symptom.KubeletConfigMissing || !strings.Contains(c.Fixed, "had kubeadm write") {
 		t.Errorf("%+v", c)
 	}
@@ -64,7 +64,7 @@ func TestFixMemberConfigLeavesNothingWhenKubeadmFails(t *testing.T) {
 	s := worker(t)
 	s.remove(kubeletConfig)
 	s.does("kubeadm upgrade node phase kubelet-config", func() (string, error) { return "", errors.New("no such ConfigMap") })
-	if c := find(Mend(t.Context(), s.Machine, false), "kubelet-config"); c.Result != Blocked || !strings.Contains(c.Evidence, "no such ConfigMap") {
+	if c := find(RepairMember(t.Context(), s.Machine, false), "kubelet-config"); c.Result != Blocked || !strings.Contains(c.Evidence, "no such ConfigMap") {
 		t.Errorf("%+v", c)
 	}
 	if s.Exists(kubeletConfig) {
@@ -75,7 +75,7 @@ func TestFixMemberConfigLeavesNothingWhenKubeadmFails(t *testing.T) {
 func TestFixMemberConfigRefuses(t *testing.T) {
 	s := worker(t)
 	s.remove(kubeletConfig, "/usr/bin/kubeadm")
-	if c := find(Mend(t.Context(), s.Machine, false), "kubelet-config"); c.Result != Blocked || !strings.Contains(c.Evidence, "is not installed") {
+	if c := find(RepairMember(t.Context(), s.Machine, false), "kubelet-config"); c.Result != Blocked || !strings.Contains(c.Evidence, "is not installed") {
 		t.Errorf("%+v", c)
 	}
 	for _, c := range []struct {
@@ -87,15 +87,15 @@ func TestFixMemberConfigRefuses(t *testing.T) {
 	} {
 		s := worker(t)
 		c.breaks(s)
-		s.leaves(fixMemberConfig, c.why)
+		s.leaves(repairMemberConfig, c.why)
 	}
 }
 
 // leaves expects that a repair whose reason has gone changes nothing.
-func (s *scene) leaves(fix func(context.Context, *preflight) (string, error), why string) {
+func (s *scene) leaves(repair func(context.Context, *preflight) (string, error), why string) {
 	s.t.Helper()
 	before := s.digest()
-	_, err := fix(s.t.Context(), newPreflight(s.t.Context(), s.Machine, Target{}))
+	_, err := repair(s.t.Context(), newPreflight(s.t.Context(), s.Machine, Target{}))
 	if err == nil || !strings.Contains(err.Error(), why) || s.digest() != before || len(s.changed()) > 0 {
 		s.t.Errorf("%v, ran %q", err, s.changed())
 	}
@@ -111,7 +111,7 @@ func TestFixCgroupDriver(t *testing.T) {
 	s := worker(t)
 	startedWith(s, "cgroupfs")
 	s.does("systemctl restart kubelet.service", func() (string, error) { startedWith(s, "systemd"); return "", nil })
-	c := find(Mend(t.Context(), s.Machine, false), "cgroup-driver")
+	c := find(RepairMember(t.Context(), s.Machine, false), "cgroup-driver")
 	if c.Result != OK || c.Symptom != symptom.CgroupDriverMismatch || !strings.Contains(c.Fixed, "uses systemd now") {
 		t.Errorf("%+v", c)
 	}
@@ -120,7 +120,7 @@ func TestFixCgroupDriver(t *testing.T) {
 func TestFixCgroupDriverRefuses(t *testing.T) {
 	s := worker(t)
 	startedWith(s, "systemd")
-	s.leaves(fixCgroupDriver, "does not use another driver")
+	s.leaves(repairCgroupDriver, "does not use another driver")
 	s.cri.set(func() { s.cri.driver = runtimeapi.CgroupDriver_CGROUPFS })
 	if c := find(Examine(t.Context(), s.Machine, Target{}), "cgroup-driver"); c.Result != Fixable {
 		t.Errorf("%+v", c)

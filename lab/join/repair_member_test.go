@@ -6,8 +6,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// mending is a machine whose CNI plugin bridge is gone, and which keeps another.
-func mending(t *testing.T) *scene {
+// withoutPlugin is a machine without the CNI plugin bridge, of which it keeps a copy.
+func withoutPlugin(t *testing.T) *scene {
 	s := newScene(t, false)
 	for _, name := range podPlugins {
 		s.write(pristinePlugins+"/"+name, "program")
@@ -20,18 +20,18 @@ func mending(t *testing.T) *scene {
 	return s
 }
 
-func TestMendSaysWhatItRepairedAndWhy(t *testing.T) {
-	s := mending(t)
-	c := find(Mend(t.Context(), s.Machine, false), "cni-plugins")
+func TestRepairSaysWhatItRepairedAndWhy(t *testing.T) {
+	s := withoutPlugin(t)
+	c := find(RepairMember(t.Context(), s.Machine, false), "cni-plugins")
 	if c.Result != OK || c.Fixed == "" || c.Symptom != symptom.CNIPluginBinaryMissing || c.Evidence != "/opt/cni/bin has no bridge" {
 		t.Errorf("%+v", c)
 	}
 }
 
-func TestMendDryRunChangesNothing(t *testing.T) {
-	s := mending(t)
+func TestRepairMemberDryRunChangesNothing(t *testing.T) {
+	s := withoutPlugin(t)
 	before := s.digest()
-	c := find(Mend(t.Context(), s.Machine, true), "cni-plugins")
+	c := find(RepairMember(t.Context(), s.Machine, true), "cni-plugins")
 	if c.Result != Fixable || c.Fixed != "" || s.digest() != before || len(s.changed()) > 0 {
 		t.Errorf("%+v; ran %q", c, s.changed())
 	}

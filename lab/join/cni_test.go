@@ -35,7 +35,7 @@ func unloaded(t *testing.T, notices bool) *scene {
 func TestFixWritesAnUnnoticedConfigurationAgain(t *testing.T) {
 	s := unloaded(t, true)
 	before, _ := s.Read(cniConfigs + "/10-flannel.conflist")
-	c := find(Mend(t.Context(), s.Machine, false), "cni-config")
+	c := find(RepairMember(t.Context(), s.Machine, false), "cni-config")
 	if c.Result != OK || c.Symptom != symptom.CNINotInitialized || !strings.Contains(c.Fixed, "wrote /etc/cni/net.d/10-flannel.conflist again") {
 		t.Errorf("%+v", c)
 	}
@@ -60,7 +60,7 @@ func TestMendEndsWhenKubeletHasTold(t *testing.T) {
 		}()
 		return "", nil
 	})
-	if c := find(Mend(t.Context(), s.Machine, false), "cni-config"); c.Result != OK || !told.Load() {
+	if c := find(RepairMember(t.Context(), s.Machine, false), "cni-config"); c.Result != OK || !told.Load() {
 		t.Errorf("%+v; kubelet has told: %t", c, told.Load())
 	}
 }
@@ -69,7 +69,7 @@ func TestFixRestartsAContainerdThatWatchesNoMore(t *testing.T) {
 	s := unloaded(t, false)
 	s.answer("systemctl reset-failed containerd.service", "")
 	s.does("systemctl restart containerd.service", func() (string, error) { s.cri.set(func() { s.cri.network = nil }); return "", nil })
-	c := find(Mend(t.Context(), s.Machine, false), "cni-config")
+	c := find(RepairMember(t.Context(), s.Machine, false), "cni-config")
 	if c.Result != OK || !strings.Contains(c.Fixed, "restarted containerd") {
 		t.Errorf("%+v", c)
 	}
@@ -99,7 +99,7 @@ func TestUnloadedConfigurationThatIsNoFault(t *testing.T) {
 	if c := find(Examine(t.Context(), s.Machine, Target{}), "cni-config"); c.Result != OK {
 		t.Errorf("%+v", c)
 	}
-	s.leaves(fixCNIConfig, "no configuration overrides another")
+	s.leaves(repairCNIConfig, "no configuration overrides another")
 	s = unloaded(t, true)
 	s.remove(kubeletConf, kubeletConfig)
 	if c := find(Preflight(t.Context(), s.Machine, s.target, nil), "cni-config"); c.Result != OK {
