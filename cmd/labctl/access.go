@@ -124,7 +124,7 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "kubeconfig",
 		Short: "Print the kubeconfig of the administrator, for use on this computer",
-		Long: `Print the kubeconfig of the cluster's administrator. It works on this computer, also while the lab runs in a network namespace of its own.
+		Long: `Print the kubeconfig of the cluster's administrator. It works on this computer, also if the lab has its own network namespace.
   export KUBECONFIG=$(labctl kubeconfig --path)`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {

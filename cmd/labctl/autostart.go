@@ -13,7 +13,7 @@ func (a *app) autostartCommand() *cobra.Command {
 	var off bool
 	cmd := &cobra.Command{
 		Use:   "autostart",
-		Short: "Start the lab when this computer starts; --off ends that, and so does down",
+		Short: "Start the lab when this computer starts; --off or down turns that off",
 		Long: `Have systemd run "labctl up" for this lab when the computer starts. It writes a unit into /etc/systemd/system, or for a user who is not root into the
 user's own systemd, which runs at boot only for users that linger (loginctl enable-linger).
 

@@ -14,9 +14,9 @@ import (
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "doctor",
-		Short: "Check whether this computer can carry the lab; changes nothing",
+		Short: "Check whether this computer can run the lab; changes nothing",
 		Long: `Check what the lab of cluster.yaml needs of this computer: libvirt, packages, the kernel, its modules and limits, swap, AppArmor, addresses,
-firewalls. Each check says what it saw, why that matters and what fixes it. "mends" marks what labctl up fixes itself. labctl up makes the same
+firewalls. Each check says what it saw, why that matters and what fixes it. "mends" means that labctl up fixes it. labctl up makes the same
 checks before it makes a lab, and refuses if one fails.
 
 The exit status is 1 if a check fails.`,

@@ -27,7 +27,7 @@ func (a *app) etcdMembersCommand() *cobra.Command {
 		Use:   "members",
 		Short: "Show the members of etcd; exit 1 unless all are healthy voters",
 		Long: `Show etcd's members: leader, voters and learners, the raft index of each, and what is wrong. While a learner catches up, it shows how fast.
-Without a quorum it shows the members that one of them remembers. Exit status 1 unless every member is a healthy voter.`,
+Without a quorum it shows the member list that one of them has stored. Exit status 1 unless every member is a healthy voter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			l, err := a.lab()
@@ -203,7 +203,7 @@ It refuses while etcd has a quorum, or while a machine that does not answer may 
 			return a.restore(cmd, r)
 		},
 	}
-	cmd.Flags().StringVar(&r.Node, "node", "", "the control `plane` that gets the new cluster (required)")
+	cmd.Flags().StringVar(&r.Node, "node", "", "`NODE`, the control plane that gets the new cluster (required)")
 	cmd.Flags().BoolVar(&own, "own-data", false, "restore from the data of the node's own etcd")
 	cmd.Flags().BoolVar(&r.Force, "force", false, "restore even if etcd has a quorum; everything written since the snapshot is lost")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.controlPlaneNames)

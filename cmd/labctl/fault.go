@@ -198,7 +198,7 @@ func (a *app) faultRunCommand() *cobra.Command {
 		Use:   "run NAME[@NODE]...",
 		Short: "Inject faults, diagnose and recover each, and prove the lab healthy after it",
 		Long: `For each fault, start from a healthy lab: inject it, wait for its effect, diagnose it, recover, and prove that the lab is as healthy as
-before: apart from what the fault is about, no Node, certificate, etcd member or workload data was lost, and no machine restarted.
+before: apart from what the fault itself affects, no Node, certificate, etcd member or workload data was lost, and no machine restarted.
 NAME@w1+NAME@w2 injects two faults at the same time. What a killed run left in the lab is undone first.
 
 Exit status: 0 all passed or do not apply here, 1 one failed.`,

@@ -119,7 +119,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			return a.print(map[string]string{"hash": img.Hash, "dir": img.Dir}, func(w io.Writer) { _, _ = fmt.Fprintln(w, img.Dir) })
 		},
 	}
-	cmd.Flags().BoolVar(&disk, "disk", false, "also the disk for virtual machines")
+	cmd.Flags().BoolVar(&disk, "disk", false, "also build the disk for virtual machines")
 	return cmd
 }
 
@@ -161,7 +161,7 @@ func (a *app) imagePruneCommand() *cobra.Command {
 			return errors.Join(err, poolErr, a.print(entries, func(w io.Writer) { printEntries(w, entries) }))
 		},
 	}
-	cmd.Flags().DurationVar(&age, "unused-for", 7*24*time.Hour, "how long unused")
+	cmd.Flags().DurationVar(&age, "unused-for", 7*24*time.Hour, "remove what was not used for this long")
 	return cmd
 }
 

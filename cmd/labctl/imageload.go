@@ -20,7 +20,7 @@ import (
 func (a *app) imageLoadCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "load FILE [NODE...]",
-		Short: "Load container images from an archive into the nodes, which have no uplink",
+		Short: "Load container images from an archive into the nodes, which cannot reach the internet",
 		Long: `Load the container images of an archive into containerd on every node that runs, or on the given nodes. The archive has docker's format or OCI's, and
 may be gzipped; - is standard input. You can load it again: that replaces images of the same name.
 
@@ -32,7 +32,7 @@ Make the archive where the image is, or where a registry can be reached:
 A pod uses the image unless its imagePullPolicy is Always, which is the default for the tag latest and for no tag.
 "labctl up" does not load it into nodes that are made later: load it again then.
 
-Exit status: 0 loaded on all nodes, 1 not on all.`,
+Exit status: 0 loaded on all nodes, 1 failed on some.`,
 		Example: `  labctl image load nginx.tar
   labctl image load nginx.tar w1 w2
   docker save nginx:alpine | labctl image load -`,

@@ -13,7 +13,7 @@ func (a *app) joinCommandCommand() *cobra.Command {
 		Use:   "join-command",
 		Short: "Print a kubeadm join command for a machine outside the lab",
 		Long: `Make a bootstrap token that is valid for 30 minutes and print the kubeadm join command with it; the cluster's CA is pinned. For a control
-plane also upload the certificates, and print the key to them. The command is a secret. While a control plane joins with it, run no other
+plane it also uploads the certificates, and the command has their key. The command is a secret. While a control plane joins with it, run no other
 command of labctl that joins one or cleans learners: the lab cannot see that join.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -29,6 +29,6 @@ command of labctl that joins one or cleans learners: the lab cannot see that joi
 			return a.print(c, func(w io.Writer) { _, _ = fmt.Fprintln(w, c.Command) })
 		},
 	}
-	cmd.Flags().BoolVar(&controlPlane, "control-plane", false, "for a control plane")
+	cmd.Flags().BoolVar(&controlPlane, "control-plane", false, "print the command for a control plane")
 	return cmd
 }

@@ -28,7 +28,7 @@ func (a *app) nodeCommand(verb, short, long string, do func(*lab.Lab, context.Co
 	return &cobra.Command{
 		Use:               verb + " NODE",
 		Short:             short,
-		Long:              long + "\n\nExit status: 0 done, 1 not, with the first cause.",
+		Long:              long + "\n\nExit status: 0 done, 1 failed, with its first cause.",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: a.nodeNames,
 		RunE: func(cmd *cobra.Command, args []string) error {

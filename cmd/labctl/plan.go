@@ -21,8 +21,8 @@ func (a *app) planCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "plan",
 		Short: "Print what up would do, and which steps are done",
-		Long: `Print the steps of up in their order, and which of them the lab that exists needs no more. Nothing is changed.
-up --until STEP ends after a step of the first column.`,
+		Long: `Print the steps of labctl up in order, and mark those that are done in the existing lab. Nothing is changed.
+The first column has the names for labctl up --until STEP, which stops after that step.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.plan(cmd.Context(), bringup.StageProof) },
 	}

@@ -13,7 +13,7 @@ func (a *app) powerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "power",
 		Short: "Switch a node's machine off (`up` starts it), or pause and resume it",
-		Long: `Switch the machine of a node off, or pause and resume it, as a person in front of it would. There is no "power on": labctl up starts a machine
+		Long: `Switch the machine of a node off, or pause and resume it. There is no "power on": labctl up starts a machine
 that is off, and verifies the rest of the lab.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },

@@ -26,7 +26,7 @@ func (a *app) healthServeCommand() *cobra.Command {
   /healthz   200 or 503, and JSON: whether the lab is healthy, as up proves it, and what is not
   /metrics   the same, and the onboardings, as Prometheus metrics
 
-The lab is checked at most once at a time, however many ask, and an answer is reused for 5 s. cluster.yaml is read once.`,
+However many clients ask, one check of the lab runs at a time, and its answer is reused for 5 s. cluster.yaml is read once, at the start.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkListen(listen); err != nil {

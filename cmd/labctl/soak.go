@@ -32,7 +32,7 @@ func (a *app) soakCommand() *cobra.Command {
 only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, it replays shorter sequences
 of the rounds to find the shortest one that still fails.
 
-Exit status: 0 all recovered, 1 one was not, or could not be set up.`,
+Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one, or one could not be set up.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if o.rounds < 1 || o.first < 1 || o.replays < 0 {

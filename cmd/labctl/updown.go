@@ -69,7 +69,7 @@ It verifies what exists and does not make it again: after an interruption, run i
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
-	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "say what would be done in the lab that exists, and change nothing")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what up would do in the existing lab, and change nothing")
 	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd
 }

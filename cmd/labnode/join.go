@@ -41,9 +41,9 @@ Give it a kubeadm JoinConfiguration (--config), or a join command as "kubeadm to
 
 Environment: MASTER_IP, the API server's host when the join command has none; JOIN_TIMEOUT, seconds for kubelet's TLS bootstrap (300);
 MAX_RETRIES, attempts in all (3). What needs the cluster's administrator (a new token, deleting this machine's stale Node, …) is done over
---control-plane-ssh, or refused with the command to run.
+--control-plane-ssh, or refused, with the command that you must run.
 
-Exit status: 0 joined and proven, 1 not, 2 wrong usage.`,
+Exit status: 0 joined and proven healthy, 1 failed, 2 wrong usage.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if o.run {
 				return join.RunRequest(cmd.Context(), engine(o.machine))
@@ -225,7 +225,7 @@ func (a *app) followCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "follow",
 		Short: "Show the join that runs, or ran last, from its beginning to its end",
-		Long:  `Show the events of the join that runs, or ran last, and how it ended. Exit status: 0 joined, 1 not.`,
+		Long:  `Show the events of the join that runs, or ran last, and how it ended. Exit status: 0 joined, 1 not joined.`,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {

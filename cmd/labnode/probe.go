@@ -38,7 +38,7 @@ func probeCommand() *cobra.Command {
   GET /check?target=HOST:PORT reach each target from this pod; the answer lists what failed, an empty list means all were reached
   GET /check?service=HOST:PORT&pod=NAME also check that each of these pods answers for the service
 
-Only who adds token=TEXT, the text of the environment's ` + kube.ProbeTokenVariable + `, may ask for a check. Without that variable nobody may.`,
+A check needs token=TEXT, with the text of the environment variable ` + kube.ProbeTokenVariable + `. Without that variable every check is refused.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return serve(cmd.Context(), addr, probeHandler(os.Getenv(kube.ProbeTokenVariable)))

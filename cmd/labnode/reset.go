@@ -16,9 +16,9 @@ func (a *app) resetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Undo an init or a join on this machine",
-		Long: `Undo an init or a join: remove the etcd member from its cluster, run kubeadm reset, then remove what that left. The Node stays in the cluster: delete it
-afterwards, not before. It never touches the pod network's directory and containerd's state. It refuses to delete the data of an etcd member that is, or
-may be, still in its cluster, and says what to do.
+		Long: `Undo an init or a join: remove the etcd member from its cluster, run kubeadm reset, then remove what kubeadm reset leaves. The Node stays in
+the cluster: delete it afterwards, not before. It never touches the pod network's directory and containerd's state. It refuses to delete the data of
+an etcd member that is, or may be, still in its cluster, and says what to do.
 
 Exit status: 0 clean, 1 refused or not clean.`,
 		Args: cobra.NoArgs,

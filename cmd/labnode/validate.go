@@ -34,7 +34,7 @@ on a control plane its etcd member a started voter and its static pods healthy. 
 
 With --serve it answers GET /healthz with 200, or 503, and the checks as JSON, until it is stopped.
 
-Exit status: 0 healthy, 1 not, 2 wrong usage.`,
+Exit status: 0 healthy, 1 not healthy, 2 wrong usage.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := checkOutput(output); err != nil {
