@@ -13,9 +13,8 @@ type file struct {
 	f *os.File
 }
 
-// File appends JSON lines to a file that only its owner can read, and creates
-// the file and its directories when they are missing. It refuses a symbolic
-// link in the file's place, and anything else that is not a regular file.
+// File appends JSON lines to a file that only its owner can read, and creates the file and its directories when they are missing. It
+// refuses a symbolic link in the file's place, and anything else that is not a regular file.
 func File(path string) (Sink, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unwritable(path, err)

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// nodeLine is what a node's line has to know: the steps it runs and, once it
-// runs none, how it ended.
+// nodeLine is what a node's line has to know: the steps it runs and, once it runs none, how it ended.
 type nodeLine struct {
 	name     string
 	steps    []liveStep
@@ -83,8 +82,7 @@ func (st *liveStep) time(now time.Time) string {
 	return running(now.Sub(st.start), st.limit)
 }
 
-// whole is a step that has ended, with all of its text, in lines of at most
-// width columns. Those after the first stand below the text.
+// whole is a step that has ended, with all of its text, in lines of at most width columns. Those after the first stand below the text.
 func (st *liveStep) whole(name string, width int) []string {
 	const least = 10
 	head := cut(name, max(4, width/3)) + "  " + st.time(time.Time{}) + "  "

@@ -29,8 +29,7 @@ func (o *output) write(p []byte) {
 	}
 }
 
-// close reports output that was lost, unless its reader had left by choice. It
-// does not close the writer.
+// close reports output that was lost, unless its reader had left by choice. It does not close the writer.
 func (o *output) close() error {
 	if errors.Is(o.err, syscall.EPIPE) || errors.Is(o.err, io.ErrClosedPipe) {
 		return nil
@@ -38,9 +37,8 @@ func (o *output) close() error {
 	return o.err
 }
 
-// outliveReader keeps a broken standard output from killing the process, which
-// is what Go does by default. Being notified is used rather than ignoring the
-// signal, because child processes would inherit that.
+// outliveReader keeps a broken standard output from killing the process, which is what Go does by default. Being notified is used rather
+// than ignoring the signal, because child processes would inherit that.
 var outliveReader = sync.OnceFunc(func() {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 })

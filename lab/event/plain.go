@@ -10,8 +10,7 @@ type plain struct {
 	node int // the widest node name so far
 }
 
-// Plain writes a line per event: time, node, phase, and what happened. Further
-// lines of a detail follow indented.
+// Plain writes a line per event: time, node, phase, and what happened. Further lines of a detail follow indented.
 func Plain(w io.Writer) Sink {
 	return &plain{out: newOutput(w), node: len(hostName)}
 }

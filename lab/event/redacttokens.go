@@ -12,8 +12,7 @@ const broken = `(?:\x1b\[[0-9;]*[A-Za-z]|\\?\r?\n[ \t]*)`
 // brokenToken is a bootstrap token with such in it, from the word token before it on.
 var brokenToken = regexp.MustCompile(`^oken[^\n]{0,60}?[^a-z0-9]([a-z0-9]{6}` + broken + `?\.)((?:` + broken + `?[a-z0-9]){16})`)
 
-// redactTokens looks around every dot by hand: a regular expression would skip
-// a token that begins inside the previous match.
+// redactTokens looks around every dot by hand: a regular expression would skip a token that begins inside the previous match.
 func redactTokens(s string) string {
 	if strings.Contains(s, "%2") {
 		s = encodedToken.ReplaceAllString(s, "${1}"+hidden)

@@ -26,8 +26,7 @@ type summaryRow struct {
 	state       State
 }
 
-// Summary collects, and on Close writes how long each phase took on each node,
-// in the order of their starts.
+// Summary collects, and on Close writes how long each phase took on each node, in the order of their starts.
 func Summary(w io.Writer) Sink {
 	return &summary{out: newOutput(w)}
 }

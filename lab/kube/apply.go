@@ -14,9 +14,8 @@ import (
 
 const fieldManager = "labctl"
 
-// Apply applies every object of a YAML manifest in its order, server-side and
-// by force, recording the hash of each object's document on it. It stops at the
-// first failure; applying again is safe.
+// Apply applies every object of a YAML manifest in its order, server-side and by force, recording the hash of each object's document on it.
+// It stops at the first failure; applying again is safe.
 func (c *Client) Apply(ctx context.Context, manifest []byte) error {
 	objects, err := parseManifest(manifest)
 	if err != nil {
@@ -79,8 +78,7 @@ func (c *Client) objectUpToDate(ctx context.Context, o object) (bool, error) {
 	return live.GetDeletionTimestamp() == nil && live.GetAnnotations()[hashAnnotation] == o.hash, nil
 }
 
-// resourceOf finds where an object lives, giving a namespaced one without a
-// namespace the default one.
+// resourceOf finds where an object lives, giving a namespaced one without a namespace the default one.
 func (c *Client) resourceOf(ctx context.Context, o object) (dynamic.ResourceInterface, error) {
 	gvk := o.GroupVersionKind()
 	found, err := c.lookUpKind(ctx, gvk)
@@ -97,9 +95,8 @@ func (c *Client) resourceOf(ctx context.Context, o object) (dynamic.ResourceInte
 	return resource.Namespace(o.GetNamespace()), nil
 }
 
-// lookUpKind finds the resource of a kind, fetching each group version once.
-// client-go's discovery takes no context and asks about every group, where one
-// broken aggregated API fails them all; this asks only for what is needed.
+// lookUpKind finds the resource of a kind, fetching each group version once. client-go's discovery takes no context and asks about every
+// group, where one broken aggregated API fails them all; this asks only for what is needed.
 func (c *Client) lookUpKind(ctx context.Context, gvk schema.GroupVersionKind) (metav1.APIResource, error) {
 	gv := gvk.GroupVersion()
 	c.mu.Lock()

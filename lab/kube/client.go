@@ -1,6 +1,5 @@
-// Package kube asks and changes one Kubernetes cluster through its API server,
-// over connections the caller dials. It judges and waits for nothing: every
-// method is one bounded look or one bounded change, but for Drain.
+// Package kube asks and changes one Kubernetes cluster through its API server, over connections the caller dials. It judges and waits for
+// nothing: every method is one bounded look or one bounded change, but for Drain.
 package kube
 
 import (
@@ -41,9 +40,8 @@ type Client struct {
 	resources map[schema.GroupVersion][]metav1.APIResource
 }
 
-// New makes a client from an admin kubeconfig without connecting. mutated, if
-// not nil, is told of every request that may change the cluster before it is
-// sent.
+// New makes a client from an admin kubeconfig without connecting. mutated, if not nil, is told of every request that may change the cluster
+// before it is sent.
 func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, dial, mutated)
 	if err != nil {
@@ -67,8 +65,7 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 	}, nil
 }
 
-// Of is a client for what another part of labctl is connected to already. It
-// is not closed, and applies no manifests.
+// Of is a client for what another part of labctl is connected to already. It is not closed, and applies no manifests.
 func Of(set kubernetes.Interface) *Client {
 	return &Client{set: set, timeout: requestTimeout}
 }

@@ -16,9 +16,8 @@ type Resource = schema.GroupVersionResource
 // NotFound tells whether an error says that the cluster has no such object.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// ObjectReady tells why an object of a kind that is not Kubernetes' own is not
-// Ready, in its controller's words. What it was before its last change does not
-// count.
+// ObjectReady tells why an object of a kind that is not Kubernetes' own is not Ready, in its controller's words. What it was before its
+// last change does not count.
 func (c *Client) ObjectReady(ctx context.Context, resource Resource, namespace, name string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

@@ -25,12 +25,10 @@ const DrainBudget = 2 * time.Minute
 // evidenceTime bounds the look at what was in the way, after the budget.
 const evidenceTime = 5 * time.Second
 
-// Drain cordons a node and evicts its pods, as `kubectl drain
-// --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
-// respected, pods that nothing would make again stop it. A node that is not
-// Ready can confirm no pod's end, so there an accepted eviction is enough. No
-// such Node is fine. When its time runs out the error has the pods that are
-// left, and the budgets that keep them. say may be called by several at once.
+// Drain cordons a node and evicts its pods, as `kubectl drain --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
+// respected, pods that nothing would make again stop it. A node that is not Ready can confirm no pod's end, so there an accepted eviction
+// is enough. No such Node is fine. When its time runs out the error has the pods that are left, and the budgets that keep them. say may be
+// called by several at once.
 func (c *Client) Drain(ctx context.Context, node string, say func(format string, args ...any)) error {
 	k, err := c.set.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -74,8 +72,7 @@ func (c *Client) Drain(ctx context.Context, node string, say func(format string,
 	return err
 }
 
-// staying says which pods are left on the node, and which budgets allow no
-// disruption of them.
+// staying says which pods are left on the node, and which budgets allow no disruption of them.
 func (c *Client) staying(ctx context.Context, h *drain.Helper, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
 	defer cancel()
@@ -115,8 +112,7 @@ func (c *Client) keeper(ctx context.Context, p *corev1.Pod) string {
 
 func named(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
 
-// lines hands on each line that is written, once: an eviction that is refused
-// is tried every second.
+// lines hands on each line that is written, once: an eviction that is refused is tried every second.
 type lines struct {
 	say  func(format string, args ...any)
 	told sync.Map

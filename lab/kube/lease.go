@@ -9,12 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// leaseNamespace is where kubelets renew the Leases of their Nodes, by default
-// every 10 s.
+// leaseNamespace is where kubelets renew the Leases of their Nodes, by default every 10 s.
 const leaseNamespace = "kube-node-lease"
 
-// NodeLeaseRenewed is when a kubelet last renewed the Lease of the Node, by its
-// machine's clock; the zero time when there is none.
+// NodeLeaseRenewed is when a kubelet last renewed the Lease of the Node, by its machine's clock; the zero time when there is none.
 func (c *Client) NodeLeaseRenewed(ctx context.Context, name string) (time.Time, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

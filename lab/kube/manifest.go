@@ -33,8 +33,7 @@ func (o object) String() string {
 	return o.GetKind() + " " + o.GetName()
 }
 
-// parseManifest reads every document; lists are taken apart and documents that
-// hold only comments are skipped.
+// parseManifest reads every document; lists are taken apart and documents that hold only comments are skipped.
 func parseManifest(manifest []byte) ([]object, error) {
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifest)))
 	var objects []object
@@ -89,8 +88,7 @@ func appendObject(objects []object, u *unstructured.Unstructured) ([]object, err
 	return append(objects, object{Unstructured: u, hash: hash}), nil
 }
 
-// hashObject hashes what a document says, not how: JSON of a map has sorted
-// keys, so comments and order do not matter.
+// hashObject hashes what a document says, not how: JSON of a map has sorted keys, so comments and order do not matter.
 func hashObject(u *unstructured.Unstructured) (string, error) {
 	canonical, err := json.Marshal(u.Object)
 	if err != nil {

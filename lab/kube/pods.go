@@ -27,8 +27,7 @@ type Pod struct {
 	Missing   []MissingImage `json:",omitempty"` // images that its containers cannot get
 }
 
-// Pods lists the pods that match a label selector; an empty namespace is every
-// namespace, an empty selector every pod.
+// Pods lists the pods that match a label selector; an empty namespace is every namespace, an empty selector every pod.
 func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]Pod, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -138,8 +137,7 @@ func podReason(p *corev1.Pod) (why string, exited bool) {
 	return "no Ready condition reported", false
 }
 
-// containerReason says what a container waits for or died of, and whether that
-// is a failure rather than a step of every start.
+// containerReason says what a container waits for or died of, and whether that is a failure rather than a step of every start.
 func containerReason(s corev1.ContainerStatus) (why string, failed bool) {
 	if w := s.State.Waiting; w != nil {
 		starting := w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"

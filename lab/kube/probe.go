@@ -6,8 +6,7 @@ import (
 	"io"
 )
 
-// How `labnode probe`, the pod that proves the pod network, is asked what it
-// cannot reach.
+// How `labnode probe`, the pod that proves the pod network, is asked what it cannot reach.
 const (
 	ProbePort          = 8080
 	ProbePath          = "/check"

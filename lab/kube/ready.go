@@ -12,8 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Ready reports whether the API server says it is ready, naming the checks that
-// fail if it does not.
+// Ready reports whether the API server says it is ready, naming the checks that fail if it does not.
 func (c *Client) Ready(ctx context.Context) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -24,9 +23,8 @@ func (c *Client) Ready(ctx context.Context) error {
 	return err
 }
 
-// Readyz asks the API server whether it is ready, or one part of it such as
-// "/etcd". failing are the parts that are not, such as "etcd failed: reason
-// withheld", or else what it answered. It is an error if it did not answer.
+// Readyz asks the API server whether it is ready, or one part of it such as "/etcd". failing are the parts that are not, such as "etcd
+// failed: reason withheld", or else what it answered. It is an error if it did not answer.
 func Readyz(ctx context.Context, set kubernetes.Interface, part string) (failing []string, err error) {
 	status := 0
 	request := set.Discovery().RESTClient().Get().AbsPath("/readyz"+part).Param("verbose", "")
@@ -48,8 +46,7 @@ func Readyz(ctx context.Context, set kubernetes.Interface, part string) (failing
 	return failing, nil
 }
 
-// NodeCondition returns a condition of a Node. One that was never reported has
-// no status, and a message that says so.
+// NodeCondition returns a condition of a Node. One that was never reported has no status, and a message that says so.
 func NodeCondition(n *corev1.Node, kind corev1.NodeConditionType) corev1.NodeCondition {
 	for _, cond := range n.Status.Conditions {
 		if cond.Type == kind {
@@ -74,9 +71,8 @@ func PodReady(p *corev1.Pod) bool {
 	return p.DeletionTimestamp == nil && cond != nil && cond.Status == corev1.ConditionTrue
 }
 
-// DeploymentPods counts the ready pods of a Deployment's present template and
-// the pods wanted. A status that lags behind the spec is an error, since its
-// counts are those of another spec.
+// DeploymentPods counts the ready pods of a Deployment's present template and the pods wanted. A status that lags behind the spec is an
+// error, since its counts are those of another spec.
 func DeploymentPods(d *appsv1.Deployment) (ready, want int, err error) {
 	if d.Status.ObservedGeneration < d.Generation {
 		return 0, 0, notObserved("deployment", d.Namespace, d.Name, d.Generation, d.Status.ObservedGeneration)

@@ -14,8 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The names below are the bootstrap token contract between kubeadm, the token
-// authenticator and the signing controller.
+// The names below are the bootstrap token contract between kubeadm, the token authenticator and the signing controller.
 const (
 	tokenSecretPrefix = "bootstrap-token-"
 	tokenSecretType   = corev1.SecretType("bootstrap.kubernetes.io/token")
@@ -26,9 +25,8 @@ const (
 
 var tokenPattern = regexp.MustCompile(`^([a-z0-9]{6})(\.[a-z0-9]{16})?$`)
 
-// BootstrapTokens lists the IDs of the bootstrap tokens whose description starts
-// with the prefix, expired ones that were not cleaned up yet included. The secret
-// halves are not returned.
+// BootstrapTokens lists the IDs of the bootstrap tokens whose description starts with the prefix, expired ones that were not cleaned up yet
+// included. The secret halves are not returned.
 func (c *Client) BootstrapTokens(ctx context.Context, descriptionPrefix string) ([]string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -64,8 +62,7 @@ func (c *Client) CreateBootstrapToken(ctx context.Context, ttl time.Duration, de
 	return id + "." + secret, nil
 }
 
-// DeleteBootstrapToken deletes a token given whole or by its ID; one that is
-// absent is fine.
+// DeleteBootstrapToken deletes a token given whole or by its ID; one that is absent is fine.
 func (c *Client) DeleteBootstrapToken(ctx context.Context, tokenOrID string) error {
 	id, err := tokenID(tokenOrID)
 	if err != nil {
@@ -106,8 +103,7 @@ func NewToken() (id, secret string) {
 	return text[:6], text[6:22]
 }
 
-// tokenID takes the ID out of a token, or an ID as it is. Its error must not
-// repeat the input, which may be most of a secret.
+// tokenID takes the ID out of a token, or an ID as it is. Its error must not repeat the input, which may be most of a secret.
 func tokenID(tokenOrID string) (string, error) {
 	m := tokenPattern.FindStringSubmatch(tokenOrID)
 	if m == nil {

@@ -19,8 +19,7 @@ func (c *Client) Deployment(ctx context.Context, namespace, name string) (ready,
 	return DeploymentPods(d)
 }
 
-// DaemonSet counts the ready pods of a daemon set's present template and the
-// pods wanted. A status that lags behind the spec is an error.
+// DaemonSet counts the ready pods of a daemon set's present template and the pods wanted. A status that lags behind the spec is an error.
 func (c *Client) DaemonSet(ctx context.Context, namespace, name string) (ready, want int, err error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

@@ -49,8 +49,7 @@ func (n *Node) connection(ctx context.Context) (*link, error) {
 	}
 }
 
-// begin starts an attempt. It belongs to no single caller, so that one who gives up does
-// not fail the others. The caller holds n.mu.
+// begin starts an attempt. It belongs to no single caller, so that one who gives up does not fail the others. The caller holds n.mu.
 func (n *Node) begin() *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{done: make(chan struct{}), cancel: cancel}
@@ -117,8 +116,7 @@ func discardChannels(channels <-chan ssh.NewChannel) {
 }
 
 func (n *Node) clientConfig() *ssh.ClientConfig {
-	// Ask for the pinned key's type only: a server with several host keys would otherwise
-	// be free to present another one.
+	// Ask for the pinned key's type only: a server with several host keys would otherwise be free to present another one.
 	algorithms := []string{n.hostKey.Type()}
 	if n.hostKey.Type() == ssh.KeyAlgoRSA {
 		algorithms = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}

@@ -11,10 +11,9 @@ import (
 	"strings"
 )
 
-// copyScript takes directory, file, mode, end mark and its length. Only content followed by
-// the mark is complete: a broken connection ends stdin just like the end of the content.
-// The temporary's name is known before it exists, so that an interruption at any moment
-// removes it; noclobber makes sure it is a new file.
+// copyScript takes directory, file, mode, end mark and its length. Only content followed by the mark is complete: a broken connection ends
+// stdin just like the end of the content. The temporary's name is known before it exists, so that an interruption at any moment removes it;
+// noclobber makes sure it is a new file.
 const copyScript = `set -eu
 umask 022
 mkdir -p -- "$1"
@@ -34,9 +33,8 @@ mv -fT -- "$temp" "$2"
 trap - EXIT
 `
 
-// Copy writes a file on the node atomically: whoever looks sees the old file or the new one,
-// and before it has its final mode only its owner can read it. Missing parent directories
-// are made with mode 0755. A symlink at file is replaced, not followed.
+// Copy writes a file on the node atomically: whoever looks sees the old file or the new one, and before it has its final mode only its
+// owner can read it. Missing parent directories are made with mode 0755. A symlink at file is replaced, not followed.
 func (n *Node) Copy(ctx context.Context, file string, mode fs.FileMode, content io.Reader) error {
 	argv := []string{"copy", file}
 	if !path.IsAbs(file) || path.Clean(file) != file || file == "/" {

@@ -9,9 +9,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// Dial connects to address as seen from the node; network is "tcp" or "unix". The context
-// bounds only the dialing. The connection ends with the node's, and setting a deadline on
-// it fails: SSH channels have none.
+// Dial connects to address as seen from the node; network is "tcp" or "unix". The context bounds only the dialing. The connection ends with
+// the node's, and setting a deadline on it fails: SSH channels have none.
 func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, _, err := through(ctx, n,
 		func(c *ssh.Client) (net.Conn, error) { return c.Dial(network, address) },

@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// ErrLost is wrapped when the connection went away under a started command: whether the
-// command finished is unknown.
+// ErrLost is wrapped when the connection went away under a started command: whether the command finished is unknown.
 var ErrLost = errors.New("connection lost before the command was seen to end")
 
 var errClosed = fmt.Errorf("node is closed: %w", net.ErrClosed)
@@ -57,8 +56,7 @@ func (n *Node) commandError(argv []string, err error) error {
 	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)
 }
 
-// summary names a command by its first two words: enough to recognize it, and unlikely to
-// put a token or a whole script into an error.
+// summary names a command by its first two words: enough to recognize it, and unlikely to put a token or a whole script into an error.
 func summary(argv []string) string {
 	if len(argv) == 0 {
 		return "shell"

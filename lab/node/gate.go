@@ -52,8 +52,7 @@ type output struct {
 
 func newOutput(to io.Writer) *output { return &output{gate: newGate(), to: to} }
 
-// Write never fails while the command runs: a full log file on our side must not leave a
-// command blocked on output that nobody takes.
+// Write never fails while the command runs: a full log file on our side must not leave a command blocked on output that nobody takes.
 func (o *output) Write(p []byte) (int, error) {
 	return o.do(func() (int, error) {
 		_, _ = o.tail.Write(p)

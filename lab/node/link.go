@@ -35,8 +35,7 @@ func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
 		close(l.gone)
-		// The socket, not the client: closing that waits for its write lock, which a
-		// write to a dead machine may hold.
+		// The socket, not the client: closing that waits for its write lock, which a write to a dead machine may hold.
 		l.raw.Close()
 	})
 }

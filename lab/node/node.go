@@ -1,6 +1,5 @@
-// Package node is one running machine over SSH: run commands, copy files, dial through it.
-// It holds one connection per node, keeps no state of its own and never repeats a command
-// that may have started. The machine needs a POSIX login shell and GNU-like coreutils.
+// Package node is one running machine over SSH: run commands, copy files, dial through it. It holds one connection per node, keeps no state
+// of its own and never repeats a command that may have started. The machine needs a POSIX login shell and GNU-like coreutils.
 package node
 
 import (

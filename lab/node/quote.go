@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// Linux refuses a single argument this long, and sshd hands the login shell the whole
-// command as one argument.
+// Linux refuses a single argument this long, and sshd hands the login shell the whole command as one argument.
 const maxLine = 128<<10 - 1
 
 // Words a shell would not take as a command name unless quoted.

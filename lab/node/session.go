@@ -46,8 +46,7 @@ func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
 	return nil, n.commandError(argv, fmt.Errorf("open session: %w", err))
 }
 
-// openPatiently retries a refusal for a while: sessions of cancelled commands count towards
-// sshd's limit until those commands have ended.
+// openPatiently retries a refusal for a while: sessions of cancelled commands count towards sshd's limit until those commands have ended.
 func (n *Node) openPatiently(ctx context.Context) (*ssh.Session, *link, error) {
 	for tries := 1; ; tries++ {
 		opened, l, err := through(ctx, n, (*ssh.Client).NewSession, func(s *ssh.Session) { s.Close() })

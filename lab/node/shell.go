@@ -12,9 +12,8 @@ import (
 	"golang.org/x/term"
 )
 
-// Shell runs argv, or a login shell, for a person. If in is a terminal the command gets one
-// too, which follows the window size. It counts as a mutation. Its *ExitError carries no
-// output: the person has seen it.
+// Shell runs argv, or a login shell, for a person. If in is a terminal the command gets one too, which follows the window size. It counts
+// as a mutation. Its *ExitError carries no output: the person has seen it.
 func (n *Node) Shell(ctx context.Context, argv []string, in *os.File, out, errw io.Writer) error {
 	j := job{argv: argv, mutates: true, interactive: true, stdout: out, stderr: errw}
 	if len(argv) > 0 {
