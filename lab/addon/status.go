@@ -2,10 +2,11 @@ package addon
 
 import (
 	"context"
+	"slices"
+
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
-	"slices"
 )
 
 // Status is what one add-on is in the lab.

@@ -1,6 +1,8 @@
 package image
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
 )
 
@@ -193,4 +196,38 @@ func readSums(file string) (map[string]string, error) {
 		sums[path.Clean(name)] = strings.ToLower(digest)
 	}
 	return sums, nil
+}
+
+// Unpack returns the path of the program in the cache, after writing it there unless it is there with the same bytes. packed is in gzip's
+// format. The directory is the caller's own: what is in it runs as root on every node.
+func Unpack(name string, packed []byte) (string, error) {
+	cacheDir, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
+	}
+	program, err := io.ReadAll(zipped)
+	if err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
+	}
+	sum := sha256.Sum256(program)
+	want := hex.EncodeToString(sum[:])
+	dir := filepath.Join(cacheDir, name+"-"+want[:16])
+	if err := (cache{dir: cacheDir}).make(); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if err := atomicfile.CheckDir(dir); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	if has, err := fileHash(path); err == nil && has == want {
+		return path, touch(dir)
+	}
+	return path, atomicfile.Write(path, 0o755, program)
 }

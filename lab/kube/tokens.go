@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -126,4 +128,27 @@ func tokenSecret(id, secret, description string, expires time.Time) *corev1.Secr
 			"auth-extra-groups":              []byte(tokenGroups),
 		},
 	}
+}
+
+// EnsureSecret makes the Secret have exactly this data, and writes nothing when
+// it has. Unlike Apply it records no hash, by which a guess could be checked.
+func (c *Client) EnsureSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	secrets := c.set.CoreV1().Secrets(namespace)
+	live, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+		_, err = secrets.Create(ctx, made, metav1.CreateOptions{FieldManager: fieldManager})
+	case err == nil && maps.EqualFunc(live.Data, data, slices.Equal):
+		return nil
+	case err == nil:
+		live.Data = data
+		_, err = secrets.Update(ctx, live, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
 }

@@ -2,7 +2,10 @@ package machine
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -39,3 +42,35 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 
 // diskPath is the file with a container's filesystem.
 func (l *Lab) diskPath(node string) string { return filepath.Join(l.dir(node), "disk.img") }
+
+// longestLoop is how long the path of a loop device's file may be: libvirt refuses more than fit into lo_file_name of <linux/loop.h>, in
+// the words of whatever failed before ("Unable to set backing file …: No such file or directory").
+const longestLoop = 63
+
+// loopDir has short names for the disks whose own paths are too long.
+func (l *Lab) loopDir() string { return "/run/k8slab/lab-" + l.cfg.ID }
+
+// loopPath is what libvirt knows a container's disk by.
+func (l *Lab) loopPath(node string) string {
+	path := l.diskPath(node)
+	if len(path) <= longestLoop {
+		return path
+	}
+	return filepath.Join(l.loopDir(), fmt.Sprintf("%x", sha256.Sum256([]byte(node)))[:8])
+}
+
+// linkLoop makes the short name lead to the disk. What is in /run is gone after a boot, so it is called before each start.
+func (l *Lab) linkLoop(node string) error {
+	path := l.loopPath(node)
+	if path == l.diskPath(node) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	err := os.Symlink(l.diskPath(node), path)
+	if errors.Is(err, fs.ErrExist) { // of an earlier start, for the same disk
+		return nil
+	}
+	return err
+}

@@ -6,13 +6,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"k8slab/config"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 	"k8slab/lab/wait"
-	"time"
 )
 
 // machineBudget bounds boot to SSH. An emulated virtual machine was measured at 13 s alone; several share two processors.

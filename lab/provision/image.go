@@ -2,12 +2,16 @@ package provision
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
 	"k8slab/lab/host"
 	"k8slab/lab/image"
 	"k8slab/lab/machine"
 	"k8slab/lab/session"
-	"path/filepath"
-	"sync"
 )
 
 // Maker makes the machines of an opened lab.
@@ -79,4 +83,30 @@ func BuildDisk(ctx context.Context, s *session.Session) (image.Image, image.Disk
 
 func bootFrom(disk image.Disk) machine.Boot {
 	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline, ID: disk.ID}
+}
+
+// UploadedImages lists what virtual machines of this computer's libvirt boot from; nothing where it has none.
+func UploadedImages(ctx context.Context) ([]image.Entry, error) {
+	return uploaded(func(socket string) ([]machine.Base, error) { return machine.Bases(ctx, socket) })
+}
+
+// PruneUploadedImages removes what no machine is made from and was uploaded before the time.
+func PruneUploadedImages(ctx context.Context, before time.Time) ([]image.Entry, error) {
+	return uploaded(func(socket string) ([]machine.Base, error) { return machine.PruneBases(ctx, socket, before) })
+}
+
+func uploaded(get func(storageSocket string) ([]machine.Base, error)) ([]image.Entry, error) {
+	h, err := host.Computers(host.VirtualMachines)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	bases, err := get(h.StorageSocket())
+	var entries []image.Entry
+	for _, b := range bases {
+		entries = append(entries, image.Entry{Name: "pool " + b.Pool + ": " + b.Name, Size: b.Size, Used: b.Last})
+	}
+	return entries, err
 }

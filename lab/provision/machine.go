@@ -2,11 +2,15 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
+
 	"k8slab/config"
+	"k8slab/lab/host"
 	"k8slab/lab/machine"
 	"k8slab/lab/session"
-	"slices"
 )
 
 // Absent are the members without a machine.
@@ -65,4 +69,65 @@ func Delete(ctx context.Context, s *session.Session, name string) error {
 	}
 	step := s.Events.Start(name, "delete", 0)
 	return step.End(s.Machines.Delete(ctx, name))
+}
+
+// powerBudget bounds what libvirt does to one machine; a container's processes are ended one by one.
+const powerBudget = 30 * time.Second
+
+// Power does something to the node's machine.
+func Power(ctx context.Context, s *session.Session, name string, do func(ctx context.Context, node string) error) error {
+	step := s.Events.Start(name, "machine", powerBudget)
+	ctx, cancel := context.WithTimeoutCause(ctx, powerBudget, fmt.Errorf("no answer for %s", powerBudget))
+	defer cancel()
+	return step.End(do(ctx, name))
+}
+
+// Resume lets a paused machine go on.
+func Resume(ctx context.Context, s *session.Session, name string) error {
+	if err := Power(ctx, s, name, s.Machines.Resume); err != nil {
+		return err
+	}
+	n, _ := s.Cluster.Node(name)
+	return setClock(ctx, s, n)
+}
+
+// setClock sets the clock of a virtual machine, which stood still while the machine was paused. A container has this computer's.
+func setClock(ctx context.Context, s *session.Session, n config.Node) error {
+	if s.URI == host.Containers {
+		return nil
+	}
+	if err := AwaitSSH(ctx, s, n); err != nil {
+		return err
+	}
+	now := time.Now()
+	return session.Do(ctx, s.Nodes[n.Name], "date", "--utc", "--set", fmt.Sprintf("@%d.%09d", now.Unix(), now.Nanosecond()))
+}
+
+// Network gets the lab's network, and what the computer's kernel needs for its machines.
+func Network(ctx context.Context, s *session.Session) error {
+	if s.Libvirt == nil { // their machines have one already
+		return nil
+	}
+	if s.URI == host.Containers {
+		if err := host.PrepareKernel(ctx, s.ID, s.Events); err != nil {
+			return err
+		}
+		if err := machine.EnsurePartition(session.Partition(s.Lab, s.ID), host.UnifiedControllers); err != nil {
+			return err
+		}
+	}
+	hosts := []machine.Host{}
+	for _, n := range s.Cluster.Nodes {
+		hosts = append(hosts, machine.Host{Name: n.Name, IP: n.IP})
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("no answer for 30s"))
+	defer cancel()
+	active, err := s.Libvirt.NetworkActive(ctx)
+	if err != nil || active {
+		return err
+	}
+	step := s.Events.Start("", "network", 0)
+	return step.End(s.Libvirt.EnsureNetwork(ctx, machine.Network{
+		CIDR: s.Cluster.Network.CIDR, Gateway: s.Cluster.Network.Gateway(), Hosts: hosts,
+	}))
 }

@@ -2,9 +2,10 @@ package state
 
 import (
 	"fmt"
-	"k8slab/config"
 	"slices"
 	"strings"
+
+	"k8slab/config"
 )
 
 // Difference is something that cluster.yaml says now and that the lab was made without.

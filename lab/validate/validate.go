@@ -5,11 +5,17 @@ package validate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+
+	"k8slab/lab/wait"
 )
 
 // Area is a part of a cluster that can be validated alone.
@@ -91,4 +97,88 @@ func Run(ctx context.Context, checks []Check) []Finding {
 	}
 	wg.Wait()
 	return findings
+}
+
+// shown bounds how many things of a kind a detail lists.
+const shown = 5
+
+func pass(format string, args ...any) Finding {
+	return Finding{Status: Passed, Detail: fmt.Sprintf(format, args...)}
+}
+
+func absent(format string, args ...any) Finding {
+	return Finding{Status: NotApplicable, Detail: fmt.Sprintf(format, args...)}
+}
+
+func warn(next, format string, args ...any) Finding {
+	return Finding{Status: Warned, Detail: fmt.Sprintf(format, args...), Next: next}
+}
+
+func fail(next, format string, args ...any) Finding {
+	return Finding{Status: Failed, Detail: fmt.Sprintf(format, args...), Next: next}
+}
+
+// tally is what a check saw of several things.
+type tally struct {
+	faults   []string
+	warnings []string
+	good     []string
+}
+
+// finding judges the whole: the worst decides, and is the detail.
+func (t tally) finding(next string) Finding {
+	switch {
+	case len(t.faults) > 0:
+		return fail(next, "%s", few(t.faults))
+	case len(t.warnings) > 0:
+		return warn(next, "%s", few(t.warnings))
+	}
+	return pass("%s", few(t.good))
+}
+
+// few lists the first things, and says how many more there are.
+func few(all []string) string {
+	if len(all) <= shown {
+		return strings.Join(all, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(all[:shown], "; "), len(all)-shown)
+}
+
+// awaitPace is the time between two runs of checks that are awaited, awaitBudget bounds a wait whose context has no end.
+const (
+	awaitPace   = time.Second
+	awaitBudget = time.Hour
+)
+
+// Await makes all checks again and again, a second apart, until none fails or the context ends. The findings are those of the last run that
+// the context let finish. say, if not nil, is told of what fails, when that changes. The error says what failed last.
+func Await(ctx context.Context, what string, checks []Check, say func(string)) ([]Finding, error) {
+	var findings []Finding
+	told := ""
+	err := wait.For(ctx, what, awaitBudget, awaitPace, func(ctx context.Context) error {
+		now := Run(ctx, checks)
+		err := failures(now)
+		// A run that the end of the context has cut short failed of that alone.
+		if err != nil && ctx.Err() != nil && findings != nil {
+			return err
+		}
+		findings = now
+		if err != nil && say != nil && told != err.Error() {
+			told = err.Error()
+			say(told)
+		}
+		return err
+	})
+	return findings, err
+}
+
+// failures joins the findings that are failures, nil when there is none.
+func failures(findings []Finding) error {
+	var errs []error
+	for _, f := range findings {
+		if f.Status == Failed {
+			errs = append(errs, fmt.Errorf("%s: %s", f.Check, f.Detail))
+		}
+	}
+	return errors.Join(errs...)
 }
