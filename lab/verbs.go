@@ -61,7 +61,7 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 
 // Status looks at the lab; it changes nothing and does not wait for another labctl.
 func (l *Lab) Status(ctx context.Context) (health.Status, error) {
-	st, err := ask(ctx, l, access{within: health.StatusBudget}, health.Look)
+	st, err := ask(ctx, l, access{within: health.StatusBudget}, health.ReadStatus)
 	if errors.Is(err, state.ErrNotUp) {
 		st, err = health.Closed(l.found), nil
 		st.Problems = []string{state.ErrNotUp.Error()}
@@ -146,7 +146,7 @@ func (l *Lab) EtcdMembers(ctx context.Context) (etcdadmin.Status, error) {
 // member, also with an error.
 func (l *Lab) CleanLearners(ctx context.Context, dryRun bool) ([]etcdadmin.Verdict, error) {
 	if dryRun {
-		return askAdmin(ctx, l, access{}, etcdadmin.Foresee)
+		return askAdmin(ctx, l, access{}, etcdadmin.CleanDryRun)
 	}
 	return askAdmin(ctx, l, access{verb: "labctl etcd clean-learners"}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]etcdadmin.Verdict, error) {
 		removed, left, err := etcdadmin.Clean(ctx, s, v, "")
@@ -181,7 +181,7 @@ func (l *Lab) InstallAddons(ctx context.Context, names []string) error {
 
 // Addons lists all add-ons. It changes nothing; of a lab that is not up, none is installed.
 func (l *Lab) Addons(ctx context.Context) ([]addon.Status, error) {
-	all, err := askAdmin(ctx, l, access{within: health.StatusBudget}, addon.Look)
+	all, err := askAdmin(ctx, l, access{within: health.StatusBudget}, addon.ReadStatus)
 	if errors.Is(err, state.ErrNotUp) {
 		return addon.List(l.found)
 	}

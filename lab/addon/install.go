@@ -70,7 +70,7 @@ func (c installer) apply(ctx context.Context, a Addon, values Values, step *even
 // awaitReady waits until every workload of the add-ons is ready, and shows what it waits for.
 func (c installer) awaitReady(ctx context.Context, addons []Addon, budget time.Duration, step *event.Step) error {
 	step.Progress("waiting for their pods")
-	err := wait.For(ctx, "the add-ons to be ready", budget, c.Pace(), session.Telling(step, func(ctx context.Context) error { return Ready(ctx, c.admin, addons) }))
+	err := wait.For(ctx, "the add-ons to be ready", budget, c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error { return Ready(ctx, c.admin, addons) }))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl kubectl get pods -A -o wide; labctl kubectl describe pod -n NAMESPACE POD", err)
 	}

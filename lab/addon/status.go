@@ -33,8 +33,8 @@ func List(l state.Lab) ([]Status, error) {
 	return all, nil
 }
 
-// Look lists all add-ons, with what the cluster has of them. It changes nothing.
-func Look(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
+// ReadStatus lists all add-ons, with what the cluster has of them. It changes nothing.
+func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
 	all, err := List(s.Lab)
 	if err != nil {
 		return nil, err

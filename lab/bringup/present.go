@@ -46,14 +46,14 @@ func (s present) made(c *config.Cluster) bool {
 // Plan is what up would do, and what of it is done in the opened lab. It changes nothing. With an error, the steps are there all the same.
 func Plan(ctx context.Context, s *session.Session) ([]Step, error) {
 	steps := NewPlan(s.Cluster)
-	p, err := look(ctx, s)
+	p, err := readPresent(ctx, s)
 	for i, step := range steps {
 		steps[i].Done = step.done != nil && step.done(p)
 	}
 	return steps, err
 }
 
-func look(ctx context.Context, s *session.Session) (p present, err error) {
+func readPresent(ctx context.Context, s *session.Session) (p present, err error) {
 	p.network = true // where it is not the lab's to make
 	if s.Libvirt != nil {
 		if p.network, err = s.Libvirt.NetworkActive(ctx); err != nil {

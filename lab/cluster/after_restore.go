@@ -26,7 +26,7 @@ func (c *Run) dropStale(ctx context.Context) error {
 	}
 	var members []etcd.Member
 	what := "etcd of " + joined[0].Name + ", which was restored"
-	err := wait.For(ctx, what, c.Stabilize(), s.Pace(), func(ctx context.Context) (err error) {
+	err := wait.For(ctx, what, c.StabilizeBudget(), s.Pace(), func(ctx context.Context) (err error) {
 		members, err = c.Admin.Etcd.Members(ctx)
 		return err
 	})
@@ -39,7 +39,7 @@ func (c *Run) dropStale(ctx context.Context) error {
 		if err := resetOutdated(ctx, s, n.Name); err != nil {
 			return step.End(err)
 		}
-		return step.End(c.look(ctx, n))
+		return step.End(c.refreshFacts(ctx, n))
 	})
 	if err != nil {
 		return err

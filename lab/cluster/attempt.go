@@ -43,7 +43,7 @@ func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 		}
 		return j.step.End(c.joinFailed(n, fmt.Errorf("%s: %w", n.Name, err)))
 	}
-	if err := j.step.End(c.look(ctx, n)); err != nil || noImages == nil {
+	if err := j.step.End(c.refreshFacts(ctx, n)); err != nil || noImages == nil {
 		return err
 	}
 	return c.images(ctx, []config.Node{n})
@@ -68,7 +68,7 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	j.number = number
 	o, err := j.clear(ctx)
 	if err != nil || o.Symptom != "" {
-		return j.said(o), err
+		return j.announced(o), err
 	}
 	key := ""
 	if j.node.Role == config.ControlPlane {
@@ -89,14 +89,14 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 		o, err = runJoin(ctx, s, j.node, text, number, &j.heard, j.joinBudget(), j.step)
 	}
 	if ctx.Err() != nil { // the join goes on in the node, by its token; the next run deletes it
-		return j.said(o), err
+		return j.announced(o), err
 	}
 	left := j.forgetToken(ctx, token)
 	if err == nil && o.Joined && left != nil {
 		j.step.Progress("warning: %v; it ends by itself within 30 minutes", left)
 		left = nil
 	}
-	return j.said(o), errors.Join(err, left)
+	return j.announced(o), errors.Join(err, left)
 }
 
 // forgetTime bounds the deletion of a token. The virtual IP may just move to the control plane that has joined.
@@ -110,8 +110,8 @@ func (j *nodeJoin) forgetToken(ctx context.Context, token string) error {
 	})
 }
 
-// said announces the cause of a failed attempt, unless a check in the node has.
-func (j *nodeJoin) said(o join.Outcome) join.Outcome {
+// announced announces the cause of a failed attempt, unless a check in the node has.
+func (j *nodeJoin) announced(o join.Outcome) join.Outcome {
 	told := slices.ContainsFunc(o.Checks, func(c join.Check) bool { return c.Symptom == o.Symptom && c.Result != join.Warn })
 	if !o.Joined && o.Symptom != "" && !told {
 		j.cause(o.Symptom, "%s", o.Evidence)
@@ -134,7 +134,7 @@ func (j *nodeJoin) repair(ctx context.Context, failed join.Outcome) (bool, error
 	case action == join.UploadCertificates:
 		j.forget()
 	}
-	return true, j.look(ctx, j.node)
+	return true, j.refreshFacts(ctx, j.node)
 }
 
 // refusedName tells whether the Node of the joining machine's name was found to be another's, which another attempt would find too.
@@ -152,7 +152,7 @@ func (c *Run) forget() {
 // stable waits until another control plane may join: the API answers and every etcd member is a healthy voter. It shows what it waits for.
 func (j *nodeJoin) stable(ctx context.Context) error {
 	j.step.Progress("every etcd member a healthy voter")
-	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.Stabilize(), j.Pace(), session.Telling(j.step, j.Admin.Etcd.Healthy))
+	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.StabilizeBudget(), j.Pace(), session.ShowWaiting(j.step, j.Admin.Etcd.Healthy))
 }
 
 // learnerEvery is how often the learner's progress is looked at.

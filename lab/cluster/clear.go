@@ -47,7 +47,7 @@ func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
 // undo takes the node's etcd member out of the cluster, as far as the quorum allows it, and undoes on the machine what kubeadm did there.
 func (j *nodeJoin) undo(ctx context.Context) error {
 	if j.node.Role == config.ControlPlane {
-		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
+		if err := etcdadmin.RemoveMember(ctx, j.Session, j.Admin, j.node); err != nil {
 			return err
 		}
 	}
@@ -55,14 +55,14 @@ func (j *nodeJoin) undo(ctx context.Context) error {
 	if err := reset(ctx, j.Session, j.node.Name); err != nil {
 		return err
 	}
-	return j.look(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
+	return j.refreshFacts(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
 }
 
 // clearSilent is clear for a machine that does not answer and is to go: its etcd member leaves, the machine ends, and its Node is deleted. A join
 // that is at work there ends with the machine.
 func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
 	if j.node.Role == config.ControlPlane {
-		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
+		if err := etcdadmin.RemoveMember(ctx, j.Session, j.Admin, j.node); err != nil {
 			return join.Outcome{}, err
 		}
 	}
@@ -81,7 +81,7 @@ func reset(ctx context.Context, s *session.Session, name string) error {
 // clearMembers removes the etcd members that are in the way, and waits for those of a join that is at work.
 func (j *nodeJoin) clearMembers(ctx context.Context) (o join.Outcome, err error) {
 	seen := ""
-	err = wait.For(ctx, "another join to end", j.Stabilize(), j.Pace(), func(ctx context.Context) error {
+	err = wait.For(ctx, "another join to end", j.StabilizeBudget(), j.Pace(), func(ctx context.Context) error {
 		removed, left, err := etcdadmin.Clean(ctx, j.Session, j.Admin, j.node.Name)
 		for _, v := range removed {
 			j.cause(memberSymptom(v), "removed etcd member %s: %s", v.Member, v.Reason)

@@ -76,8 +76,8 @@ func (c *Run) Initialise(ctx context.Context) error {
 	if err := c.dropStale(ctx); err != nil {
 		return err
 	}
-	step := s.Events.Start("", "API server", c.Stabilize())
-	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.Stabilize(), s.Pace(), session.Telling(step, c.Admin.Kube.Ready))
+	step := s.Events.Start("", "API server", c.StabilizeBudget())
+	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}
@@ -120,11 +120,11 @@ func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	if err != nil {
 		return err
 	}
-	return c.look(ctx, n)
+	return c.refreshFacts(ctx, n)
 }
 
-// look reads the node's facts anew.
-func (c *Run) look(ctx context.Context, n config.Node) error {
+// refreshFacts reads the node's facts anew.
+func (c *Run) refreshFacts(ctx context.Context, n config.Node) error {
 	f, err := c.ReadFacts(ctx, c.Nodes[n.Name])
 	if err == nil {
 		c.setFact(n, f)
@@ -193,7 +193,7 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if err := runInit(ctx, s, n.Name, initDocuments(s, n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
-	return step.End(c.look(ctx, n))
+	return step.End(c.refreshFacts(ctx, n))
 }
 
 // NetworkPlugin deploys the pod network and the probe, unless the cluster has them as they should be.

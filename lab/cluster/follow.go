@@ -30,20 +30,20 @@ func runJoin(ctx context.Context, s *session.Session, n config.Node, configurati
 	}
 	h := &joinReader{step: step, before: *heard}
 	defer func() { *heard = h.lines }()
-	return hearJoin(ctx, s, n.Name, budget, h, func() node.Command {
+	return readJoin(ctx, s, n.Name, budget, h, func() node.Command {
 		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
 	})
 }
 
 // followJoin follows the join that runs on the node.
 func followJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) (join.Outcome, error) {
-	return hearJoin(ctx, s, name, budget, &joinReader{step: step}, func() node.Command {
+	return readJoin(ctx, s, name, budget, &joinReader{step: step}, func() node.Command {
 		return node.Command{Argv: []string{session.LabnodePath, "follow", "-o", "json"}, ReadOnly: true}
 	})
 }
 
-// hearJoin runs the command that shows a join, and after a lost connection one that shows the rest.
-func hearJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, h *joinReader, begin func() node.Command) (join.Outcome, error) {
+// readJoin runs the command that shows a join, and after a lost connection one that shows the rest.
+func readJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, h *joinReader, begin func() node.Command) (join.Outcome, error) {
 	err := wait.For(ctx, "the join on "+name, budget, 200*time.Millisecond, func(ctx context.Context) error {
 		cmd := begin()
 		if h.lines > 0 {

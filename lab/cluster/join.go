@@ -70,7 +70,7 @@ func (c *Run) makeMachine(ctx context.Context, n config.Node) error {
 	if c.Answers(n.Name) {
 		return nil
 	}
-	j := &nodeJoin{Run: c, node: n, step: c.Events.Start(n.Name, "turn", c.Stabilize())}
+	j := &nodeJoin{Run: c, node: n, step: c.Events.Start(n.Name, "turn", c.StabilizeBudget())}
 	o, err := j.clearMembers(ctx) // the member of a machine that was lost would never become healthy
 	if err == nil && o.Symptom != "" {
 		err = fmt.Errorf("%s: %s: %s\nnext: %s", n.Name, o.Symptom, o.Evidence, o.Hint)
@@ -84,7 +84,7 @@ func (c *Run) makeMachine(ctx context.Context, n config.Node) error {
 	if err := c.Boot(ctx, n); err != nil {
 		return err
 	}
-	return c.look(ctx, n)
+	return c.refreshFacts(ctx, n)
 }
 
 // hasJoined tells whether kubeadm finished on the node, for this cluster's CA.

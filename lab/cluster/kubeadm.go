@@ -118,7 +118,7 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 func initDocuments(s *session.Session, n config.Node, token, certificateKey string) []any {
 	c := s.Cluster
 	return []any{
-		patient(s, object{
+		slowProbes(s, object{
 			"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 			"bootstrapTokens": []any{object{
 				"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
@@ -129,7 +129,7 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 			"nodeRegistration": registration(s, n),
 			"timeouts":         timeouts(s),
 		}),
-		thrifty(s, object{
+		lowCPU(s, object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,
 			"kubernetesVersion":    c.Kubernetes.Version,
@@ -167,23 +167,23 @@ func joinDocuments(s *session.Session, n config.Node, token, caHash, certificate
 			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 			"certificateKey":   certificateKey,
 		}
-		join = patient(s, join)
+		join = slowProbes(s, join)
 	}
 	return []any{join}
 }
 
-// patient has kubeadm patch an emulated control plane's manifests, with files of the image: kubelet waits longer until it kills an API
+// slowProbes has kubeadm patch an emulated control plane's manifests, with files of the image: kubelet waits longer until it kills an API
 // server or an etcd that is only slow.
-func patient(s *session.Session, configuration object) object {
+func slowProbes(s *session.Session, configuration object) object {
 	if s.Emulated() {
-		configuration["patches"] = object{"directory": image.Patient}
+		configuration["patches"] = object{"directory": image.SlowProbes}
 	}
 	return configuration
 }
 
-// thrifty has an emulated control plane spend its processors on little else than the API server. That one waits for etcd: with the 2 s of the
+// lowCPU has an emulated control plane spend its processors on little else than the API server. That one waits for etcd: with the 2 s of the
 // default it was unready for 2 minutes while a worker joined.
-func thrifty(s *session.Session, configuration object) object {
+func lowCPU(s *session.Session, configuration object) object {
 	if !s.Emulated() {
 		return configuration
 	}
@@ -277,7 +277,7 @@ func marshal(documents []any) (string, error) {
 
 // ManifestConfiguration is what kubeadm needs of the node itself to make the manifests of a control plane that has joined.
 func ManifestConfiguration(s *session.Session, n config.Node) (string, error) {
-	return marshal([]any{patient(s, object{
+	return marshal([]any{slowProbes(s, object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": registration(s, n),
 		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 	})})

@@ -38,8 +38,8 @@ func Verdicts(removed, left []etcd.Verdict) []Verdict {
 	return all
 }
 
-// Foresee says what Clean would do. While another labctl has the lab, every machine may be about to start a join.
-func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdict, error) {
+// CleanDryRun says what Clean would do. While another labctl has the lab, every machine may be about to start a join.
+func CleanDryRun(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdict, error) {
 	busy, err := state.Locked(s.Cluster.Name)
 	if err != nil {
 		return nil, err
@@ -72,8 +72,8 @@ func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner str
 	})
 }
 
-// Dismiss removes the node's etcd member, a voter only after a snapshot.
-func Dismiss(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
+// RemoveMember removes the node's etcd member, a voter only after a snapshot.
+func RemoveMember(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
 	members, err := v.Etcd.Members(ctx)
 	if err != nil {
 		return err

@@ -136,7 +136,7 @@ func awaitRestored(ctx context.Context, s *session.Session, n config.Node) error
 		return err
 	}
 	defer v.Close()
-	budget := s.Stabilize()
+	budget := s.StabilizeBudget()
 	if err := wait.For(ctx, "etcd of "+n.Name, budget, s.Pace(), v.Etcd.Healthy); err != nil {
 		return err
 	}

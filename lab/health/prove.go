@@ -63,12 +63,12 @@ func await(ctx context.Context, s *session.Session, v *session.Admin, step *even
 	defer cancel()
 	for _, c := range conditions(s, v) {
 		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.Telling(step, c.check)); err != nil {
+		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.ShowWaiting(step, c.check)); err != nil {
 			return err
 		}
 	}
 	// Each held at some moment; healthy is when all do at the same time.
-	return wait.For(ctx, "everything at once", ProofBudget, s.Pace(), session.Telling(step, func(ctx context.Context) error {
+	return wait.For(ctx, "everything at once", ProofBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
 		return errors.Join(Healthy(ctx, s, v)...)
 	}))
 }
@@ -205,7 +205,7 @@ func ProveSince(ctx context.Context, s *session.Session, since time.Time) error 
 		}
 	}()
 	step := s.Events.Start("", "API server", apiBudget)
-	err := wait.For(ctx, "the API server at "+s.Endpoint(), apiBudget, s.Pace(), session.Telling(step, func(ctx context.Context) (err error) {
+	err := wait.For(ctx, "the API server at "+s.Endpoint(), apiBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) (err error) {
 		if v == nil {
 			if v, err = s.AnyAdmin(ctx); err != nil {
 				return err
@@ -217,7 +217,7 @@ func ProveSince(ctx context.Context, s *session.Session, since time.Time) error 
 		return err
 	}
 	step = s.Events.Start("", "leases", leaseBudget)
-	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, s.Pace(), session.Telling(step, func(ctx context.Context) error {
+	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
 		renewed, err := v.Kube.LeaseRenewals(ctx)
 		if err != nil {
 			return err

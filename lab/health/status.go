@@ -62,8 +62,8 @@ func Closed(l state.Lab) Status {
 	return st
 }
 
-// Look looks at the lab; it changes nothing and does not wait for another labctl. What was found before an error is returned with it.
-func Look(ctx context.Context, s *session.Session) (Status, error) {
+// ReadStatus looks at the lab; it changes nothing and does not wait for another labctl. What was found before an error is returned with it.
+func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	st := Closed(s.Lab)
 	st.Libvirt = s.URI + " of this computer"
 	if s.Host != nil && s.Host.Own {

@@ -49,5 +49,5 @@ func Preflight(ctx context.Context, s *session.Session, name string, fix bool) (
 	if fix {
 		args = append(args, "--fix")
 	}
-	return s.Checked(ctx, name, session.MendBudget, args...)
+	return s.Checked(ctx, name, session.RepairBudget, args...)
 }

@@ -23,8 +23,8 @@ const ownRoot = "files"
 // ownScripts is where the executable ones are: embedding keeps no modes.
 const ownScripts = "usr/lib/k8slab/"
 
-// Patient is the node's directory with kubeadm's patches for control planes that are emulated.
-const Patient = "/usr/share/k8slab/patient"
+// SlowProbes is the node's directory with kubeadm's patches for control planes that are emulated.
+const SlowProbes = "/usr/share/k8slab/patient"
 
 // nodePrograms are put into the node itself; the others run in containers.
 var nodePrograms = map[string]map[string][]string{

@@ -42,9 +42,9 @@ func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]P
 	return pods, nil
 }
 
-// Strange reports whether the pod has an address that is neither its node's own, as pods of the host's network have, nor of the network that
+// Misaddressed reports whether the pod has an address that is neither its node's own, as pods of the host's network have, nor of the network that
 // the node was given for its pods: nobody reaches it there.
-func (p Pod) Strange(on Node) bool {
+func (p Pod) Misaddressed(on Node) bool {
 	given, err := netip.ParsePrefix(on.PodCIDR)
 	address, unread := netip.ParseAddr(p.IP)
 	if err != nil || unread != nil || p.Node != on.Name || p.Deleting || p.Phase != string(corev1.PodRunning) {

@@ -38,7 +38,7 @@ func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot
 			return step.End(err)
 		}
 		step.Progress("waiting for SSH")
-		err = silentStock(s, n, AwaitSSH(ctx, s, n))
+		err = withConsole(s, n, AwaitSSH(ctx, s, n))
 		if err == nil && state == machine.Paused {
 			err = setClock(ctx, s, n)
 		}

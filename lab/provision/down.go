@@ -79,7 +79,7 @@ func removeAll(ctx context.Context, l state.Lab, events *event.Stream, o session
 func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o session.Options, adopted bool) error {
 	h, err := session.Connect(l)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
-		return noVagrantDisks(l, adopted) // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
+		return refuseVagrantDisks(l, adopted) // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
 	}
 	if err != nil {
 		return err
@@ -94,11 +94,11 @@ func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o ses
 	machines, err := s.Machines.List(ctx)
 	if err != nil {
 		if h.Own { // a hung daemon of our own is ended with everything in its namespace
-			return noVagrantDisks(l, adopted)
+			return refuseVagrantDisks(l, adopted)
 		}
 		return err
 	}
-	if err := notOurs(machines); err != nil && !adopted {
+	if err := refuseVagrantMachines(machines); err != nil && !adopted {
 		return err
 	}
 	errs := make([]error, len(machines))
@@ -122,17 +122,17 @@ func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o ses
 	return s.Libvirt.DeleteAllDisks(ctx)
 }
 
-// noVagrantDisks is notOurs where no daemon says who made what.
-func noVagrantDisks(l state.Lab, adopted bool) error {
+// refuseVagrantDisks is refuseVagrantMachines where no daemon says who made what.
+func refuseVagrantDisks(l state.Lab, adopted bool) error {
 	machines, err := machine.VagrantDisks(host.OwnFile(session.DaemonDir(l), session.PoolDir(l)), l.Cluster.Name)
 	if err != nil || adopted {
 		return err
 	}
-	return notOurs(machines)
+	return refuseVagrantMachines(machines)
 }
 
-// notOurs refuses to remove machines that vagrant made and believes to have.
-func notOurs(machines []machine.Machine) error {
+// refuseVagrantMachines refuses to remove machines that vagrant made and believes to have.
+func refuseVagrantMachines(machines []machine.Machine) error {
 	var names []string
 	for _, m := range machines {
 		if m.Maker != machine.Labctl {

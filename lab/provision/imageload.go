@@ -91,7 +91,7 @@ func loadOn(ctx context.Context, s *session.Session, name string, a *image.Archi
 		return err
 	}
 	defer func() { _ = archive.Close() }()
-	if err := ImportArchive(ctx, s, name, &shownReader{from: archive, step: step}); err != nil {
+	if err := ImportArchive(ctx, s, name, &progressReader{from: archive, step: step}); err != nil {
 		if strings.Contains(err.Error(), "no space left on device") {
 			return fmt.Errorf("%w\nnext: free space, see labctl ssh %s -- df -h /var/lib/containerd", err, name)
 		}
@@ -132,15 +132,15 @@ func ImportArchive(ctx context.Context, s *session.Session, name string, archive
 	}})
 }
 
-// shownReader shows once in a while how much was read.
-type shownReader struct {
+// progressReader shows once in a while how much was read.
+type progressReader struct {
 	from io.Reader
 	step *event.Step
 	read int64
 	said time.Time
 }
 
-func (r *shownReader) Read(p []byte) (int, error) {
+func (r *progressReader) Read(p []byte) (int, error) {
 	n, err := r.from.Read(p)
 	r.read += int64(n)
 	if time.Since(r.said) > 2*time.Second {

@@ -74,7 +74,7 @@ func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	if s.Cluster.Image.Base == "" {
 		return nil
 	}
-	if done, err := provisioned(ctx, s.Nodes[n.Name]); err != nil || done {
+	if done, err := bundleInstalled(ctx, s.Nodes[n.Name]); err != nil || done {
 		return err
 	}
 	b, err := m.bundle(ctx)
@@ -84,23 +84,23 @@ func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	step := s.Events.Start(n.Name, "provision", provisionBudget)
 	ctx, cancel := context.WithTimeoutCause(ctx, provisionBudget, fmt.Errorf("the %s budget of provisioning ran out", provisionBudget))
 	defer cancel()
-	p := provisioning{machine: s.Nodes[n.Name], bundle: b, step: step}
+	p := bundleInstall{machine: s.Nodes[n.Name], bundle: b, step: step}
 	if err := p.run(ctx, state.MachineID(s.ID, n.Name), s.Cluster.Network.Gateway().String(), b.Hash); err != nil {
 		return step.End(fmt.Errorf("%w\nnext: labctl up, which provisions it again, from the start", err))
 	}
 	return step.End(nil)
 }
 
-// silentStock shows what a machine with a stock image did instead of answering.
-func silentStock(s *session.Session, n config.Node, err error) error {
+// withConsole shows what a machine with a stock image did instead of answering.
+func withConsole(s *session.Session, n config.Node, err error) error {
 	if err == nil || s.Cluster.Image.Base == "" {
 		return err
 	}
 	return fmt.Errorf("%w\nnext: look at the end of its console, whether it booted and what cloud-init made of its disk cidata:\n%s", err, s.Console(n.Name))
 }
 
-// provisioned tells whether a bundle was installed on the machine to its end.
-func provisioned(ctx context.Context, machine session.Runner) (bool, error) {
+// bundleInstalled tells whether a bundle was installed on the machine to its end.
+func bundleInstalled(ctx context.Context, machine session.Runner) (bool, error) {
 	err := machine.Run(ctx, node.Command{Argv: []string{"test", "-e", image.BundleMark}, ReadOnly: true})
 	var exit *node.ExitError
 	if errors.As(err, &exit) {
@@ -109,15 +109,15 @@ func provisioned(ctx context.Context, machine session.Runner) (bool, error) {
 	return err == nil, err
 }
 
-// provisioning is the making of one node. Each part can be repeated, whatever an earlier one that was interrupted left.
-type provisioning struct {
+// bundleInstall is the making of one node. Each part can be repeated, whatever an earlier one that was interrupted left.
+type bundleInstall struct {
 	machine session.Runner
 	bundle  image.Bundle
 	step    *event.Step
 }
 
 // run gives the bundle's install script its arguments.
-func (p *provisioning) run(ctx context.Context, arguments ...string) error {
+func (p *bundleInstall) run(ctx context.Context, arguments ...string) error {
 	p.step.Progress("waiting for cloud-init")
 	err := p.machine.Run(ctx, node.Command{Argv: []string{"cloud-init", "status", "--wait"}, ReadOnly: true})
 	var exit *node.ExitError
@@ -130,16 +130,16 @@ func (p *provisioning) run(ctx context.Context, arguments ...string) error {
 	if err := p.unpack(ctx); err != nil {
 		return err
 	}
-	return p.machine.Run(ctx, node.Command{Argv: alone(append([]string{image.BundleInstall}, arguments...)...), Stdout: shown(p.step)})
+	return p.machine.Run(ctx, node.Command{Argv: exclusively(append([]string{image.BundleInstall}, arguments...)...), Stdout: progressLines(p.step)})
 }
 
-// alone has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
-func alone(argv ...string) []string {
+// exclusively has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
+func exclusively(argv ...string) []string {
 	return append([]string{"flock", "/run/k8slab-provision.lock"}, argv...)
 }
 
 // unpack sends the bundle through SSH into tar: a copy there would take its 1.2 GB twice.
-func (p *provisioning) unpack(ctx context.Context) error {
+func (p *bundleInstall) unpack(ctx context.Context) error {
 	f, err := os.Open(p.bundle.Archive)
 	if err != nil {
 		return err
@@ -151,21 +151,21 @@ func (p *provisioning) unpack(ctx context.Context) error {
 	}
 	return p.machine.Run(ctx, node.Command{
 		// Directories that are there stay as they are, links to directories too.
-		Argv: alone("tar", "--extract", "--file", "-", "--directory", "/", "--numeric-owner", "--xattrs", "--xattrs-include=*",
+		Argv: exclusively("tar", "--extract", "--file", "-", "--directory", "/", "--numeric-owner", "--xattrs", "--xattrs-include=*",
 			"--keep-directory-symlink", "--no-overwrite-dir"),
-		Stdin: &counted{from: f, size: info.Size(), step: p.step},
+		Stdin: &tenthsReader{from: f, size: info.Size(), step: p.step},
 	})
 }
 
-// counted shows with each tenth how much of a file was read.
-type counted struct {
+// tenthsReader shows with each tenth how much of a file was read.
+type tenthsReader struct {
 	from       io.Reader
 	size, done int64
 	tenths     int64
 	step       *event.Step
 }
 
-func (c *counted) Read(b []byte) (int, error) {
+func (c *tenthsReader) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
 	c.done += int64(n)
 	if tenths := c.done * 10 / max(c.size, 1); tenths > c.tenths {
@@ -175,8 +175,8 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// shown is output whose lines are progress.
-func shown(step *event.Step) *node.Lines {
+// progressLines is output whose lines are progress.
+func progressLines(step *event.Step) *node.Lines {
 	return &node.Lines{Each: func(line []byte) error {
 		step.Progress("%s", line)
 		return nil

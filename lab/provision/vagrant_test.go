@@ -69,10 +69,10 @@ func TestLeasedSeed(t *testing.T) {
 
 func TestNotOurs(t *testing.T) {
 	own := machine.Machine{Node: "cp1"}
-	if err := notOurs([]machine.Machine{own}); err != nil {
+	if err := refuseVagrantMachines([]machine.Machine{own}); err != nil {
 		t.Error(err)
 	}
-	err := notOurs([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
+	err := refuseVagrantMachines([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
 	if err == nil || !strings.Contains(err.Error(), "vagrant destroy cp2 w1") {
 		t.Error(err)
 	}

@@ -43,12 +43,12 @@ func (r *repairRun) manifests(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 		}
-		if !sound(checks, join.CheckKubelet) || !sound(checks, join.CheckEtcdMember) {
+		if !passes(checks, join.CheckKubelet) || !passes(checks, join.CheckEtcdMember) {
 			return nil
 		}
 		var errs []error
 		for _, p := range staticPods {
-			if !sound(checks, p.check) {
+			if !passes(checks, p.check) {
 				errs = append(errs, r.manifest(ctx, n, p))
 			}
 		}
@@ -73,7 +73,7 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 				return err
 			}
 			for _, id := range ids {
-				if !sound(checks, id) {
+				if !passes(checks, id) {
 					return fmt.Errorf("%s does not work yet", id)
 				}
 			}
@@ -90,8 +90,8 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 	return step.End(err)
 }
 
-// sound tells whether a member passes the check.
-func sound(checks []join.Check, id join.CheckID) bool {
+// passes tells whether a member passes the check.
+func passes(checks []join.Check, id join.CheckID) bool {
 	for _, c := range checks {
 		if c.ID == id {
 			return c.Result == join.OK

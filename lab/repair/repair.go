@@ -110,16 +110,16 @@ func (r *repairRun) nodes(ctx context.Context) error {
 		if f := r.Fact(n); !f.Joined || f.Running() {
 			return nil
 		}
-		checks, err := r.MendNode(ctx, n.Name, r.DryRun)
-		for _, f := range mended(n.Name, r.DryRun, checks, err) {
+		checks, err := r.RepairNode(ctx, n.Name, r.DryRun)
+		for _, f := range nodeRepairs(n.Name, r.DryRun, checks, err) {
 			r.add(f)
 		}
 		return ctx.Err()
 	})
 }
 
-// mended tells of what labnode repaired on a node, would repair, or left. That it did not answer is something that is left.
-func mended(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
+// nodeRepairs tells of what labnode repaired on a node, would repair, or left. That it did not answer is something that is left.
+func nodeRepairs(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
 	if err != nil {
 		return []Repaired{{Node: node, Symptom: "labnode-not-answering", Evidence: "labnode does not answer: " + err.Error(),
 			Left: "labctl ssh " + node + " -- labnode mend --dry-run shows why"}}

@@ -24,7 +24,7 @@ const (
 // verdict tells of what is wrong and was not repaired, and waits until what was repaired has taken effect. It does not wait for what is left.
 func (r *repairRun) verdict(ctx context.Context) error {
 	if r.DryRun {
-		r.leave(unforeseen(r.before, r.found))
+		r.addLeft(unforeseen(r.before, r.found))
 		return nil
 	}
 	budget, findings := restTime, r.before
@@ -37,7 +37,7 @@ func (r *repairRun) verdict(ctx context.Context) error {
 		if findings == nil {
 			findings = r.diagnose(ctx)
 		}
-		r.leave(lasting(findings, r.before, r.found))
+		r.addLeft(lasting(findings, r.before, r.found))
 		if open = failures(findings, r.found); len(open) > 0 {
 			findings = nil
 			return errors.New(named(open))
@@ -55,7 +55,7 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case len(open) > 0:
-		r.leave(open)
+		r.addLeft(open)
 		return nil
 	}
 	return fmt.Errorf("%w\nnext: labctl diagnose", err)
@@ -87,8 +87,8 @@ func (r *repairRun) leftAnything() bool {
 	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Left != "" })
 }
 
-// leave tells of findings that are not repaired.
-func (r *repairRun) leave(findings []symptom.Finding) {
+// addLeft tells of findings that are not repaired.
+func (r *repairRun) addLeft(findings []symptom.Finding) {
 	for _, f := range findings {
 		r.add(leftOver(f))
 	}

@@ -27,7 +27,7 @@ const LabnodePath = "/usr/bin/labnode"
 // What labnode may take to look at its machine, and to mend what it finds. A program that hangs, on a disk that does not answer, ends with this.
 const (
 	askBudget  = time.Minute
-	MendBudget = 5 * time.Minute
+	RepairBudget = 5 * time.Minute
 )
 
 // factsLimit is far above what labnode says of a machine, in bytes.
@@ -43,7 +43,7 @@ type namedReader interface {
 func (s *Session) ReadFacts(ctx context.Context, n namedReader) (join.Facts, error) {
 	ctx, cancel := s.Within(ctx, askBudget)
 	defer cancel()
-	end := s.Slow(n.Name(), "facts")
+	end := s.ShowIfSlow(n.Name(), "facts")
 	out, err := n.Read(ctx, LabnodePath, "facts")
 	if err := end(err); err != nil {
 		return join.Facts{}, err
@@ -58,8 +58,8 @@ func (s *Session) ReadFacts(ctx context.Context, n namedReader) (join.Facts, err
 	return f, nil
 }
 
-// Slow shows a step for what is not over soon, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
-func (s *Session) Slow(name, phase string) (end func(error) error) {
+// ShowIfSlow shows a step for what is not over soon, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
+func (s *Session) ShowIfSlow(name, phase string) (end func(error) error) {
 	var mu sync.Mutex
 	var step *event.Step
 	over := false
@@ -116,19 +116,19 @@ func (s *Session) Validate(ctx context.Context, name string) ([]join.Check, erro
 	return s.Checked(ctx, name, askBudget, "validate")
 }
 
-// MendNode has the node look for what is safe to repair, and repair it unless dryRun.
-func (s *Session) MendNode(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
+// RepairNode has the node look for what is safe to repair, and repair it unless dryRun.
+func (s *Session) RepairNode(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
 	if dryRun {
 		return s.Checked(ctx, name, askBudget, "mend", "--dry-run")
 	}
-	return s.Checked(ctx, name, MendBudget, "mend")
+	return s.Checked(ctx, name, RepairBudget, "mend")
 }
 
 // Checked has the node's labnode check it within the budget.
 func (s *Session) Checked(ctx context.Context, name string, budget time.Duration, args ...string) ([]join.Check, error) {
 	ctx, cancel := s.Within(ctx, budget)
 	defer cancel()
-	end := s.Slow(name, args[0])
+	end := s.ShowIfSlow(name, args[0])
 	checks, err := ask(ctx, s.Nodes[name], args...)
 	return checks, end(err)
 }

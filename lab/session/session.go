@@ -140,8 +140,8 @@ func (s *Session) MachineState(ctx context.Context, name string) (machine.State,
 	return s.Machines.State(ctx, name)
 }
 
-// Stabilize is how long a control plane may take until it is stable.
-func (s *Session) Stabilize() time.Duration {
+// StabilizeBudget is how long a control plane may take until it is stable.
+func (s *Session) StabilizeBudget() time.Duration {
 	return time.Duration(s.Cluster.Tuning.CPStabilizeTimeoutSeconds) * time.Second
 }
 
@@ -164,8 +164,8 @@ func ForEachNode(nodes []config.Node, f func(config.Node) error) error {
 	return errors.Join(errs...)
 }
 
-// Telling has the step say why the check has not succeeded yet.
-func Telling(step *event.Step, check func(context.Context) error) func(context.Context) error {
+// ShowWaiting has the step say why the check has not succeeded yet.
+func ShowWaiting(step *event.Step, check func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := check(ctx)
 		if err != nil {
