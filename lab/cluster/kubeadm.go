@@ -22,19 +22,18 @@ import (
 	"k8slab/lab/wait"
 )
 
-// kubeadm init runs in a unit of its own, so that a lost connection or a killed labctl does not kill it. A later run finds the unit and
-// waits for it. Joins are the business of labnode, in the node.
+// kubeadm init runs in a systemd unit of its own, so that a lost connection or a killed labctl does not end it. A later run waits for the
+// unit. Joins are labnode's job.
 const (
 	kubeadmUnit   = join.InitUnit
 	kubeadmConfig = "/run/k8slab/kubeadm.yaml"
 	kubeadmLog    = "/var/log/k8slab-kubeadm.log"
 	kubeadmScript = "/usr/lib/k8slab/kubeadm"
 	followScript  = "/usr/lib/k8slab/follow"
-	labnode       = "/usr/bin/labnode"
 )
 
-// runInit runs `kubeadm init` on the node with the configuration and waits for its end. When the budget runs out kubeadm is left alone: its
-// own timeouts, all shorter, end it.
+// runInit runs `kubeadm init` on the node and waits for its end. When the budget runs out kubeadm is not killed: its own timeouts, all
+// shorter, have ended it.
 func runInit(ctx context.Context, s *session.Session, name string, documents []any, budget time.Duration, step *event.Step) error {
 	n := s.Nodes[name]
 	text, err := marshal(documents)
@@ -56,11 +55,11 @@ func runInit(ctx context.Context, s *session.Session, name string, documents []a
 	return awaitInit(ctx, s, name, budget, step)
 }
 
-// awaitInit waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
+// awaitInit waits for the end of kubeadm's unit on the node, shows its phases, and returns its failure.
 func awaitInit(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) error {
 	n := s.Nodes[name]
 	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
-		// Ends with the unit; a connection lost meanwhile is made anew by the next round.
+		// The script ends when the unit does. After a lost connection the next round runs it again.
 		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases(step), ReadOnly: true})
 		if err != nil {
 			return err
@@ -79,7 +78,7 @@ func awaitInit(ctx context.Context, s *session.Session, name string, budget time
 	})
 }
 
-// kubeadmFailure is what kubeadm said at its end.
+// kubeadmFailure is the error with the end of kubeadm's log.
 func kubeadmFailure(ctx context.Context, s *session.Session, name string) error {
 	out, err := s.Nodes[name].Read(ctx, "tail", "-n", "25", kubeadmLog)
 	if err != nil {
@@ -89,7 +88,7 @@ func kubeadmFailure(ctx context.Context, s *session.Session, name string) error 
 		name, event.Redact(cause(out)), name, kubeadmLog, name)
 }
 
-// cause is the part of kubeadm's output that says why: from its first error line on.
+// cause is kubeadm's output from its first error line on.
 func cause(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
@@ -172,8 +171,8 @@ func joinDocuments(s *session.Session, n config.Node, token, caHash, certificate
 	return []any{join}
 }
 
-// slowProbes has kubeadm patch an emulated control plane's manifests, with files of the image: kubelet waits longer until it kills an API
-// server or an etcd that is only slow.
+// slowProbes has kubeadm patch an emulated control plane's manifests with files of the image: their probes wait longer, so that kubelet
+// does not kill an API server or an etcd that is only slow.
 func slowProbes(s *session.Session, configuration object) object {
 	if s.Emulated() {
 		configuration["patches"] = object{"directory": image.SlowProbes}
@@ -181,8 +180,8 @@ func slowProbes(s *session.Session, configuration object) object {
 	return configuration
 }
 
-// lowCPU has an emulated control plane spend its processors on little else than the API server. That one waits for etcd: with the 2 s of the
-// default it was unready for 2 minutes while a worker joined.
+// lowCPU leaves an emulated control plane's processors to the API server. The API server's checks of etcd get longer timeouts: with the
+// default of 2 s it was not ready for 2 minutes while a worker joined.
 func lowCPU(s *session.Session, configuration object) object {
 	if !s.Emulated() {
 		return configuration
@@ -191,19 +190,17 @@ func lowCPU(s *session.Session, configuration object) object {
 		"extraArgs": arguments("etcd-healthcheck-timeout=10s", "etcd-readycheck-timeout=10s"),
 		"extraEnvs": arguments(machine.EmulatedGOGC),
 	}
-	frugal := arguments(machine.EmulatedGOGC, machine.EmulatedGOMAXPROCS)
+	lowGo := arguments(machine.EmulatedGOGC, machine.EmulatedGOMAXPROCS)
 	for _, component := range []string{"controllerManager", "scheduler"} {
-		configuration[component].(object)["extraEnvs"] = frugal
+		configuration[component].(object)["extraEnvs"] = lowGo
 	}
-	configuration["etcd"] = object{"local": object{"extraEnvs": frugal}}
+	configuration["etcd"] = object{"local": object{"extraEnvs": lowGo}}
 	return configuration
 }
 
-// leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first
-// attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled. An emulated
-// machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it; one that restarts nevertheless,
-// because the API server was not healthy in its first ten seconds, would wait for that long for its own lease. The only control plane that
-// cluster.yaml has needs none.
+// leaderElection are arguments of controllers. They retry for the lease sooner than by default, so that a new cluster starts sooner; when
+// they fail over does not change. On an emulated machine they get more time to renew the lease: otherwise they lose it and restart. A
+// single emulated control plane has no leader election: a controller that restarts would wait for its own lease to expire.
 func leaderElection(s *session.Session, more ...string) []any {
 	timing := []string{"leader-elect-retry-period=500ms"}
 	switch {
@@ -215,7 +212,7 @@ func leaderElection(s *session.Session, more ...string) []any {
 	return arguments(append(timing, more...)...)
 }
 
-// arguments are kubeadm's form of name=value.
+// arguments turns name=value into kubeadm's form.
 func arguments(all ...string) []any {
 	var args []any
 	for _, arg := range all {
@@ -225,7 +222,7 @@ func arguments(all ...string) []any {
 	return args
 }
 
-// loneControlPlane tells whether there will never be another one, not by an onboarding either.
+// loneControlPlane tells whether cluster.yaml has only one control plane, counting those that are to be onboarded.
 func loneControlPlane(s *session.Session) bool { return len(provision.EveryControlPlane(s)) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
@@ -241,8 +238,8 @@ func registration(s *session.Session, n config.Node) object {
 	return r
 }
 
-// ignoredChecks are kubeadm's checks that do not hold on the lab's machines: a container has this computer's kernel configuration and
-// cgroups, memory and processors, which these read.
+// ignoredChecks are kubeadm's checks that fail in containers, because they read this computer's kernel configuration, cgroups, memory and
+// processors.
 func ignoredChecks(s *session.Session) []string {
 	if s.URI == host.Containers {
 		return []string{"SystemVerification", "Mem", "NumCPU"}
@@ -250,7 +247,7 @@ func ignoredChecks(s *session.Session) []string {
 	return nil
 }
 
-// timeouts are set explicitly so that the budget around kubeadm is known to be longer than their sum.
+// timeouts are explicit, so that the budget around kubeadm is certain to be longer than their sum.
 func timeouts(s *session.Session) object {
 	return object{
 		"discovery":                        "1m0s",
@@ -275,7 +272,7 @@ func marshal(documents []any) (string, error) {
 	return out.String(), nil
 }
 
-// ManifestConfiguration is what kubeadm needs of the node itself to make the manifests of a control plane that has joined.
+// ManifestConfiguration is the node's part of kubeadm's configuration, for making the manifests of a control plane that has joined.
 func ManifestConfiguration(s *session.Session, n config.Node) (string, error) {
 	return marshal([]any{slowProbes(s, object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": registration(s, n),

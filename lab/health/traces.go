@@ -29,8 +29,10 @@ func Traces(ctx context.Context, s *session.Session, v *session.Admin, name stri
 		found = append(found, "its etcd member")
 	}
 	state, err := s.Machines.State(ctx, name)
-	if err == nil && state == machine.Running && s.FactsOf(ctx, name).Running() {
-		found = append(found, "a running kubeadm on its machine")
+	if on := s.Nodes[name]; err == nil && state == machine.Running && on != nil {
+		if f, unread := s.ReadFacts(ctx, on); unread == nil && f.Running() {
+			found = append(found, "a running kubeadm on its machine")
+		}
 	}
 	return found, err
 }

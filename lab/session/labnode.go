@@ -24,13 +24,13 @@ const (
 // LabnodePath is the program of the lab in its nodes.
 const LabnodePath = "/usr/bin/labnode"
 
-// What labnode may take to look at its machine, and to mend what it finds. A program that hangs, on a disk that does not answer, ends with this.
+// How long labnode may take to read its machine, and to repair it. The limit also ends a labnode that hangs on a disk that does not answer.
 const (
-	askBudget  = time.Minute
+	askBudget    = time.Minute
 	RepairBudget = 5 * time.Minute
 )
 
-// factsLimit is far above what labnode says of a machine, in bytes.
+// factsLimit bounds what a machine may send as its facts, in bytes. Real ones are far smaller.
 const factsLimit = 1 << 20
 
 // namedReader is a node that is asked.
@@ -39,7 +39,7 @@ type namedReader interface {
 	Name() string
 }
 
-// ReadFacts asks a node what it is.
+// ReadFacts has the node's labnode read what it is.
 func (s *Session) ReadFacts(ctx context.Context, n namedReader) (join.Facts, error) {
 	ctx, cancel := s.Within(ctx, askBudget)
 	defer cancel()
@@ -58,7 +58,8 @@ func (s *Session) ReadFacts(ctx context.Context, n namedReader) (join.Facts, err
 	return f, nil
 }
 
-// ShowIfSlow shows a step for what is not over soon, so that nobody waits without a word. The function that it returns ends it, and hands on the error.
+// ShowIfSlow shows a step for work that takes longer than slowAfter, so that nobody waits without a word. The returned function ends the
+// step and returns the error that it gets.
 func (s *Session) ShowIfSlow(name, phase string) (end func(error) error) {
 	var mu sync.Mutex
 	var step *event.Step
@@ -81,34 +82,25 @@ func (s *Session) ShowIfSlow(name, phase string) (end func(error) error) {
 	}
 }
 
-// slowAfter is how long somebody may wait without a word.
+// slowAfter is how long work may take before the user is told about it.
 const slowAfter = 5 * time.Second
 
-// Facts reads what the nodes are. The error tells of those that do not answer; the others' facts are there all the same.
+// Facts reads the facts of all these nodes at once. Nodes that do not answer are missing from the map and named in the error.
 func (s *Session) Facts(ctx context.Context, members []config.Node) (map[string]join.Facts, error) {
-	all := make([]join.Facts, len(members))
-	known := make([]bool, len(members))
-	err := ForEachNode(members, func(n config.Node) error {
-		i := slices.IndexFunc(members, func(m config.Node) bool { return m.Name == n.Name })
+	all, err := FromEachNode(members, func(n config.Node) (*join.Facts, error) {
 		f, err := s.ReadFacts(ctx, s.Nodes[n.Name])
-		all[i], known[i] = f, err == nil
-		return err
+		if err != nil {
+			return nil, err
+		}
+		return &f, nil
 	})
 	byName := map[string]join.Facts{}
 	for i, n := range members {
-		if known[i] {
-			byName[n.Name] = all[i]
+		if all[i] != nil {
+			byName[n.Name] = *all[i]
 		}
 	}
 	return byName, err
-}
-
-// FactsOf are a node's facts; none of one that does not answer.
-func (s *Session) FactsOf(ctx context.Context, name string) (f join.Facts) {
-	if n := s.Nodes[name]; n != nil {
-		f, _ = s.ReadFacts(ctx, n)
-	}
-	return f
 }
 
 // Validate asks the node whether it is a healthy member.
@@ -116,7 +108,8 @@ func (s *Session) Validate(ctx context.Context, name string) ([]join.Check, erro
 	return s.Checked(ctx, name, askBudget, "validate")
 }
 
-// RepairNode has the node look for what is safe to repair, and repair it unless dryRun.
+// RepairNode has the node repair what is safe to repair; with dryRun it only says what it would do. It calls `labnode mend`, the old name
+// of `labnode repair`, because the nodes of a lab keep the labnode that they were made with.
 func (s *Session) RepairNode(ctx context.Context, name string, dryRun bool) ([]join.Check, error) {
 	if dryRun {
 		return s.Checked(ctx, name, askBudget, "mend", "--dry-run")
@@ -133,7 +126,8 @@ func (s *Session) Checked(ctx context.Context, name string, budget time.Duration
 	return checks, end(err)
 }
 
-// ask has labnode check the node. Its exit status says what its checks say. An answer that did not come, or not whole, is an error.
+// ask runs a check of labnode's on the node. A failed check also makes labnode exit with a status, which is no error here; an answer that
+// is missing or cut short is one.
 func ask(ctx context.Context, on Runner, args ...string) ([]join.Check, error) {
 	var out node.Answer
 	argv := slices.Concat([]string{LabnodePath}, args, []string{"-o", "json"})
@@ -147,7 +141,7 @@ func ask(ctx context.Context, on Runner, args ...string) ([]join.Check, error) {
 	switch {
 	case unread == nil && len(answer.Checks) > 0:
 		return answer.Checks, nil
-	case err != nil: // it says why there is no answer
+	case err != nil: // why there is no answer
 		return nil, err
 	case unread != nil:
 		return nil, fmt.Errorf("the answer of labnode %s is not JSON: %w", args[0], unread)
@@ -155,7 +149,7 @@ func ask(ctx context.Context, on Runner, args ...string) ([]join.Check, error) {
 	return nil, fmt.Errorf("the answer of labnode %s has no checks", args[0])
 }
 
-// FirstBad is the nearest cause among the checks. An answer that did not come is one.
+// FirstBad is the first check that failed: checks come from cause to effect. When labnode did not answer, that is the failed check.
 func FirstBad(checks []join.Check, err error) *join.Check {
 	if err != nil {
 		return &join.Check{ID: join.CheckLabnode, Result: join.Blocked, Evidence: "it does not answer: " + err.Error()}

@@ -13,12 +13,12 @@ import (
 	"k8slab/lab/kube"
 )
 
-// OwnsPeer tells whether the etcd member has the node's address.
+// OwnsPeer tells whether the etcd member is the node's, by its peer URL.
 func OwnsPeer(n config.Node, m etcd.Member) bool {
 	return slices.Contains(m.PeerURLs, PeerURL(n))
 }
 
-// PeerURL is where the node's etcd member is for the others.
+// PeerURL is the peer URL of the node's etcd member.
 func PeerURL(n config.Node) string { return fmt.Sprintf("https://%s:2380", n.IP) }
 
 // FindNode is the Node of the name, nil for none.
@@ -40,9 +40,8 @@ func NamesOf(nodes []config.Node) string {
 	return strings.Join(names, ", ")
 }
 
-// restoredFile names, in the lab's state, the control plane whose etcd has replaced all others'. It is there from a restore until `up` has
-// reset those, because nothing on their machines tells that they are outdated: they have the same CA, and their etcd may even have a
-// quorum of its own.
+// restoredFile names the control plane on which etcd was restored. It exists until `up` has reset the other control planes, because nothing
+// on their machines shows that they are outdated: they have the same CA, and their etcd may even have a quorum.
 const restoredFile = "restored"
 
 // IsRestored tells whether the node's etcd is the one that counts.
