@@ -16,10 +16,10 @@ import (
 	"k8slab/lab/wait"
 )
 
-// machineBudget bounds boot to SSH. An emulated virtual machine was measured at 13 s alone; several share two processors.
+// machineBudget bounds boot to SSH. A single emulated virtual machine takes 13 s; several share two processors.
 const machineBudget = 4 * time.Minute
 
-// Boot gets the machines running and answering over SSH, all at once, and with all programs that a node needs.
+// Boot starts all the machines at once, waits until they answer over SSH, and installs a node's programs on those with a stock image.
 func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
 	s := m.Session
 	return session.ForEachNode(nodes, func(n config.Node) error {
@@ -63,7 +63,8 @@ func specOf(l state.Lab, id string, n config.Node, boot machine.Boot) machine.Sp
 	return machine.Spec{Node: n.Name, MachineID: state.MachineID(id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
 }
 
-// seedOf is the directory of the node's own files, or of what cloud-init makes them of, for a machine that is about to start.
+// seedOf writes the node's own files, or cloud-init's configuration of them, for a machine that is about to start. It returns their
+// directory.
 func seedOf(s *session.Session, n config.Node) (string, error) {
 	var files map[string]seedFile
 	var err error
@@ -78,7 +79,7 @@ func seedOf(s *session.Session, n config.Node) (string, error) {
 	return writeSeed(s, n, files)
 }
 
-// AwaitSSH waits until the node's machine answers, or has ended.
+// AwaitSSH waits until the node answers over SSH. It fails at once when the machine has ended.
 func AwaitSSH(ctx context.Context, s *session.Session, n config.Node) error {
 	return wait.For(ctx, n.Name+" to answer over SSH", bootBudget(s), 100*time.Millisecond, func(ctx context.Context) error {
 		_, err := s.Nodes[n.Name].Read(ctx, "true")

@@ -27,7 +27,7 @@ func Doctor(ctx context.Context, l state.Lab) ([]host.Check, error) {
 	return host.Examine(ctx, plan), nil
 }
 
-// CheckHost refuses to make a lab that this computer is certain not to carry, with everything that is in its way.
+// CheckHost refuses to make a lab that this computer cannot carry, and lists every reason.
 func CheckHost(ctx context.Context, l state.Lab) error {
 	if l.Exists() {
 		return nil
@@ -79,7 +79,7 @@ func startDaemon(ctx context.Context, l state.Lab) (*host.Host, error) {
 	return host.Ensure(ctx, session.DaemonDir(l), session.Scope(l, id))
 }
 
-// Autostart has the lab started when this computer starts, as it was made. It returns the path of the unit that does it.
+// Autostart starts the lab whenever this computer starts. It returns the path of the systemd unit that does it.
 func Autostart(ctx context.Context, l state.Lab) (string, error) {
 	if !l.Settled() {
 		return "", state.ErrNotUp

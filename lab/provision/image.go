@@ -22,12 +22,12 @@ type Maker struct {
 	bundled  image.Bundle
 }
 
-// For is what makes the session's machines.
+// For returns the Maker of the session's machines.
 func For(s *session.Session) *Maker { return &Maker{Session: s} }
 
-// Image returns what machines boot from, known to libvirt.
+// Image builds what machines boot from, and uploads it to libvirt's storage pool if they need it there.
 func (m *Maker) Image(ctx context.Context) (machine.Boot, error) {
-	if m.Libvirt == nil { // they have an image already
+	if m.Libvirt == nil { // machines that exist already have an image
 		return machine.Boot{}, nil
 	}
 	boot, err := m.bootFiles(ctx)
@@ -85,12 +85,12 @@ func bootFrom(disk image.Disk) machine.Boot {
 	return machine.Boot{Base: disk.Base, Kernel: disk.Kernel, Initrd: disk.Initrd, Cmdline: disk.Cmdline, ID: disk.ID}
 }
 
-// UploadedImages lists what virtual machines of this computer's libvirt boot from; nothing where it has none.
+// UploadedImages lists the images that were uploaded to this computer's libvirt.
 func UploadedImages(ctx context.Context) ([]image.Entry, error) {
 	return uploaded(func(socket string) ([]machine.Base, error) { return machine.Bases(ctx, socket) })
 }
 
-// PruneUploadedImages removes what no machine is made from and was uploaded before the time.
+// PruneUploadedImages removes images that no machine uses and that were uploaded before the time.
 func PruneUploadedImages(ctx context.Context, before time.Time) ([]image.Entry, error) {
 	return uploaded(func(socket string) ([]machine.Base, error) { return machine.PruneBases(ctx, socket, before) })
 }

@@ -17,7 +17,7 @@ import (
 	"k8slab/lab/session"
 )
 
-// ImportBudget bounds the import of all images on one node; several nodes share this computer's disk.
+// ImportBudget bounds the import of all images on one node. It is long, because several nodes share this computer's disk.
 const ImportBudget = 5 * time.Minute
 
 // ImagesLoaded is what LoadImages did on one node.
@@ -34,33 +34,26 @@ func LoadImages(ctx context.Context, s *session.Session, a *image.Archive, names
 	if err != nil {
 		return nil, err
 	}
-	loaded := make([]ImagesLoaded, len(nodes))
-	err = session.ForEachNode(nodes, func(n config.Node) error {
-		at := slices.IndexFunc(nodes, func(o config.Node) bool { return o.Name == n.Name })
-		loaded[at] = ImagesLoaded{Node: n.Name, Images: []string{}}
+	loaded, err := session.FromEachNode(nodes, func(n config.Node) (ImagesLoaded, error) {
 		limit := ImportBudget + time.Duration(a.Size>>20)*time.Second // 1 MiB/s is slow for a disk that many share
 		step := s.Events.Start(n.Name, "load images", limit*time.Duration(s.TimeScale()))
-		err := step.End(loadOn(ctx, s, n.Name, a, limit, step))
-		if err != nil {
-			loaded[at].Left = err.Error()
-			return err
+		if err := step.End(loadOn(ctx, s, n.Name, a, limit, step)); err != nil {
+			return ImagesLoaded{Node: n.Name, Images: []string{}, Left: err.Error()}, err
 		}
-		loaded[at].Images = a.Names
-		return nil
+		return ImagesLoaded{Node: n.Name, Images: a.Names}, nil
 	})
 	return append(loaded, left...), err
 }
 
 // loadable are the nodes to load images on, and those that are left out because their machines do not run. A node that was named must run.
 func loadable(ctx context.Context, s *session.Session, names []string) (nodes []config.Node, left []ImagesLoaded, err error) {
-	members := s.Cluster.Members()
 	for _, name := range names {
 		if _, err := s.Member(name); err != nil {
 			return nil, nil, err
 		}
 	}
 	var errs []error
-	for _, n := range members {
+	for _, n := range s.Cluster.Members() {
 		if len(names) > 0 && !slices.Contains(names, n.Name) {
 			continue
 		}
@@ -82,7 +75,7 @@ func loadable(ctx context.Context, s *session.Session, names []string) (nodes []
 	return nodes, left, errors.Join(errs...)
 }
 
-// loadOn imports the archive on one node, and sees that the node has its images by the names that kubelet looks for.
+// loadOn imports the archive on one node, and checks that the node then has the images by the names that kubelet looks for.
 func loadOn(ctx context.Context, s *session.Session, name string, a *image.Archive, limit time.Duration, step *event.Step) error {
 	ctx, cancel := s.Within(ctx, limit)
 	defer cancel()
@@ -102,7 +95,7 @@ func loadOn(ctx context.Context, s *session.Session, name string, a *image.Archi
 		return err
 	}
 	for short, full := range a.Renamed {
-		if !slices.Contains(has, short) { // containerd has completed it, as it does with docker's
+		if !slices.Contains(has, short) { // containerd has completed the name, as it does for docker's archives
 			continue
 		}
 		tag := node.Command{Argv: []string{"ctr", "--namespace", "k8s.io", "images", "tag", "--force", short, full}}
@@ -124,15 +117,15 @@ func ImagesOn(ctx context.Context, s *session.Session, name string) ([]string, e
 	return strings.Fields(out), err
 }
 
-// ImportArchive streams an archive into the node's containerd. Its images are pinned: no registry could give back what kubelet's garbage
-// collection takes.
+// ImportArchive streams an archive into the node's containerd. It pins the images: kubelet's garbage collection would remove them, and no
+// registry is reachable to pull them again.
 func ImportArchive(ctx context.Context, s *session.Session, name string, archive io.Reader) error {
 	return s.Nodes[name].Run(ctx, node.Command{Stdin: archive, Argv: []string{
 		"ctr", "--namespace", "k8s.io", "images", "import", "--local", "--snapshotter", "overlayfs", "--label", "io.cri-containerd.pinned=pinned", "-",
 	}})
 }
 
-// progressReader shows once in a while how much was read.
+// progressReader shows every two seconds how much was read.
 type progressReader struct {
 	from io.Reader
 	step *event.Step

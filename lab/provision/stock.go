@@ -18,10 +18,10 @@ import (
 	"k8slab/lab/state"
 )
 
-// stockBudget bounds boot to SSH with a stock image: cloud-init is Python in four stages, which an emulated machine takes minutes for.
+// stockBudget bounds boot to SSH with a stock image: on an emulated machine, cloud-init's four stages take minutes.
 const stockBudget = 15 * time.Minute
 
-// provisionBudget bounds what makes a node of such a machine: 1.2 GB come over SSH, and some thirty packages are installed.
+// provisionBudget bounds the installation of the bundle: 1.2 GB are sent over SSH, and some thirty packages are installed.
 const provisionBudget = 30 * time.Minute
 
 // CheckBase refuses a stock image that the lab's machines cannot boot.
@@ -47,7 +47,7 @@ func CheckBase(l state.Lab) error {
 	return nil
 }
 
-// bundle returns what makes nodes of the lab's machines, after making it if the cache does not have it. Several may ask at once.
+// bundle returns the bundle with a node's programs, which it builds if the cache does not have it. It can be called concurrently.
 func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	m.bundling.Lock()
 	defer m.bundling.Unlock()
@@ -68,7 +68,7 @@ func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	return b, err
 }
 
-// provision makes a node of a machine with a stock image, unless it is one. A machine keeps the bundle that it was made a node with.
+// provision installs the bundle on a machine with a stock image, unless one is installed: a machine keeps its bundle.
 func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	s := m.Session
 	if s.Cluster.Image.Base == "" {
@@ -91,15 +91,15 @@ func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	return step.End(nil)
 }
 
-// withConsole shows what a machine with a stock image did instead of answering.
+// withConsole adds to the error the end of the console of a machine with a stock image, which did not answer.
 func withConsole(s *session.Session, n config.Node, err error) error {
 	if err == nil || s.Cluster.Image.Base == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nnext: look at the end of its console, whether it booted and what cloud-init made of its disk cidata:\n%s", err, s.Console(n.Name))
+	return fmt.Errorf("%w\nnext: see at the end of its console whether it booted, and what cloud-init did with its disk cidata:\n%s", err, s.Console(n.Name))
 }
 
-// bundleInstalled tells whether a bundle was installed on the machine to its end.
+// bundleInstalled tells whether a bundle was installed completely on the machine.
 func bundleInstalled(ctx context.Context, machine session.Runner) (bool, error) {
 	err := machine.Run(ctx, node.Command{Argv: []string{"test", "-e", image.BundleMark}, ReadOnly: true})
 	var exit *node.ExitError
@@ -109,7 +109,7 @@ func bundleInstalled(ctx context.Context, machine session.Runner) (bool, error) 
 	return err == nil, err
 }
 
-// bundleInstall is the making of one node. Each part can be repeated, whatever an earlier one that was interrupted left.
+// bundleInstall installs the bundle on one machine. Each part can be repeated after an interruption.
 type bundleInstall struct {
 	machine session.Runner
 	bundle  image.Bundle
@@ -122,7 +122,7 @@ func (p *bundleInstall) run(ctx context.Context, arguments ...string) error {
 	err := p.machine.Run(ctx, node.Command{Argv: []string{"cloud-init", "status", "--wait"}, ReadOnly: true})
 	var exit *node.ExitError
 	switch {
-	case errors.As(err, &exit): // a part of the image's own may have failed: what a node needs is seen to in what follows
+	case errors.As(err, &exit): // a module of the image may have failed; the bundle brings what a node needs
 		p.step.Progress("cloud-init reports a failure, see /var/log/cloud-init.log there")
 	case err != nil:
 		return err
@@ -133,12 +133,13 @@ func (p *bundleInstall) run(ctx context.Context, arguments ...string) error {
 	return p.machine.Run(ctx, node.Command{Argv: exclusively(append([]string{image.BundleInstall}, arguments...)...), Stdout: progressLines(p.step)})
 }
 
-// exclusively has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
+// exclusively makes the command wait for one that an interrupted run left running on the machine, such as apt: a lost connection does not
+// end it.
 func exclusively(argv ...string) []string {
 	return append([]string{"flock", "/run/k8slab-provision.lock"}, argv...)
 }
 
-// unpack sends the bundle through SSH into tar: a copy there would take its 1.2 GB twice.
+// unpack streams the bundle over SSH into tar: a copy on the machine would need its 1.2 GB twice.
 func (p *bundleInstall) unpack(ctx context.Context) error {
 	f, err := os.Open(p.bundle.Archive)
 	if err != nil {
@@ -150,7 +151,7 @@ func (p *bundleInstall) unpack(ctx context.Context) error {
 		return err
 	}
 	return p.machine.Run(ctx, node.Command{
-		// Directories that are there stay as they are, links to directories too.
+		// Existing directories, and links to directories, stay as they are.
 		Argv: exclusively("tar", "--extract", "--file", "-", "--directory", "/", "--numeric-owner", "--xattrs", "--xattrs-include=*",
 			"--keep-directory-symlink", "--no-overwrite-dir"),
 		Stdin: &tenthsReader{from: f, size: info.Size(), step: p.step},
@@ -175,7 +176,7 @@ func (c *tenthsReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// progressLines is output whose lines are progress.
+// progressLines shows each line of output as progress.
 func progressLines(step *event.Step) *node.Lines {
 	return &node.Lines{Each: func(line []byte) error {
 		step.Progress("%s", line)
