@@ -17,7 +17,6 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
-	"k8slab/lab/provision"
 	"k8slab/lab/session"
 	"k8slab/lab/wait"
 )
@@ -223,7 +222,7 @@ func arguments(all ...string) []any {
 }
 
 // loneControlPlane tells whether cluster.yaml has only one control plane, counting those that are to be onboarded.
-func loneControlPlane(s *session.Session) bool { return len(provision.EveryControlPlane(s)) == 1 }
+func loneControlPlane(s *session.Session) bool { return len(s.EveryControlPlane()) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
 	r := object{

@@ -19,18 +19,18 @@ import (
 	"k8slab/lab/state"
 )
 
-// StatusBudget bounds a look at a lab, however broken it is.
+// StatusBudget bounds a status, however broken the lab is.
 const StatusBudget = 15 * time.Second
 
 // Status is what a lab looks like now.
 type Status struct {
 	Name     string             `json:"name"`
 	Healthy  bool               `json:"healthy"`
-	Libvirt  string             `json:"libvirt,omitempty"` // which has the machines; "" while there are none
+	Libvirt  string             `json:"libvirt,omitempty"` // the daemon of the machines; "" while there are none
 	Nodes    []NodeStatus       `json:"nodes"`
 	Problems []string           `json:"problems,omitempty"`
-	Changed  []state.Difference `json:"changed,omitempty"`  // what cluster.yaml says and the lab was made without
-	Warnings []string           `json:"warnings,omitempty"` // what a user should know of a lab that is healthy all the same
+	Changed  []state.Difference `json:"changed,omitempty"`  // between cluster.yaml and what the lab was made with
+	Warnings []string           `json:"warnings,omitempty"` // of things that do not make the lab unhealthy
 }
 
 // NodeStatus is one node's part of it.
@@ -42,11 +42,11 @@ type NodeStatus struct {
 	Ready   bool          `json:"ready"`
 	Etcd    string        `json:"etcd"`            // voter, learner or none
 	Started bool          `json:"started"`         // its etcd member has started
-	Maker   machine.Maker `json:"maker,omitempty"` // vagrant, if it made the machine
+	Maker   machine.Maker `json:"maker,omitempty"` // "vagrant" if it made the machine
 	Note    string        `json:"note,omitempty"`
 }
 
-// Closed is the status of a lab as its directory has it, before any machine is looked at.
+// Closed is the status of a closed lab: no machine was asked.
 func Closed(l state.Lab) Status {
 	st := Status{Name: l.Cluster.Name, Changed: l.Differences}
 	for _, n := range l.Cluster.Nodes {
@@ -62,7 +62,7 @@ func Closed(l state.Lab) Status {
 	return st
 }
 
-// ReadStatus looks at the lab; it changes nothing and does not wait for another labctl. What was found before an error is returned with it.
+// ReadStatus reads the lab's status. It does not wait for another labctl. With an error it returns what it found before.
 func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	st := Closed(s.Lab)
 	st.Libvirt = s.URI + " of this computer"
@@ -93,7 +93,7 @@ func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	return st, nil
 }
 
-// makers adds which machines labctl did not make.
+// makers adds who made each machine that labctl did not make.
 func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
 	machines, err := s.Machines.List(ctx)
 	for _, m := range machines {
@@ -104,7 +104,7 @@ func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
 	return err
 }
 
-// fill adds what the API server and etcd say of each node. What does not answer is a problem that healthy reports.
+// fill adds what the API server and etcd say of each node. It ignores errors, because Healthy reports them.
 func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status) {
 	var nodes []kube.Node
 	var members []etcd.Member
@@ -118,8 +118,8 @@ func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status)
 	for i := range st.Nodes {
 		one := &st.Nodes[i]
 		n, _ := s.Cluster.Node(one.Name)
-		if k := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == one.Name }); k >= 0 {
-			one.Ready = nodes[k].Ready
+		if k := session.FindNode(nodes, one.Name); k != nil {
+			one.Ready = k.Ready
 		}
 		if m := slices.IndexFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) }); m >= 0 {
 			one.Etcd, one.Started = "voter", members[m].Started
@@ -150,19 +150,19 @@ func imageWarnings(pods []kube.Pod) []string {
 	return all
 }
 
-// Entry is a lab of this user's.
+// Entry is one lab of this user in a list.
 type Entry struct {
 	Name       string    `json:"name"`
 	Kubernetes string    `json:"kubernetes,omitempty"` // version; "" while no machine was made
 	URI        string    `json:"uri,omitempty"`
 	Network    string    `json:"network,omitempty"`
 	Machines   int       `json:"machines"` // that were made
-	Running    int       `json:"running"`  // of them
+	Running    int       `json:"running"`  // machines that run
 	Made       time.Time `json:"made"`
-	Problem    string    `json:"problem,omitempty"` // why it is not known what runs
+	Problem    string    `json:"problem,omitempty"` // why Running is unknown
 }
 
-// List lists this user's labs by name. It looks at each for a moment and changes nothing.
+// List lists this user's labs by name. It gives each lab a few seconds to answer.
 func List(ctx context.Context) ([]Entry, error) {
 	names, err := state.Names()
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"text/template"
 
 	"k8slab/config"
@@ -148,11 +147,6 @@ vrrp_instance api {
 }
 `))
 
-// EveryControlPlane lists the control planes of cluster.yaml, also those that are to be onboarded later.
-func EveryControlPlane(s *session.Session) []config.Node {
-	return slices.DeleteFunc(slices.Clone(s.Cluster.Nodes), func(n config.Node) bool { return n.Role != config.ControlPlane })
-}
-
 // keepalived is the node's configuration of keepalived. Its peers include the control planes that are to be onboarded later: two that are
 // not each other's peers would both take the address.
 func keepalived(s *session.Session, n config.Node) (string, error) {
@@ -161,7 +155,7 @@ func keepalived(s *session.Session, n config.Node) (string, error) {
 		Priority, Bits      int
 		Peers               []string
 	}{Name: n.Name, IP: n.IP.String(), VirtualIP: s.Cluster.Network.VirtualIP.String(), Bits: s.Cluster.Network.CIDR.Bits()}
-	for i, cp := range EveryControlPlane(s) {
+	for i, cp := range s.EveryControlPlane() {
 		if cp.Name == n.Name {
 			data.Priority = 150 - i
 		} else {

@@ -11,8 +11,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// addresses gives pods that have an address of no network of their node another one. They got it while another configuration won, or before
-// their Node was made anew, and nobody reaches them.
+// addresses gives new addresses to pods whose address is outside their node's network, so that nobody reaches them. They got it from
+// another CNI configuration, or before their Node was recreated.
 func (r *repairRun) addresses(ctx context.Context) error {
 	nodes, err := r.Admin.Kube.Nodes(ctx)
 	if err != nil {
@@ -33,8 +33,8 @@ func (r *repairRun) addresses(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// misaddressed are the pods to get another address: those on nodes that answer, and whose network is repaired. Elsewhere they would get one of the
-// same kind again.
+// misaddressed are the pods that need another address, on nodes that answer and on which nothing is left to repair. On other nodes they
+// would get a wrong address again.
 func (r *repairRun) misaddressed(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
 	return slices.DeleteFunc(pods, func(p kube.Pod) bool {
 		answers := r.Answers(p.Node)

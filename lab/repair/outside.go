@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster. A join that is at work comes to its end
-// first; what it may wait for is repaired by now.
+// outside registers nodes whose Node was deleted, and joins those that are in no cluster. It first waits for running joins: the stages
+// before have repaired what those may wait for.
 func (r *repairRun) outside(ctx context.Context) error {
 	if !r.DryRun {
 		r.waited = slices.ContainsFunc(r.Cluster.Members(), func(n config.Node) bool { return r.Fact(n).Running() })
@@ -46,7 +46,7 @@ func (r *repairRun) outside(ctx context.Context) error {
 	return r.joinAll(ctx, toJoin)
 }
 
-// nonMember is a node that the cluster has no Node of, or not its machine's.
+// nonMember is a node that is to be registered or joined.
 type nonMember struct {
 	node       config.Node
 	symptom    symptom.ID
@@ -58,7 +58,7 @@ func (o nonMember) found() Repaired {
 	return Repaired{Node: o.node.Name, Symptom: string(o.symptom), Evidence: o.evidence}
 }
 
-// foreseen is what a repair would come to: a cause that needs a person stops the join, too.
+// foreseen is what a repair would do about the node in a dry run. A cause that only a person can remove would stop the join.
 func (o nonMember) foreseen(findings []symptom.Finding) Repaired {
 	f := o.found()
 	for _, s := range findings {
@@ -70,7 +70,7 @@ func (o nonMember) foreseen(findings []symptom.Finding) Repaired {
 	return f
 }
 
-// joinAll gets the nodes into the cluster and tells how each went.
+// joinAll joins the nodes to the cluster and adds a finding for each.
 func (r *repairRun) joinAll(ctx context.Context, all []nonMember) error {
 	err := r.JoinAll(ctx)
 	if ctx.Err() != nil {
@@ -91,7 +91,7 @@ func (r *repairRun) joinAll(ctx context.Context, all []nonMember) error {
 			r.add(f)
 		}
 	}
-	if len(r.Failures()) > 0 { // told of above
+	if len(r.Failures()) > 0 { // they are findings
 		return nil
 	}
 	return err

@@ -31,6 +31,11 @@ func FindNode(nodes []kube.Node, name string) *kube.Node {
 	return nil
 }
 
+// EveryControlPlane lists the control planes of cluster.yaml, also those that are to be onboarded later.
+func (s *Session) EveryControlPlane() []config.Node {
+	return slices.DeleteFunc(slices.Clone(s.Cluster.Nodes), func(n config.Node) bool { return n.Role != config.ControlPlane })
+}
+
 // NamesOf lists the nodes' names in one line.
 func NamesOf(nodes []config.Node) string {
 	var names []string
