@@ -9,7 +9,7 @@ import (
 	"k8slab/lab/state"
 )
 
-// Status is what one add-on is in the lab.
+// Status is the status of one add-on in the lab.
 type Status struct {
 	Name      string `json:"name"`
 	Purpose   string `json:"purpose"`
@@ -19,7 +19,7 @@ type Status struct {
 	Want      int    `json:"want"`      // pods
 }
 
-// List lists all add-ons, as a lab wants them that is not up: none is installed.
+// List lists all add-ons for a lab that is not up: none is installed.
 func List(l state.Lab) ([]Status, error) {
 	wanted, err := Resolve(l.Cluster.Addons)
 	if err != nil {
@@ -33,7 +33,7 @@ func List(l state.Lab) ([]Status, error) {
 	return all, nil
 }
 
-// ReadStatus lists all add-ons, with what the cluster has of them. It changes nothing.
+// ReadStatus lists all add-ons, with what the cluster has of them.
 func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
 	all, err := List(s.Lab)
 	if err != nil {
@@ -50,7 +50,7 @@ func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]St
 	return all, nil
 }
 
-// statusOf adds what the cluster has of the add-on.
+// statusOf adds to the status what the cluster has of the add-on.
 func statusOf(ctx context.Context, v *session.Admin, a Addon, s *Status) error {
 	s.Installed = true
 	for _, w := range a.Workloads {

@@ -11,11 +11,12 @@ import (
 	"k8slab/lab/machine"
 )
 
-// libvirtTime bounds the question which networks libvirt has.
+// libvirtTime bounds the listing of libvirt's networks.
 const libvirtTime = 10 * time.Second
 
-// freeNetwork is where the machines of a lab that is not made yet can be: the first network that nothing else of this computer uses. A lab with a
-// network namespace of its own shares it with nobody. Where none is free it is the first, and the check of the computer says what is in the way.
+// freeNetwork chooses the network of a lab that is not made yet: the first candidate that nothing else on this computer uses. If none is
+// free it is the first, and the check of this computer then says what is in the way. A lab with its own network namespace has no
+// neighbours.
 func freeNetwork(c *config.Cluster) netip.Prefix {
 	taken := append(takenBeside(c), c.Network.PodSubnet, c.Network.ServiceSubnet)
 	candidates := config.Networks()
@@ -23,7 +24,8 @@ func freeNetwork(c *config.Cluster) netip.Prefix {
 	return candidates[max(i, 0)]
 }
 
-// takenBeside are the networks that others of this computer use, for machines in its own network namespace.
+// takenBeside are the networks that this computer and its other labs use. A lab of containers has its own network namespace: for it there
+// are none.
 func takenBeside(c *config.Cluster) []netip.Prefix {
 	uri := c.Libvirt.URI
 	if uri == "auto" {
@@ -35,7 +37,7 @@ func takenBeside(c *config.Cluster) []netip.Prefix {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), libvirtTime)
 	defer cancel()
-	// Who does not answer is not asked here, but when the network is made.
+	// An error is ignored here: making the network will report it.
 	taken, _ := machine.Networks(ctx, h.NetworkSocket())
 	taken = append(taken, host.Routes()...)
 	names, _ := Names()

@@ -56,8 +56,7 @@ func (d Dir) UsesImage(kind, dir string) error {
 	return errors.Join(d.KeepImage(dir), d.Write(kind, []byte(dir)))
 }
 
-// KeepImage keeps an image directory from being pruned until the lab is gone: a machine needs the one that it was made from, which need not
-// be the newest.
+// KeepImage protects an image directory from being pruned as long as the lab exists: a machine needs the image that it was made from.
 func (d Dir) KeepImage(dir string) error {
 	used, err := os.ReadFile(d.Path(imagesFile))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -69,10 +68,10 @@ func (d Dir) KeepImage(dir string) error {
 	return d.Write(imagesFile, append(used, dir+"\n"...))
 }
 
-// imagesFile has the image directories that something of the lab is made from, one a line.
+// imagesFile lists the image directories that the lab uses, one a line.
 const imagesFile = "images"
 
-// ImagesInUse lists the image directories that labs of this user are made from.
+// ImagesInUse lists the image directories that this user's labs use.
 func ImagesInUse() ([]string, error) {
 	root, err := Root()
 	if err != nil {
@@ -93,7 +92,7 @@ func ImagesInUse() ([]string, error) {
 	return dirs, nil
 }
 
-// RunLog makes the file that a run's events go to, and removes the oldest of the lab's logs.
+// RunLog returns the path for the log of a run, and removes the oldest logs of the lab.
 func RunLog(lab, verb string) (string, error) {
 	root, err := Root()
 	if err != nil {
