@@ -15,24 +15,24 @@ import (
 	"k8slab/lab/command"
 )
 
-// Result is what a check of this computer came to.
+// Result of a check of this computer.
 type Result string
 
-// What a check can come to.
+// Results, from good to bad.
 const (
 	OK    Result = "ok"    // nothing to do
-	Mends Result = "mends" // `labctl up` mends it
+	Mends Result = "mends" // `labctl up` repairs it
 	Warn  Result = "warn"  // a lab works, with a drawback
-	Fails Result = "fails" // no lab comes up before somebody mends it
+	Fails Result = "fails" // no lab comes up before somebody repairs it
 )
 
-// Check is one thing of this computer that a lab depends on.
+// Check is one property of this computer that a lab depends on.
 type Check struct {
 	ID     string `json:"id"` // kebab-case: docs/hosts.md lists all
 	Result Result `json:"result"`
 	Seen   string `json:"seen"`
-	Why    string `json:"why,omitempty"` // it matters, unless OK
-	Do     string `json:"do,omitempty"`  // the command that mends it; empty where up does
+	Why    string `json:"why,omitempty"` // why it matters, unless OK
+	Do     string `json:"do,omitempty"`  // the command that repairs it; empty where up does
 }
 
 // Plan is the lab that this computer is to carry.
@@ -41,10 +41,10 @@ type Plan struct {
 	Own      bool         // it has a libvirt daemon of its own, in a network namespace of its own
 	Build    bool         // Kubernetes must be compiled for its node image
 	Packages []string     // that it needs beside libvirt
-	Network  netip.Prefix // of its machines; none is checked of a lab that has its network already
+	Network  netip.Prefix // of its machines; invalid for a lab that has its network already
 }
 
-// computer is this computer as the checks see it, so that tests can put a directory and a table of answers in its place.
+// computer is what the checks read of this computer; tests replace it.
 type computer struct {
 	computerKernel
 	user int
@@ -52,8 +52,8 @@ type computer struct {
 	run  func(ctx context.Context, argv ...string) (string, error)
 }
 
-// Examine checks this computer in well under a second, and changes nothing. The worst comes first, and among equals what comes first in a
-// bring-up.
+// Examine checks this computer in well under a second, and changes nothing. The worst results come first, and within the same result the
+// checks are in the order of a bring-up.
 func Examine(ctx context.Context, p Plan) []Check {
 	return computer{computerKernel: thisKernel, user: os.Geteuid(), look: exec.LookPath, run: command.Run}.examine(ctx, p)
 }
@@ -108,8 +108,8 @@ func (kvm Ability) choose() (uri, why string) {
 	return Containers, "containers, because virtual machines would be emulated: " + kvm.Why
 }
 
-// kvm wants both the processor's flag and the device: inside some virtual machines /dev/kvm opens and even creates a machine, on which no
-// stock kernel boots.
+// kvm requires both the processor flag and the device: in some virtual machines /dev/kvm can be opened and even creates a machine, but no
+// stock kernel boots in it.
 func kvm(root string) Ability {
 	info, err := os.ReadFile(filepath.Join(root, "proc/cpuinfo"))
 	if err != nil {
@@ -142,7 +142,7 @@ func cgroups(root string) string {
 	return "v1"
 }
 
-// UnifiedControllers are those of cgroup v2 that kubelet and libvirt limit containers with.
+// UnifiedControllers are the cgroup v2 controllers with which kubelet and libvirt limit containers.
 var UnifiedControllers = []string{"cpu", "cpuset", "io", "memory", "pids"}
 
 // missingControllers are those that container nodes need and the computer's cgroups do not have.
@@ -156,7 +156,7 @@ func missingControllers(root string) (missing []string) {
 	})
 }
 
-// Emulated tells whether this computer's own processors are computed: it is a machine of QEMU's without KVM (systemd-detect-virt(1)).
+// Emulated tells whether this computer itself is an emulated virtual machine: QEMU without KVM (systemd-detect-virt(1)).
 var Emulated = sync.OnceValue(func() bool {
 	out, err := command.Run(context.Background(), "systemd-detect-virt", "--vm")
 	return err == nil && strings.TrimSpace(out) == "qemu"

@@ -1,5 +1,5 @@
-// Package kube asks and changes one Kubernetes cluster through its API server, over connections the caller dials. It judges and waits for
-// nothing: every method is one bounded look or one bounded change, but for Drain.
+// Package kube reads and changes one Kubernetes cluster through its API server, over connections that the caller dials. Every method is one
+// bounded request, except Drain; what the answers mean, and waiting, is up to the caller.
 package kube
 
 import (
@@ -65,7 +65,7 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 	}, nil
 }
 
-// Of is a client for what another part of labctl is connected to already. It is not closed, and applies no manifests.
+// Of wraps an existing clientset of another part of labctl. Close does not close it, and it applies no manifests.
 func Of(set kubernetes.Interface) *Client {
 	return &Client{set: set, timeout: requestTimeout}
 }
@@ -90,8 +90,8 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 	return cfg, nil
 }
 
-// Prepare makes the connections of a client of another's making what New's are: they survive a control plane that goes, are not slowed down
-// on this side, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
+// Prepare gives the connections of another client the properties of New's: they survive the loss of a control plane, have no client-side
+// rate limit, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
 func Prepare(cfg *rest.Config, mutated func(what string)) {
 	// HTTP/1.1 drops a connection with the request that timed out on it. HTTP/2
 	// would keep sending everything into a dead connection until a ping fails.
@@ -152,14 +152,14 @@ func changes(method, urlPath string) bool {
 	return true
 }
 
-// A control plane that goes takes its connections with it, and so does the virtual IP when it moves to another one, which takes a moment.
-// Every request of this package may be made twice: what is made has a name, and what is deleted may be gone.
+// A control plane that fails breaks its connections, and so does the virtual IP when it moves, which takes a moment. Requests are repeated
+// then. All of this package can be sent twice: created objects have names, and a deleted object may be gone.
 const (
 	moveTime  = 3 * time.Second
 	movePause = 200 * time.Millisecond
 )
 
-// mover repeats a request whose connection was lost before it was answered.
+// mover repeats a request whose connection broke before the answer.
 type mover struct{ next http.RoundTripper }
 
 func (m *mover) WrappedRoundTripper() http.RoundTripper { return m.next }

@@ -88,7 +88,7 @@ func appendObject(objects []object, u *unstructured.Unstructured) ([]object, err
 	return append(objects, object{Unstructured: u, hash: hash}), nil
 }
 
-// hashObject hashes what a document says, not how: JSON of a map has sorted keys, so comments and order do not matter.
+// hashObject hashes the content of a document, so that comments and the order of keys do not matter: JSON of a map has sorted keys.
 func hashObject(u *unstructured.Unstructured) (string, error) {
 	canonical, err := json.Marshal(u.Object)
 	if err != nil {

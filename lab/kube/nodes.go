@@ -131,8 +131,8 @@ func (c *Client) Node(ctx context.Context, name string) (*Node, error) {
 	return &node, nil
 }
 
-// WatchNode hands each state of one node to see, the present one first, until see says that it has seen enough. A node that is absent or
-// deleted is nil. It returns an error when the watch ends before, as every watch does some time: the caller watches again.
+// WatchNode calls see with each state of one node, beginning with the present one, until see returns that it has seen enough. An absent or
+// deleted node is nil. It returns an error when the watch ends before, which happens to every watch: the caller watches again.
 func (c *Client) WatchNode(ctx context.Context, name string, see func(*Node) (enough bool)) error {
 	now, err := c.Node(ctx, name)
 	if err != nil {

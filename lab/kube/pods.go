@@ -42,8 +42,8 @@ func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]P
 	return pods, nil
 }
 
-// Misaddressed reports whether the pod has an address that is neither its node's own, as pods of the host's network have, nor of the network that
-// the node was given for its pods: nobody reaches it there.
+// Misaddressed reports whether nobody can reach the pod's address: it is neither the node's own, as for pods in the host's network, nor in
+// the network that the node was given for its pods.
 func (p Pod) Misaddressed(on Node) bool {
 	given, err := netip.ParsePrefix(on.PodCIDR)
 	address, unread := netip.ParseAddr(p.IP)
@@ -64,8 +64,8 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// ForgetPods removes the records of all pods on a node on which none runs any more. Services send to them until that is done, by the pod
-// garbage collector after up to a minute.
+// ForgetPods removes the records of all pods on a node on which none runs any more. Until then Services send to them; the pod garbage
+// collector would take up to a minute.
 func (c *Client) ForgetPods(ctx context.Context, node string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -104,8 +104,7 @@ func toPod(p *corev1.Pod) Pod {
 	return pod
 }
 
-// PodReason gives the most telling of the things that keep a pod from being
-// ready: a container's failure, then the pod's own, then what it waits for.
+// PodReason is the most telling reason why a pod is not ready: a container's failure, then the pod's own, then what it waits for.
 func PodReason(p *corev1.Pod) string {
 	why, _ := podReason(p)
 	return why

@@ -71,7 +71,7 @@ func NodeReady(n *corev1.Node) error {
 	return fmt.Errorf("%s is not Ready: %s", n.Name, because(cond.Reason, cond.Message))
 }
 
-// PodReady reports whether a pod is ready, and stays.
+// PodReady reports whether a pod is ready and is not being deleted.
 func PodReady(p *corev1.Pod) bool {
 	cond := condition(p, corev1.PodReady)
 	return p.DeletionTimestamp == nil && cond != nil && cond.Status == corev1.ConditionTrue
@@ -116,8 +116,8 @@ type Resource = schema.GroupVersionResource
 // NotFound tells whether an error says that the cluster has no such object.
 func NotFound(err error) bool { return apierrors.IsNotFound(err) }
 
-// ObjectReady tells why an object of a kind that is not Kubernetes' own is not Ready, in its controller's words. What it was before its
-// last change does not count.
+// ObjectReady says why an object of a custom kind is not Ready, in its controller's words. A condition from before the object's last change
+// does not count.
 func (c *Client) ObjectReady(ctx context.Context, resource Resource, namespace, name string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -190,7 +190,7 @@ func (c *Client) Service(ctx context.Context, namespace, name string) (clusterIP
 	return s.Spec.ClusterIP, nil
 }
 
-// How `labnode probe`, the pod that proves the pod network, is asked what it cannot reach.
+// The interface of `labnode probe`, the pod that proves the pod network: it answers with what it cannot reach.
 const (
 	ProbePort          = 8080
 	ProbePath          = "/check"

@@ -130,8 +130,8 @@ func tokenSecret(id, secret, description string, expires time.Time) *corev1.Secr
 	}
 }
 
-// EnsureSecret makes the Secret have exactly this data, and writes nothing when
-// it has. Unlike Apply it records no hash, by which a guess could be checked.
+// EnsureSecret makes the Secret have exactly this data, and writes nothing if it does. Unlike Apply it stores no hash, with which a guess
+// of the secret could be checked.
 func (c *Client) EnsureSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()

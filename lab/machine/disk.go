@@ -12,7 +12,7 @@ import (
 	"k8slab/lab/command"
 )
 
-// makeDisk makes the node's disks. One that is there stays: it may have a member of etcd on it.
+// makeDisk makes the node's disks. An existing disk stays: it may have an etcd member's data.
 func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 	if !l.container() {
 		return l.makeVolumes(ctx, spec)
@@ -43,14 +43,14 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 // diskPath is the file with a container's filesystem.
 func (l *Lab) diskPath(node string) string { return filepath.Join(l.dir(node), "disk.img") }
 
-// longestLoop is how long the path of a loop device's file may be: libvirt refuses more than fit into lo_file_name of <linux/loop.h>, in
-// the words of whatever failed before ("Unable to set backing file …: No such file or directory").
+// longestLoop is the longest path that libvirt accepts for the file of a loop device: the field lo_file_name of <linux/loop.h> has no room
+// for more. Its error does not say so ("Unable to set backing file …: No such file or directory").
 const longestLoop = 63
 
-// loopDir has short names for the disks whose own paths are too long.
+// loopDir has symbolic links with short names to disks whose own paths are too long.
 func (l *Lab) loopDir() string { return "/run/k8slab/lab-" + l.cfg.ID }
 
-// loopPath is what libvirt knows a container's disk by.
+// loopPath is the path of a container's disk that libvirt gets.
 func (l *Lab) loopPath(node string) string {
 	path := l.diskPath(node)
 	if len(path) <= longestLoop {
@@ -59,7 +59,7 @@ func (l *Lab) loopPath(node string) string {
 	return filepath.Join(l.loopDir(), fmt.Sprintf("%x", sha256.Sum256([]byte(node)))[:8])
 }
 
-// linkLoop makes the short name lead to the disk. What is in /run is gone after a boot, so it is called before each start.
+// linkLoop makes the symbolic link to the disk. It is called before each start, because /run is empty after a boot.
 func (l *Lab) linkLoop(node string) error {
 	path := l.loopPath(node)
 	if path == l.diskPath(node) {

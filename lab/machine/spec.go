@@ -25,7 +25,7 @@ type Spec struct {
 type Boot struct {
 	Root                          string
 	Base, Kernel, Initrd, Cmdline string
-	ID                            string // of what is in those files: others of the same have the same
+	ID                            string // of the content: the same files have the same ID
 }
 
 func (b Boot) stock() bool { return b.Kernel == "" }
@@ -42,7 +42,7 @@ func (e *ForeignError) Error() string {
 		e.Kind, e.Name, owner, e.Kind)
 }
 
-// mark is the lab's note in a domain's metadata.
+// mark says in a domain's metadata whose the domain is.
 type mark struct {
 	XMLName xml.Name `xml:"https://k8slab/ machine"`
 	Lab     string   `xml:"lab,attr"`

@@ -16,7 +16,7 @@ import (
 	"k8slab/lab/command"
 )
 
-// What a virtual machine has of its own in the storage pool.
+// Kinds of volumes that a virtual machine has in the storage pool.
 const (
 	diskVolume    = "qcow2"   // an overlay on what it boots from
 	seedVolume    = "seed"    // its own files, read at boot
@@ -31,7 +31,7 @@ func (l *Lab) volumePrefix() string { return "k8slab-" + l.cfg.ID[:8] + "-" }
 // volumeName is the volume of the kind. Names of nodes have no dot.
 func (l *Lab) volumeName(node, kind string) string { return l.volumePrefix() + node + "." + kind }
 
-// makeVolumes makes the volumes of a virtual machine. A disk that is there stays: it may have a member of etcd on it.
+// makeVolumes makes the volumes of a virtual machine. An existing disk stays: it may have an etcd member's data.
 func (l *Lab) makeVolumes(ctx context.Context, spec Spec) error {
 	seed, err := seedOf(ctx, spec)
 	if err != nil {
@@ -50,7 +50,7 @@ func (l *Lab) makeVolumes(ctx context.Context, spec Spec) error {
 	})
 }
 
-// volumePath is where libvirt has the node's volume.
+// volumePath is the path of the node's volume of that kind.
 func (l *Lab) volumePath(ctx context.Context, node, kind string) (path string, err error) {
 	name := l.volumeName(node, kind)
 	err = l.inPool(ctx, "look up "+name, func(p pool) (err error) {
@@ -80,7 +80,7 @@ func (l *Lab) Console(ctx context.Context, node string, most uint64) (string, er
 	return text.String(), err
 }
 
-// seedOf is the disk from which a virtual machine reads its own files: an archive of the directory, or what cloud-init reads.
+// seedOf is the content of the disk from which a virtual machine reads its own files: a tar archive, or for cloud-init a NoCloud disk.
 func seedOf(ctx context.Context, spec Spec) ([]byte, error) {
 	if !spec.Boot.stock() {
 		return tarOf(ctx, spec.Seed)
@@ -97,14 +97,14 @@ func seedOf(ctx context.Context, spec Spec) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// tarOf archives the directory, filled up to whole MiB as a disk is.
+// tarOf archives the directory, padded to whole MiB because it becomes a disk.
 func tarOf(ctx context.Context, dir string) ([]byte, error) {
 	var out bytes.Buffer
 	_, err := command.Command{Argv: []string{"tar", "-C", dir, "--owner=0", "--group=0", "--blocking-factor=2048", "-cf", "-", "."}, Stdout: &out}.Run(ctx)
 	return out.Bytes(), err
 }
 
-// deleteNodesVolumes deletes what the node's machine has in the pool, whoever made it.
+// deleteNodesVolumes deletes the node's volumes, whoever made them.
 func (l *Lab) deleteNodesVolumes(ctx context.Context, node string) error {
 	return l.withPool(ctx, "delete volumes of "+node, func(p pool) error {
 		return p.delete(func(name string) bool {
@@ -138,7 +138,7 @@ func writeNoCloud(path, dir string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	stage, err := os.MkdirTemp(filepath.Dir(path), "nocloud-") // 0700: the library takes what is in there, keys too, and removes it
+	stage, err := os.MkdirTemp(filepath.Dir(path), "nocloud-") // 0700: the library removes it; until then it has the files, which include keys
 	if err != nil {
 		return err
 	}
