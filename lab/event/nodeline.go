@@ -37,7 +37,7 @@ func (n *nodeLine) update(e Event) {
 	if e.State != Done && e.State != Failed {
 		return
 	}
-	// A failure stays in sight while other steps end well, until its phase does.
+	// A failure stays visible while other steps succeed, until its phase is done.
 	if n.last.state != Failed || st.state == Failed || st.phase == n.last.phase {
 		n.replace(n.last)
 		n.last = *st
@@ -64,7 +64,7 @@ func (n *nodeLine) find(phase string) int {
 	return -1
 }
 
-// current is the step that started last, of those that run.
+// current is the running step that started last.
 func (n *nodeLine) current() *liveStep {
 	if len(n.steps) > 0 {
 		return &n.steps[len(n.steps)-1]

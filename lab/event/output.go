@@ -144,7 +144,7 @@ func File(path string) (Sink, error) {
 	return &file{jsonLines: &jsonLines{out: newOutput(f)}, f: f}, nil
 }
 
-// unwritable says where the log was to be. The usual reason is that the user is not the one whose labs these are.
+// unwritable is the error for a log that cannot be written. Usually the lab belongs to another user.
 func unwritable(path string, err error) error {
 	if cause, ok := errors.AsType[*os.PathError](err); ok {
 		err = cause.Err

@@ -91,14 +91,14 @@ func (st *Step) Progress(format string, args ...any) {
 		return
 	}
 	detail := fmt.Sprintf(format, args...)
-	// Redacted before it is cut: the first line of a secret is one too.
+	// Redact before cutting: the first line of a secret is secret too.
 	st.last, st.waiting = firstLine(Redact(detail)), ""
 	if st.emit(Event{State: Progress, Detail: detail}) {
 		st.beat.Reset(heartbeat)
 	}
 }
 
-// Waiting says why what was begun last is not there yet, for the heartbeats until the next Progress: it may be called at every look.
+// Waiting says why the present work is not done yet. Heartbeats show it until the next Progress, so it may be called at every check.
 func (st *Step) Waiting(why error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()

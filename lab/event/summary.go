@@ -53,7 +53,7 @@ func (s *summary) Close() error {
 	return s.out.close()
 }
 
-// stopClocks counts what is unfinished up to now.
+// stopClocks ends the phases that are still running.
 func (s *summary) stopClocks(now time.Time) {
 	for _, r := range s.rows {
 		if r.state != Done && r.state != Failed {

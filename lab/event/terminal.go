@@ -87,8 +87,8 @@ func (t *terminal) Close() error {
 	return t.out.close()
 }
 
-// finish takes what the final frame would cut, or a step that still runs hides,
-// above it. What a command failed with is its own error's to tell.
+// finish puts above the final frame what it would cut, or what a step that still runs would hide. It leaves out failures, because the
+// command's error has them.
 func (t *terminal) finish(width int) (above []string) {
 	frame := t.frame(time.Now(), width)
 	var stay []*nodeLine
@@ -140,7 +140,7 @@ func (t *terminal) draw(above ...string) {
 	t.shown, t.wide = frame, width
 }
 
-// replaced takes what is to go above the block.
+// replaced returns, and forgets, what is to go above the block.
 func (t *terminal) replaced(width int) (above []string) {
 	for _, n := range t.nodes {
 		for _, st := range n.replaced {

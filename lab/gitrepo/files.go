@@ -46,7 +46,7 @@ func (r *Repository) keep(content []byte) error {
 	return nil
 }
 
-// before is the content that the backup kept; nil if it did not, or was lost.
+// before is the content of the backup; nil if there is none.
 func (r *Repository) before() []byte {
 	data, err := os.ReadFile(r.Backup)
 	if err != nil {
@@ -55,7 +55,7 @@ func (r *Repository) before() []byte {
 	return data
 }
 
-// What a commit's pack may be: it is unpacked into memory. Where the server can leave large files out, it does, and only the others count.
+// Limits of a commit's pack, because it is unpacked into memory. If the server can leave large files out, they do not count.
 const (
 	packLimit     = 64 << 20  // bytes of the pack
 	unpackedLimit = 128 << 20 // bytes of all that is in it
@@ -88,7 +88,8 @@ func readPack(pack io.Reader) (io.Reader, error) {
 	return bytes.NewReader(data), nil
 }
 
-// unpackedSize reads the next object of the pack. A delta begins with the sizes of what it changes and of what comes of it (gitformat-pack(5)).
+// unpackedSize reads the next object of the pack. A delta begins with the sizes of what it changes and of what comes of it
+// (gitformat-pack(5)).
 func unpackedSize(scanner *packfile.Scanner) (int64, error) {
 	object, err := scanner.NextObjectHeader()
 	if err != nil {

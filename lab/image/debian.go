@@ -47,7 +47,7 @@ func bootstrapNetTools(ctx context.Context, dir string, step *event.Step) error 
 	return nil
 }
 
-// debianInputs decide what a bootstrap gives. Which point release it is, the mirror decides.
+// debianInputs decide the result of a bootstrap, except for the point release, which depends on the mirror.
 func debianInputs(packages []string) []string {
 	return append([]string{"debian 1", suite}, packages...)
 }
@@ -114,8 +114,8 @@ func bundlePackages() []string {
 	return slices.DeleteFunc(slices.Clone(debianPackages), func(p string) bool { return slices.Contains(stockPackages, p) })
 }
 
-// debs returns a directory with those packages and all that they depend on, down to the C library, as a repository for apt. Which of them
-// an image lacks, its own apt decides.
+// debs returns a directory, as a repository for apt, with those packages and all their dependencies, down to the C library. The image's own
+// apt decides which of them it lacks.
 func (c cache) debs(ctx context.Context) (string, error) {
 	packages := bundlePackages()
 	return c.get(ctx, "debs", append([]string{"debs 1"}, debianInputs(packages)...), func(dir string, step *event.Step) error {

@@ -61,7 +61,7 @@ func openDirectory(ctx context.Context, dir, version string, step *event.Step) (
 	return d, nil
 }
 
-// find reads the file that gives a program, an image archive before the program itself.
+// find reads the file that gives a program. An image archive comes before the program itself.
 func (d *directory) find(program string, sums map[string]string, step *event.Step) (sourceFile, error) {
 	f := sourceFile{program: program, name: program}
 	missing := errors.New("is missing")
@@ -104,7 +104,7 @@ func (d *directory) find(program string, sums map[string]string, step *event.Ste
 
 func (d *directory) at(name string) string { return filepath.Join(d.path, name) }
 
-// unlike lists what says that the files are of another version: kubeadm itself, and archives of images that it does not ask for.
+// unlike lists files of another version: kubeadm itself, and archives of images that it does not ask for.
 func (d *directory) unlike(ctx context.Context, version string) (problems []error) {
 	var names []string // stay unknown without a kubeadm that runs
 	if slices.ContainsFunc(d.files, func(f sourceFile) bool { return f.name == "kubeadm" }) {
@@ -198,8 +198,8 @@ func readSums(file string) (map[string]string, error) {
 	return sums, nil
 }
 
-// Unpack returns the path of the program in the cache, after writing it there unless it is there with the same bytes. packed is in gzip's
-// format. The directory is the caller's own: what is in it runs as root on every node.
+// Unpack writes the program, from packed in gzip's format, into the cache, unless it is there with the same bytes, and returns its path.
+// The cache's directory must belong to the caller: the program runs as root on every node.
 func Unpack(name string, packed []byte) (string, error) {
 	cacheDir, err := CacheDir()
 	if err != nil {

@@ -70,7 +70,7 @@ func (n *Node) begin() *attempt {
 	return a
 }
 
-// leave abandons an attempt nobody waits for any more.
+// leave cancels an attempt for which nobody waits any more.
 func (n *Node) leave(a *attempt) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -82,7 +82,7 @@ func (n *Node) leave(a *attempt) {
 }
 
 func (n *Node) connect(ctx context.Context) (*link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.patience, fmt.Errorf("no SSH handshake within %v", n.patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.dialLimit, fmt.Errorf("no SSH handshake within %v", n.dialLimit))
 	defer cancel()
 	conn, err := n.dial(ctx, "tcp", n.address)
 	if err != nil {
@@ -134,7 +134,7 @@ func (n *Node) clientConfig() *ssh.ClientConfig {
 	}
 }
 
-// hostKeyError is a machine that is not the one the lab made.
+// hostKeyError says that the machine is not the one that the lab made: its host key is another.
 type hostKeyError struct{ got, want string }
 
 func (e *hostKeyError) Error() string {
@@ -142,7 +142,7 @@ func (e *hostKeyError) Error() string {
 		"another machine answers at this address, or this one was recreated without the lab's host key", e.got, e.want)
 }
 
-// connectError tells a wrong machine, which stays wrong, from one that may not be ready yet.
+// connectError distinguishes a wrong machine, for which trying again is useless, from one that may not be ready yet.
 func (n *Node) connectError(cause error) *ConnectError {
 	e := &ConnectError{Node: n.name, Address: n.address, Cause: cause}
 	var wrongKey *hostKeyError
@@ -157,7 +157,7 @@ func (n *Node) connectError(cause error) *ConnectError {
 	return e
 }
 
-// watched notes a broken connection before anybody above it can see the consequences.
+// watched notices a broken connection before its users see the consequences.
 type watched struct {
 	net.Conn
 	broken atomic.Bool

@@ -51,7 +51,7 @@ func (e *ConnectError) Error() string {
 
 func (e *ConnectError) Unwrap() error { return e.Cause }
 
-// commandError names the node and the command of an error that is not an exit.
+// commandError adds the node and the command to an error other than an exit.
 func (n *Node) commandError(argv []string, err error) error {
 	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)
 }

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// targetScript takes a destination and the base name of what is to be there, "" where only a file will do. It prints the absolute path that
-// cp would write to.
+// targetScript takes a destination and the base name of the copy, "" for a file that must not go into a directory. It prints the absolute
+// path to which cp would write.
 const targetScript = `set -eu
 target=$1
 if [ -d "$target" ]; then
@@ -29,7 +29,7 @@ cd -- "$dir"
 printf %s "$(pwd -P)/$(basename -- "$target")"
 `
 
-// target is the path on the node that a copy to dst writes.
+// target is the path on the node to which a copy to dst writes.
 func (n *Node) target(ctx context.Context, dst, base string) (string, error) {
 	out, err := n.Read(ctx, "sh", "-c", targetScript, "sh", here(dst), base)
 	if err != nil {
@@ -38,7 +38,7 @@ func (n *Node) target(ctx context.Context, dst, base string) (string, error) {
 	return path.Clean(out), nil
 }
 
-// here is a path that no command takes for a flag; "" is the home directory, where commands start.
+// here makes a path that no command mistakes for a flag; "" is the home directory, where commands start.
 func here(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -46,7 +46,7 @@ func here(p string) string {
 	return "./" + p
 }
 
-// said is the error of one of our scripts, as the script put it.
+// said is the error of one of our scripts, in the script's words.
 func (n *Node) said(err error) error {
 	if exit, is := errors.AsType[*ExitError](err); is && exit.Stderr != "" {
 		return fmt.Errorf("%s: %s", n.name, lastLines(exit.Stderr))
@@ -86,7 +86,7 @@ func (n *Node) Send(ctx context.Context, src, dst string) error {
 	return n.Copy(ctx, target, info.Mode().Perm(), f)
 }
 
-// SendFrom writes what a stream has to a file on the node.
+// SendFrom writes the content of a stream to a file on the node.
 func (n *Node) SendFrom(ctx context.Context, content io.Reader, dst string) error {
 	target, err := n.target(ctx, dst, "")
 	if err != nil {

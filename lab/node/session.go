@@ -11,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errCutOff marks an end without exit status, to be explained by outcome.
+// errCutOff is a session that ended without an exit status; outcome explains it.
 var errCutOff = errors.New("no exit status")
 
 // session is an open SSH session that occupies one of the node's slots.
@@ -35,7 +35,7 @@ func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
 	case <-ctx.Done():
 		return nil, n.commandError(argv, fmt.Errorf("wait for a free session: %w", context.Cause(ctx)))
 	}
-	opened, l, err := n.openPatiently(ctx)
+	opened, l, err := n.openRetrying(ctx)
 	if err == nil {
 		return &session{opened, l, n.slots, make(chan struct{})}, nil
 	}
@@ -47,8 +47,9 @@ func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
 	return nil, n.commandError(argv, fmt.Errorf("open session: %w", err))
 }
 
-// openPatiently retries a refusal for a while: sessions of cancelled commands count towards sshd's limit until those commands have ended.
-func (n *Node) openPatiently(ctx context.Context) (*ssh.Session, *link, error) {
+// openRetrying opens a session, and repeats that while sshd refuses: sessions of cancelled commands count towards its limit until the
+// commands have ended.
+func (n *Node) openRetrying(ctx context.Context) (*ssh.Session, *link, error) {
 	for tries := 1; ; tries++ {
 		opened, l, err := through(ctx, n, (*ssh.Client).NewSession, func(s *ssh.Session) { s.Close() })
 		var refused *ssh.OpenChannelError
@@ -96,8 +97,8 @@ func (s *session) start(j job) (pipe io.WriteCloser, err error) {
 	return pipe, s.Start(j.line)
 }
 
-// feed is not waited for: a command may end without having read everything. After a failed
-// read no end of input is sent, so that the command cannot take a part for the whole.
+// feed is not waited for, because a command may end before it has read everything. After a failed read the input is not closed, so that the
+// command does not take a part for the whole.
 func feed(pipe io.WriteCloser, stdin *input) {
 	if _, err := io.Copy(pipe, stdin); err == nil {
 		pipe.Close()
@@ -111,16 +112,16 @@ func (s *session) terminate() {
 	s.Close()
 }
 
-// A machine is a stranger: what it says must not fill this computer's memory.
+// A machine is not trusted: its output must not fill this computer's memory.
 const (
 	answerLimit = 32 << 20 // bytes of an Answer
 	lineLimit   = 1 << 20  // bytes of a line of Lines
 )
 
-// Answer keeps what a command says, up to 32 MiB.
+// Answer keeps a command's output, up to 32 MiB.
 type Answer struct {
 	text bytes.Buffer
-	full func(error) // called with the error of a longer one; may be nil
+	full func(error) // called when the output is longer; may be nil
 }
 
 func (a *Answer) Write(p []byte) (int, error) {
@@ -136,7 +137,7 @@ func (a *Answer) Write(p []byte) (int, error) {
 
 func (a *Answer) String() string { return a.text.String() }
 
-// Lines hands on the whole lines of what a command says, without their ends, until Each has an error.
+// Lines calls Each with every whole line of a command's output, without its end, until Each returns an error.
 type Lines struct {
 	Each func(line []byte) error
 
