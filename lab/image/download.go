@@ -54,7 +54,7 @@ func (b byScheme) CloseIdleConnections() {
 	b.encrypted.CloseIdleConnections()
 }
 
-// nearOnly refuses unencrypted connections beyond this computer's own networks: others on the way could change the programs, and their
+// nearOnly refuses unencrypted connections to addresses outside of private networks: others on the way could change the programs, and their
 // checksums with them.
 func nearOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)

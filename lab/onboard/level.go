@@ -6,7 +6,7 @@ import (
 	"k8slab/lab/event"
 )
 
-// What tells the events of an onboarding apart that are all progress to the stream.
+// Marks in the progress events of an onboarding.
 const (
 	warnMark  = "warning: "
 	debugMark = "debug: "

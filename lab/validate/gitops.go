@@ -95,7 +95,7 @@ func (c *Cluster) fluxSources(ctx context.Context) (Finding, error) {
 	var t tally
 	for _, o := range sources {
 		if !t.unsettled(o) {
-			// An old artifact is no fault: its time is when the revision changed, and Flux records no other.
+			// An old artifact is not an error: its time is when the revision changed, and Flux records no other time.
 			age := time.Since(o.Status.Artifact.LastUpdateTime.Time).Truncate(time.Second)
 			t.good = append(t.good, fmt.Sprintf("%s has been at %s for %s", o, o.revision(), age))
 		}
@@ -132,7 +132,7 @@ func (c *Cluster) fluxApplied(ctx context.Context) (Finding, error) {
 	return t.finding("see `flux get kustomizations -A`; ask again with `flux reconcile kustomization NAME -n NAMESPACE`"), nil
 }
 
-// unsettled counts an object that is suspended, which is somebody's wish and so a warning, or not ready.
+// unsettled adds an object that is not ready, or suspended. Somebody has suspended it on purpose, so that is a warning.
 func (t *tally) unsettled(o fluxObject) bool {
 	if o.Spec.Suspend {
 		t.warnings = append(t.warnings, o.String()+" is suspended: Flux leaves it as it is until `flux resume`")

@@ -58,7 +58,7 @@ func (c *Cluster) kubeletClosed(ctx context.Context, nodes []corev1.Node) (Findi
 	return t.finding(kubeletNext), nil
 }
 
-// kubeletRefuses asks each kubelet for its pods as a stranger does.
+// kubeletRefuses asks each kubelet for its pods without credentials.
 func (c *Cluster) kubeletRefuses(ctx context.Context, nodes []corev1.Node) (Finding, error) {
 	if c.Dial == nil {
 		return absent("the addresses of nodes are not reached from here; the kubelets' configuration is checked instead"), nil
@@ -85,7 +85,7 @@ func (c *Cluster) askKubelet(ctx context.Context, n *corev1.Node) (status int, e
 	if port == 0 {
 		port = kubeletPort
 	}
-	// A kubelet's certificate is its own making. Nothing secret is sent, and of the answer only the status is used.
+	// A kubelet's certificate is self-signed, so it is not verified. Nothing secret is sent, and only the status of the answer is used.
 	client := &http.Client{Transport: &http.Transport{
 		DialContext: c.Dial, DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}}

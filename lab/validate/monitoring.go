@@ -21,8 +21,8 @@ var nodeMetrics = schema.GroupVersionResource{Group: "metrics.k8s.io", Version: 
 
 var exporterName = regexp.MustCompile(`node[-_]?exporter`)
 
-// MonitoringChecks are the checks of the monitoring of a Node, or of all with "". They look once: what has just joined is found within the
-// monitoring's own intervals, so await them.
+// MonitoringChecks are the checks of the monitoring of a Node, or of all with "". A new Node appears only after the monitoring's own
+// intervals, so await them.
 func (c *Cluster) MonitoringChecks(node string) []Check {
 	return []Check{
 		check(AreaMonitoring, "a node-exporter runs on "+where(node), c.onNodes(node, c.exporterRuns)),
@@ -33,7 +33,7 @@ func (c *Cluster) MonitoringChecks(node string) []Check {
 	}
 }
 
-// onNodes makes a check of one Node, or of all, of a look at Nodes.
+// onNodes makes a check of a function of Nodes, for the named Node or for all.
 func (c *Cluster) onNodes(node string, look func(context.Context, []corev1.Node) (Finding, error)) func(context.Context) (Finding, error) {
 	return func(ctx context.Context) (Finding, error) {
 		nodes, err := c.tested(ctx, node)
@@ -102,7 +102,7 @@ type webService struct {
 
 func (s webService) String() string { return s.namespace + "/" + s.name + ":" + s.port }
 
-// findService picks the best of all services: the one with the highest rank, which is 0 for one that does not fit and has the port to ask.
+// findService picks the service with the highest rank, where 0 means that it does not fit, and the port to ask.
 func (c *Cluster) findService(ctx context.Context, rank func(corev1.Service) (rank int, port int32)) (webService, bool, error) {
 	list, err := c.Kube.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *Cluster) askService(ctx context.Context, s webService, path string, par
 	return body, nil
 }
 
-// named ranks a Service by how surely it is the application's: 0 it is not.
+// named ranks a Service by how certainly it belongs to the application; 0 means that it does not.
 func named(s corev1.Service, application string) int {
 	switch {
 	case s.Name == application:

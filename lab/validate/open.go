@@ -47,8 +47,8 @@ func Open(kubeconfig, in, image string, mutated func(what string)) (*Cluster, er
 	return &Cluster{Kube: set, Dynamic: dyn, Image: image, Impersonate: as, authority: authority}, nil
 }
 
-// Identity is the UUID by which a cluster is known again: that of its namespace kube-system, together with what vouches for the server. So a
-// server that says another cluster's UID is not taken for it.
+// Identity is a UUID that identifies a cluster. It is made of the UID of the namespace kube-system and the keys that authenticate the
+// server, so that another server cannot pretend to be the cluster by repeating its UID.
 func (c *Cluster) Identity(ctx context.Context) (string, error) {
 	if len(c.authority) == 0 {
 		return "", errors.New("the cluster's identity needs what vouches for its server")

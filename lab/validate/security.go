@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// SecurityChecks are the checks that a Node, or each with "", may do what a node must and no more, and of what is open in the cluster. Those
-// of network policies and of pods warn at most: what they report may be meant so.
+// SecurityChecks check that a Node, or each with "", has no more rights than a node needs, and what is open in the cluster. The checks of
+// network policies and of pods only warn, because what they report may be intended.
 func (c *Cluster) SecurityChecks(node string) []Check {
 	return []Check{
 		check(AreaSecurity, "the Node authorizer keeps other nodes' secrets from "+where(node), c.onNodes(node, c.secretsKept)),
@@ -58,7 +58,7 @@ func (c *Cluster) policies(ctx context.Context) (Finding, error) {
 	return pass("network policies: %s; %s enforces them", counts, engine), nil
 }
 
-// policyEngine names what enforces network policies: "flannel" is known not to, "" is nothing known.
+// policyEngine is what enforces network policies. "flannel" means that nothing does, "" that nothing is known.
 func (c *Cluster) policyEngine(ctx context.Context) (string, error) {
 	nodes, err := c.nodes(ctx)
 	if err != nil {
@@ -85,7 +85,7 @@ func (c *Cluster) policyEngine(ctx context.Context) (string, error) {
 	return known, nil
 }
 
-// systemNamespaces hold the parts of a cluster that have to be privileged, beside those whose name begins with "kube-".
+// systemNamespaces have parts of a cluster that must be privileged, in addition to those whose name begins with "kube-".
 var systemNamespaces = []string{
 	"calico-system", "tigera-operator", "cilium", "cilium-system", "longhorn-system", "metallb-system", "rook-ceph", "openebs", "local-path-storage",
 }
@@ -125,7 +125,7 @@ const (
 	tokenMark = "labctl: "
 )
 
-// tokens wants no bootstrap token that a join has left, and warns of those that never expire. The secret halves are not looked at.
+// tokens requires that no bootstrap token of a join is left, and warns of tokens that never expire. It does not read the secret halves.
 func (c *Cluster) tokens(ctx context.Context) (Finding, error) {
 	secrets, err := c.Kube.CoreV1().Secrets(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{FieldSelector: "type=" + string(tokenSecrets)})
 	if err != nil {

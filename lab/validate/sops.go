@@ -18,7 +18,7 @@ const (
 	sopsKey  = "sops"
 )
 
-// decrypted looks at the Secrets that Flux's Kustomizations with decryption have applied. Their values are not shown.
+// decrypted checks the Secrets that Flux's Kustomizations with decryption have applied. It does not show their values.
 func (c *Cluster) decrypted(ctx context.Context) (Finding, error) {
 	all, served, err := c.listFlux(ctx, kustomizations)
 	if err != nil || !served {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// StorageChecks look whether the storage systems that the cluster has have taken the named Node in, or with "" all, with its capacity; and
-// whether a claim of the default class is bound, written there and read back.
+// StorageChecks check whether the cluster's storage systems use the named Node, or all with "", and have capacity there. They also check
+// that a claim of the default class is bound, written there and read back.
 func (c *Cluster) StorageChecks(node string) []Check {
 	on := func(look func(ctx context.Context, node string) (Finding, error)) func(context.Context) (Finding, error) {
 		return func(ctx context.Context) (Finding, error) { return look(ctx, node) }
@@ -41,7 +41,7 @@ type localPathConfig struct {
 	SharedPath string `json:"sharedFileSystemPath"`
 }
 
-// pathOn is where volumes of the Node are, "" when it gets none.
+// pathOn is the directory for volumes on the Node, "" when it gets none.
 func (p localPathConfig) pathOn(node string) string {
 	rest := p.SharedPath
 	for _, entry := range p.NodePathMap {

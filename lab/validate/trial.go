@@ -27,7 +27,7 @@ const (
 	probeName = "probe" // of the Service
 	// startBudget bounds the start of test pods, with a pull of their image.
 	startBudget = time.Minute
-	// settleBudget is how long routes may take to work once the pods are ready: kube-proxy and CoreDNS learn of the Service on their own.
+	// settleBudget is how long routes may take to work once the pods are ready: until kube-proxy and CoreDNS know the Service.
 	settleBudget = 15 * time.Second
 	settlePace   = time.Second
 	// askTimeout bounds one question through the API server; the pod itself gives up after 3 s.
@@ -66,7 +66,7 @@ func (r *route) String() string {
 	return fmt.Sprintf("from %s to %s: %s", r.from, to, r.failure)
 }
 
-// trial is what test pods showed.
+// trial is the result of the test pods.
 type trial struct {
 	skipped string // why nothing was tried
 	failed  bool   // test pods could not be used
@@ -134,7 +134,7 @@ func (c *Cluster) probePod(node, token string) *corev1.Pod {
 	return p
 }
 
-// probeService is made before the pods: a name that was asked for too early may be remembered as unknown.
+// probeService is made before the pods: if its name were asked for too early, the negative answer might be cached.
 func (c *Cluster) probeService(ctx context.Context, namespace string) (*corev1.Service, error) {
 	services := c.Kube.CoreV1().Services(namespace)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace}, Spec: corev1.ServiceSpec{
@@ -243,7 +243,7 @@ func (t trial) without() string {
 	return fmt.Sprintf("; without %s, not Ready", strings.Join(t.left, ", "))
 }
 
-// finding is what became of the routes of one way.
+// finding is the result of all routes of one way.
 func (t trial) finding(w way) Finding {
 	if t.skipped != "" {
 		return warn(imageNext, "%s", t.skipped)

@@ -1,6 +1,6 @@
-// Package validate looks at a running cluster as its administrator does before and after a node is taken in: area by area, each a list of
-// checks, each of which says what it saw. It works on any cluster, with an administrator's rights and nothing of the lab; what a cluster
-// does not have (a storage system, a monitoring) is not applicable, which is never called passed.
+// Package validate checks a running cluster before and after a node is added: area by area, each with a list of checks, and each check says
+// what it saw. It works on any cluster, needs an administrator's rights, and knows nothing of the lab. A check of something that the
+// cluster does not have, such as a storage system, is not applicable, never passed.
 package validate
 
 import (
@@ -51,8 +51,8 @@ type Finding struct {
 	Next   string `json:"next,omitempty"` // the next step, of a warning or a failure
 }
 
-// Check is one look at the cluster. It ends soon after its context, and leaves nothing in the cluster. It sets the finding's Status, Detail
-// and Next; an error is that the check could not look, which is a failure.
+// Check is one check of the cluster. Look ends soon after its context, and leaves nothing in the cluster. It sets the finding's Status,
+// Detail and Next; an error says that the check could not be made, which counts as a failure.
 type Check struct {
 	Area Area
 	Name string // what holds if it passes, such as "every Node is Ready"
@@ -67,11 +67,12 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 	// Image is a container image of labnode, for test pods. Every node that is tested must have it or be able to pull it.
 	Image string
-	// Owner is the value of the label of test namespaces, such as an onboarding's name; "" is labctl. RemoveLeftovers takes away one owner's.
+	// Owner is the value of the label of test namespaces, such as an onboarding's name; "" is labctl. RemoveLeftovers takes away one
+	// owner's.
 	Owner string
-	// Patience is how many times longer than usual test pods may take, for machines with emulated processors; 0 is 1.
+	// Patience is a factor for the time that test pods may take, for machines with emulated processors; 0 is 1.
 	Patience int
-	// Etcd says what is wrong with etcd's members, such as alarms. With nil, what the API server and etcd's pods say is all that is known.
+	// Etcd says what is wrong with etcd's members, such as alarms. If it is nil, only the API server and etcd's pods are asked.
 	Etcd func(ctx context.Context) (problems []string, err error)
 	// Impersonate makes a client that acts as another user; with nil, what needs one is not tested.
 	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
@@ -118,14 +119,14 @@ func fail(next, format string, args ...any) Finding {
 	return Finding{Status: Failed, Detail: fmt.Sprintf(format, args...), Next: next}
 }
 
-// tally is what a check saw of several things.
+// tally collects what a check saw of several things.
 type tally struct {
 	faults   []string
 	warnings []string
 	good     []string
 }
 
-// finding judges the whole: the worst decides, and is the detail.
+// finding is the finding of all: the worst kind decides the status and is the detail.
 func (t tally) finding(next string) Finding {
 	switch {
 	case len(t.faults) > 0:
@@ -144,21 +145,21 @@ func few(all []string) string {
 	return fmt.Sprintf("%s; and %d more", strings.Join(all[:shown], "; "), len(all)-shown)
 }
 
-// awaitPace is the time between two runs of checks that are awaited, awaitBudget bounds a wait whose context has no end.
+// awaitPace is the time between two runs of awaited checks; awaitBudget bounds a wait whose context has no end.
 const (
 	awaitPace   = time.Second
 	awaitBudget = time.Hour
 )
 
-// Await makes all checks again and again, a second apart, until none fails or the context ends. The findings are those of the last run that
-// the context let finish. say, if not nil, is told of what fails, when that changes. The error says what failed last.
+// Await repeats all checks, a second apart, until none fails or the context ends. It returns the findings of the last run that was not cut
+// short. say, if not nil, is told what fails whenever that changes. The error says what failed last.
 func Await(ctx context.Context, what string, checks []Check, say func(string)) ([]Finding, error) {
 	var findings []Finding
 	told := ""
 	err := wait.For(ctx, what, awaitBudget, awaitPace, func(ctx context.Context) error {
 		now := Run(ctx, checks)
 		err := failures(now)
-		// A run that the end of the context has cut short failed of that alone.
+		// If the context's end cut this run short, its failures say nothing.
 		if err != nil && ctx.Err() != nil && findings != nil {
 			return err
 		}
