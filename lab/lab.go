@@ -1,6 +1,6 @@
-// Package lab is the harness: it plans, brings up, checks and takes down the cluster that cluster.yaml describes. Every verb first looks at
-// the real state, so running it again is how an interrupted run is resumed. A verb opens the lab, hands it to the package that does the work,
-// and closes it.
+// Package lab is the lab's verbs: it plans, brings up, checks and takes down the cluster that cluster.yaml describes. Every verb first
+// reads the real state, so running it again resumes an interrupted run. A verb opens the lab, calls the package that does the work, and
+// closes it.
 package lab
 
 import (
@@ -26,13 +26,13 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode func() (string, error) // gives the path of the labnode binary, needed to build an image
+	Labnode func() (string, error) // returns the path of the labnode binary, needed to build an image
 }
 
-// Lab is one lab: what cluster.yaml says, and how it is opened.
+// Lab is one lab: its description, and the way to open it.
 type Lab struct {
 	described *config.Cluster
-	found     state.Lab // as New found it
+	found     state.Lab // as New read it
 	events    *event.Stream
 	options   session.Options
 	open      opener
@@ -42,10 +42,10 @@ type Lab struct {
 	kept    *session.Session // for connections that outlive a call
 }
 
-// opener opens a lab; with makes, it first gets what the machines need of this computer.
+// opener opens a lab; with makes, it first installs and starts what the machines need of this computer.
 type opener func(ctx context.Context, l state.Lab, makes bool) (*session.Session, error)
 
-// New returns the lab that the cluster describes, as it was made if it was. It touches nothing.
+// New returns the lab that the cluster describes. It changes nothing.
 func New(described *config.Cluster, opts Options) (*Lab, error) {
 	found, err := state.Read(described)
 	if err != nil {
@@ -84,15 +84,15 @@ func hostOf(closed state.Lab) (*host.Host, error) {
 
 // access is what a verb needs of the lab.
 type access struct {
-	verb   string                // takes the lab's lock in its name; none for a look
-	makes  bool                  // what this computer lacks is installed and libvirt started; without, the lab must exist
+	verb   string                // takes the lab's lock in its name; "" for a verb that only reads
+	makes  bool                  // install what this computer lacks and start libvirt; without, the lab must exist
 	check  func(state.Lab) error // refuses the verb before anything is opened
-	within time.Duration         // bounds a look, as long as the lab's processors are this computer's; 0 for no bound
+	within time.Duration         // time limit on real processors, 0 for none
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }
 
-// with opens the lab for a verb, and closes it. What the lab's directory says is read under its lock.
+// with opens the lab for a verb, and closes it. It reads the lab's directory under the lock.
 func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) error) error {
 	if !a.makes && !l.found.Exists() {
 		return state.ErrNotUp
@@ -124,7 +124,7 @@ func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) erro
 	return do(s)
 }
 
-// ask is with for a verb that has an answer.
+// ask is with, for a verb that returns an answer.
 func ask[T any](ctx context.Context, l *Lab, a access, do func(context.Context, *session.Session) (T, error)) (answer T, err error) {
 	err = l.with(ctx, a, func(s *session.Session) error {
 		if a.within > 0 {
@@ -138,7 +138,7 @@ func ask[T any](ctx context.Context, l *Lab, a access, do func(context.Context, 
 	return answer, err
 }
 
-// askAdmin is ask for a verb that needs the cluster, as the first control plane that answers shows it.
+// askAdmin is ask, for a verb that needs the cluster. It opens it through the first control plane that answers.
 func askAdmin[T any](ctx context.Context, l *Lab, a access, do func(context.Context, *session.Session, *session.Admin) (T, error)) (T, error) {
 	return ask(ctx, l, a, func(ctx context.Context, s *session.Session) (answer T, err error) {
 		v, err := s.AnyAdmin(ctx)
@@ -164,7 +164,7 @@ func (l *Lab) onCluster(ctx context.Context, verb string, do func(*cluster.Run) 
 
 // onNode changes one node of the cluster that is there.
 func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*cluster.Run, context.Context, config.Node) error) error {
-	closed, err := state.Read(l.described) // before anything is asked: admitted nodes are members by now
+	closed, err := state.Read(l.described) // not l.found: nodes may have been admitted since
 	if err != nil {
 		return err
 	}
@@ -180,7 +180,7 @@ func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*cluster.Ru
 	})
 }
 
-// keep is a session that stays open until the lab is closed.
+// keep returns a session that stays open until the lab is closed.
 func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,7 +205,7 @@ func (l *Lab) Close() {
 	}
 }
 
-// mutated counts each change that a client of ours is about to make, at the border where it leaves.
+// mutated records each change just before one of our clients makes it.
 func (l *Lab) mutated(what string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,20 +222,20 @@ func (l *Lab) Changes() []string {
 // Name is the lab's name.
 func (l *Lab) Name() string { return l.described.Name }
 
-// Events is where what happens to the lab is shown.
+// Events is the stream of what happens to the lab.
 func (l *Lab) Events() *event.Stream { return l.events }
 
-// Closed is the lab as its directory had it when New read it.
+// Closed is the lab as New read its directory.
 func (l *Lab) Closed() state.Lab { return l.found }
 
-// TimeScale is how many times longer than on this computer's own processors everything may take in the lab.
+// TimeScale is the factor for all time limits of the lab: above 1 where processors are emulated.
 func (l *Lab) TimeScale() int { return session.TimeScale(l.found.URI) }
 
-// Host is the libvirt host of the lab that exists; ErrNotUp when there is none.
+// Host is the libvirt host of the lab; ErrNotUp when the lab does not exist.
 func (l *Lab) Host() (*host.Host, error) { return hostOf(l.found) }
 
-// Node gives a connection to the node, for a user's own commands: a new one each time, as the machine may be another one since. The caller
-// closes it. It may be called by several at once.
+// Node returns a new connection to the node for a user's own commands, because the machine may have been replaced since the last one. The
+// caller closes it. It is safe for concurrent use.
 func (l *Lab) Node(name string) (*node.Node, error) {
 	h, err := l.Host()
 	if err != nil {
@@ -252,7 +252,7 @@ func (l *Lab) Node(name string) (*node.Node, error) {
 	return session.Connection(closed, h, n, l.mutated)
 }
 
-// Dial connects to an address in the lab's network, such as a kubelet's. The connection holds until the lab is closed.
+// Dial connects to an address in the lab's network, such as a kubelet's. The connection works until the lab is closed.
 func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	s, err := l.keep(ctx)
 	if err != nil {
@@ -261,7 +261,7 @@ func (l *Lab) Dial(ctx context.Context, network, address string) (net.Conn, erro
 	return s.DialCluster(ctx, network, address)
 }
 
-// LockFaults takes the faults of the lab for this process, which calls other labctls: two such at once would undo each other's.
+// LockFaults takes the lock for faults: see state.LockFaults.
 func (l *Lab) LockFaults(purpose string) (release func(), err error) {
 	return state.LockFaults(l.Name(), purpose)
 }

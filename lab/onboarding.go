@@ -13,7 +13,7 @@ import (
 	"k8slab/lab/state"
 )
 
-// Admit makes a node with `onboard: true` a member, which `up` and everything else count with from now on. It stays one until Dismiss or Down.
+// Admit makes a node with `onboard: true` a member: see state.Lab.
 func (l *Lab) Admit(name string) error { return l.found.Admit(name) }
 
 // Dismiss undoes Admit.
@@ -27,13 +27,13 @@ func (l *Lab) ID() (string, error) {
 	return l.found.ID()
 }
 
-// MachineID is the machine-id by which the Node of a node's machine is known.
+// MachineID is the machine-id of the node's machine, by which its Node is recognised.
 func (l *Lab) MachineID(name string) (string, error) {
 	id, err := l.ID()
 	return state.MachineID(id, name), err
 }
 
-// Machine is what the node's machine does, and whether the node is admitted. It changes nothing.
+// Machine is what the node's machine does, and whether the node is admitted.
 func (l *Lab) Machine(ctx context.Context, name string) (does machine.State, admitted bool, err error) {
 	if err := l.found.Onboards(name); err != nil {
 		return "", false, err
@@ -47,7 +47,7 @@ func (l *Lab) Machine(ctx context.Context, name string) (does machine.State, adm
 	return does, admitted, err
 }
 
-// MakeMachine admits a node and gets its machine running and answering over SSH, as Up does for all. What is there already is left as it is.
+// MakeMachine admits a node and gets its machine running and answering over SSH. An existing machine is only started.
 func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 	if err := l.found.Onboards(name); err != nil {
 		return err
@@ -59,7 +59,7 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 		if n, _ := closed.Cluster.Node(name); !n.Onboard {
 			return nil
 		}
-		// It is made as cluster.yaml describes it now.
+		// The machine is made as cluster.yaml describes it now.
 		if err := errors.Join(closed.CheckDescribed(), closed.Settle()); err != nil {
 			return err
 		}
@@ -71,8 +71,7 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 	})
 }
 
-// RemoveMachine removes an onboarded node's machine and its disk, and dismisses the node. A node that is still in the cluster must be taken
-// out before: see Reset.
+// RemoveMachine deletes an onboarded node's machine and its disk, and dismisses the node. It must have left the cluster before: see Reset.
 func (l *Lab) RemoveMachine(ctx context.Context, name string) error {
 	if err := l.found.Onboards(name); err != nil {
 		return err
@@ -85,16 +84,15 @@ func (l *Lab) RemoveMachine(ctx context.Context, name string) error {
 	})
 }
 
-// Preflight has the node check what a join needs of its machine, and repair what is safe to repair if fix. It is for a machine that is
-// in no cluster yet.
+// Preflight has the node check what a join needs of its machine: see health.Preflight.
 func (l *Lab) Preflight(ctx context.Context, name string, fix bool) ([]join.Check, error) {
 	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) ([]join.Check, error) {
 		return health.Preflight(ctx, s, name, fix)
 	})
 }
 
-// WriteOnboardingMetrics puts an onboarding's metrics onto the node, where its node_exporter finds them, in place of those of before. The
-// node needs to answer over SSH and not to be a member. A caller should take an error for a warning.
+// WriteOnboardingMetrics replaces the metrics of an onboarding on the node, where its node_exporter finds them. The node must answer over
+// SSH, but need not be a member. A caller should treat an error as a warning.
 func (l *Lab) WriteOnboardingMetrics(ctx context.Context, name string, m *metrics.Set) error {
 	n, err := l.Node(name)
 	if err != nil {

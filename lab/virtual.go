@@ -11,12 +11,12 @@ import (
 	"k8slab/lab/state"
 )
 
-// LabSnapshots lists the lab's snapshots, the oldest first. One that an interrupted save left has nodes missing.
+// LabSnapshots lists the lab's snapshots: see provision.Snapshots.
 func (l *Lab) LabSnapshots(ctx context.Context) ([]provision.Snapshot, error) {
 	return ask(ctx, l, access{check: provision.HaveVMs}, provision.Snapshots)
 }
 
-// LabSnapshotSave saves the whole lab at one moment. What an interrupted save of the name left is replaced, a whole snapshot is not.
+// LabSnapshotSave saves the whole lab at one moment: see provision.SaveSnapshot.
 func (l *Lab) LabSnapshotSave(ctx context.Context, name string) error {
 	if err := provision.CheckSnapshotName(name); err != nil {
 		return err
@@ -29,8 +29,7 @@ func (l *Lab) LabSnapshotDelete(ctx context.Context, name string) error {
 	return l.withSnapshots(ctx, "labctl snapshot delete", func(ctx context.Context, s *session.Session) error { return provision.DeleteSnapshot(ctx, s, name) })
 }
 
-// LabSnapshotRestore makes the lab what it was when the snapshot was saved, and proves it healthy. What happened since is lost. Where the
-// computer was restarted meanwhile, libvirt and the network come first.
+// LabSnapshotRestore restores the lab to the moment of the snapshot, and proves it healthy. What happened since is lost.
 func (l *Lab) LabSnapshotRestore(ctx context.Context, name string) error {
 	return l.withSnapshots(ctx, "labctl snapshot restore", func(ctx context.Context, s *session.Session) error {
 		since, err := provision.RestoreSnapshot(ctx, s, name)
@@ -41,7 +40,7 @@ func (l *Lab) LabSnapshotRestore(ctx context.Context, name string) error {
 	})
 }
 
-// withSnapshots does something with the lab of virtual machines, whose libvirt is started, as it must be after a restart of the computer.
+// withSnapshots calls do with a lab of virtual machines. It first starts libvirt, which may not run after a restart of the computer.
 func (l *Lab) withSnapshots(ctx context.Context, verb string, do func(context.Context, *session.Session) error) error {
 	return l.with(ctx, access{verb: verb, makes: true, check: provision.HaveVMs}, func(s *session.Session) error {
 		ctx, cancel := context.WithTimeoutCause(ctx, provision.SnapshotBudget+health.SinceBudget, errors.New("its budget ran out"))
@@ -50,12 +49,12 @@ func (l *Lab) withSnapshots(ctx context.Context, verb string, do func(context.Co
 	})
 }
 
-// VagrantBox makes the node image's box, and what vagrant needs beside it: the lab's identity and keys.
+// VagrantBox makes vagrant's box of the node image: see provision.MakeVagrantBox.
 func (l *Lab) VagrantBox(ctx context.Context) (image.Box, error) {
 	return ask(ctx, l, access{verb: "labctl vagrant box", makes: true, check: provision.NeedVMs}, provision.MakeVagrantBox)
 }
 
-// VagrantPrepare makes what the node's machine needs before vagrant can make or start it: the lab's network, and the node's own files.
+// VagrantPrepare prepares what vagrant needs for the node's machine: see provision.PrepareVagrant.
 func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 	check := func(closed state.Lab) error {
 		if _, ok := closed.Cluster.Node(name); !ok {

@@ -1,5 +1,5 @@
-// Package addon is the catalogue of the lab's add-ons: what each is for, which others it needs, its container images, its objects, and the
-// workloads that must be ready. It is data alone: lab/image builds the images, lab/kube applies the objects, package lab does both.
+// Package addon has the catalogue of the lab's add-ons and installs them: what each is for, which others it needs, its container images,
+// its objects, and the workloads that must be ready. lab/image builds the images.
 package addon
 
 import (
@@ -37,13 +37,13 @@ type Addon struct {
 	Name      string // one of config.AddonNames; its objects are in manifests/NAME.yaml, if it has any
 	Purpose   string // a few words, without a full stop
 	Needs     []string
-	Images    []string // container images that the objects name, such as k8slab/prometheus:lab; lab/image makes them
+	Images    []string // that the objects name, such as k8slab/prometheus:lab
 	Workloads []Workload
 }
 
-// Values are what a manifest may have of the lab that it is for. Manifests name them as text/template does: {{.Name}}.
+// Values are what a manifest, which is a text/template, may use of its lab.
 type Values struct {
-	GitNode string // the node that has the Git repository
+	GitNode string // the node with the Git repository
 	Sops    bool   // Flux decrypts secrets
 }
 

@@ -8,10 +8,55 @@ import (
 	"k8slab/config"
 )
 
-// All are all add-ons, in alphabetical order.
-func All() []Addon {
-	return []Addon{flux(), git(), localPath(), metricsServer(), nodeExporter(), prometheus(), sops()}
+// catalogue has all add-ons, in alphabetical order.
+var catalogue = []Addon{
+	{
+		Name:      "flux",
+		Purpose:   "Flux, which applies what the Git repository has",
+		Needs:     []string{"git"},
+		Images:    []string{"k8slab/source-controller:lab", "k8slab/kustomize-controller:lab"},
+		Workloads: []Workload{{Deployment, "flux-system", "source-controller"}, {Deployment, "flux-system", "kustomize-controller"}},
+	},
+	{
+		Name:      "git",
+		Purpose:   "a Git repository over HTTP, with the configuration of the lab's nodes",
+		Images:    []string{"k8slab/git:lab"},
+		Workloads: []Workload{{Deployment, "gitops", "git"}},
+	},
+	{
+		Name:      "local-path",
+		Purpose:   "storage: volumes in a directory of the node that a pod runs on (StorageClass local-path)",
+		Images:    []string{"k8slab/local-path-provisioner:lab", "k8slab/busybox:lab"},
+		Workloads: []Workload{{Deployment, "local-path-storage", "local-path-provisioner"}},
+	},
+	{
+		Name:      "metrics-server",
+		Purpose:   "CPU and memory of nodes and pods (kubectl top)",
+		Images:    []string{"k8slab/metrics-server:lab"},
+		Workloads: []Workload{{Deployment, "kube-system", "metrics-server"}},
+	},
+	{
+		Name:      "node-exporter",
+		Purpose:   "metrics of every node, also those in its directory /var/lib/k8slab/textfile",
+		Images:    []string{"k8slab/node-exporter:lab"},
+		Workloads: []Workload{{DaemonSet, "monitoring", "node-exporter"}},
+	},
+	{
+		Name:      "prometheus",
+		Purpose:   "Prometheus with the metrics of nodes, kubelets and API servers, and alert rules",
+		Needs:     []string{"node-exporter"}, // whose manifest has the namespace, and without which its alerts see nothing
+		Images:    []string{"k8slab/prometheus:lab"},
+		Workloads: []Workload{{Deployment, "monitoring", "prometheus"}},
+	},
+	{
+		Name:    "sops",
+		Purpose: "secrets in the Git repository, encrypted with SOPS and age, which Flux decrypts",
+		Needs:   []string{"flux"},
+	},
 }
+
+// All are all add-ons, in alphabetical order.
+func All() []Addon { return slices.Clone(catalogue) }
 
 // Resolve returns the named add-ons and those that they need, each once and after what it needs. Several unknown names are one error.
 func Resolve(names []string) ([]Addon, error) {

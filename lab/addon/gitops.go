@@ -53,8 +53,8 @@ type GitOps struct {
 	Dial         func(ctx context.Context, network, address string) (net.Conn, error)
 }
 
-// FindGit finds the way to the lab's Git repository. It changes nothing, and fails where the add-on git is not installed. The way holds until
-// the session is closed.
+// FindGit finds the way to the lab's Git repository. It fails if the add-on git is not installed. The way works until the session is
+// closed.
 func FindGit(ctx context.Context, s *session.Session, v *session.Admin) (GitOps, error) {
 	file := s.Path(gitPasswordFile)
 	if _, err := os.Stat(file); err != nil {
@@ -67,7 +67,7 @@ func FindGit(ctx context.Context, s *session.Session, v *session.Admin) (GitOps,
 	return GitOps{URL: GitURL, Branch: gitBranch, PasswordFile: file, Dial: dialAs(gitHost, ip, s.DialCluster)}, nil
 }
 
-// dialAs dials an address for a name that only the cluster's DNS knows.
+// dialAs dials ip instead of a name that only the cluster's DNS knows.
 func dialAs(name, ip string, dial func(context.Context, string, string) (net.Conn, error)) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		host, port, err := net.SplitHostPort(address)
@@ -81,18 +81,18 @@ func dialAs(name, ip string, dial func(context.Context, string, string) (net.Con
 	}
 }
 
-// addonValues are what the add-ons' objects have of this lab.
+// addonValues are the Values of this lab.
 func addonValues(s *session.Session, addons []Addon) Values {
 	return Values{GitNode: s.Cluster.ControlPlanes()[0].Name, Sops: HasSops(s, addons)}
 }
 
-// HasSops tells whether the lab's Git repository may have secrets: SOPS is one of the add-ons, or was one before.
+// HasSops tells whether the lab's Git repository may have encrypted secrets: SOPS is among the add-ons, or was installed before.
 func HasSops(s *session.Session, addons []Addon) bool {
 	_, err := os.Stat(s.Path(ageFile))
 	return err == nil || slices.ContainsFunc(addons, func(a Addon) bool { return a.Name == "sops" })
 }
 
-// objects is the manifest of an add-on for this lab, nil for none. Flux' has the kinds of its objects first.
+// objects is the manifest of an add-on for this lab, nil for none. That of Flux begins with its CustomResourceDefinitions.
 func objects(ctx context.Context, s *session.Session, a Addon, values Values) ([]byte, error) {
 	manifest, err := a.Manifest(values)
 	if err != nil || a.Name != "flux" {
@@ -102,7 +102,7 @@ func objects(ctx context.Context, s *session.Session, a Addon, values Values) ([
 	return slices.Concat(kinds, []byte("---\n"), manifest), err
 }
 
-// complete gives an add-on what it needs beside its objects, and writes nothing of what is there.
+// complete gives an add-on what it needs beside its objects, unless that exists.
 func (c installer) complete(ctx context.Context, a Addon, values Values, step *event.Step) error {
 	s, k := c.Session, c.admin.Kube
 	switch a.Name {
@@ -126,7 +126,7 @@ func (c installer) complete(ctx context.Context, a Addon, values Values, step *e
 	return nil
 }
 
-// seedGit puts into the Git repository what cluster.yaml has and it has not.
+// seedGit adds to the Git repository what cluster.yaml has and the repository lacks.
 func (c installer) seedGit(ctx context.Context, a Addon, sops bool) error {
 	s := c.Session
 	budget := addonsBudget * time.Duration(s.TimeScale())
@@ -196,13 +196,13 @@ func ageIdentity(s *session.Session) (*age.X25519Identity, error) {
 		return nil, err
 	}
 	identity, err := age.ParseX25519Identity(strings.TrimSpace(string(data)))
-	if err != nil { // not its text, which is the key
+	if err != nil { // the error is not wrapped: its text could have the key
 		return nil, fmt.Errorf("%s has no age identity; a new lab gets a new one: labctl down, labctl up", s.Path(ageFile))
 	}
 	return identity, nil
 }
 
-// encryptedSecret is a Secret with a random token, which only Flux can read.
+// encryptedSecret is a Secret with a random token, encrypted so that only Flux can read it.
 func encryptedSecret(ctx context.Context, s *session.Session) ([]byte, error) {
 	identity, err := ageIdentity(s)
 	if err != nil {
@@ -215,7 +215,7 @@ func encryptedSecret(ctx context.Context, s *session.Session) ([]byte, error) {
 	return encrypt(ctx, sops, identity.Recipient().String(), labSecret(rand.Text()))
 }
 
-// encrypt encrypts the values of a Secret's manifest, which reaches sops by a pipe alone.
+// encrypt encrypts the values of a Secret's manifest. sops reads it from a pipe, so that no file has the plain text.
 func encrypt(ctx context.Context, sops, recipient, manifest string) ([]byte, error) {
 	out, err := command.Command{
 		Argv:  []string{sops, "encrypt", "--age", recipient, "--encrypted-regex", "^(data|stringData)$", "--filename-override", gitSecret},

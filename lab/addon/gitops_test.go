@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,9 +20,10 @@ import (
 	"k8slab/lab/session"
 )
 
-func manifestWith(t *testing.T, a Addon, v Values) string {
+func manifestWith(t *testing.T, name string, v Values) string {
 	t.Helper()
-	manifest, err := a.Manifest(v)
+	i := slices.IndexFunc(catalogue, func(a Addon) bool { return a.Name == name })
+	manifest, err := catalogue[i].Manifest(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func manifestWith(t *testing.T, a Addon, v Values) string {
 
 // Flux refuses a Kustomization whose key for decryption is not there.
 func TestFluxDecryptsOnlyWithSops(t *testing.T) {
-	with, without := manifestWith(t, flux(), Values{Sops: true}), manifestWith(t, flux(), Values{})
+	with, without := manifestWith(t, "flux", Values{Sops: true}), manifestWith(t, "flux", Values{})
 	if !strings.HasSuffix(with, "  wait: true\n  decryption:\n    provider: sops\n    secretRef: {name: sops-age}\n") {
 		t.Errorf("with SOPS it ends with %q", with[len(with)-100:])
 	}
@@ -41,13 +43,13 @@ func TestFluxDecryptsOnlyWithSops(t *testing.T) {
 
 // The repository is in a directory of one node.
 func TestGitStaysOnItsNode(t *testing.T) {
-	if got := manifestWith(t, git(), Values{GitNode: "cp1"}); !strings.Contains(got, "nodeSelector:\n        kubernetes.io/hostname: cp1 ") {
+	if got := manifestWith(t, "git", Values{GitNode: "cp1"}); !strings.Contains(got, "nodeSelector:\n        kubernetes.io/hostname: cp1 ") {
 		t.Error(got)
 	}
 }
 
 func TestSopsHasNoObjects(t *testing.T) {
-	if got := manifestWith(t, sops(), Values{}); got != "" {
+	if got := manifestWith(t, "sops", Values{}); got != "" {
 		t.Error(got)
 	}
 }

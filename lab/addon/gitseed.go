@@ -19,14 +19,14 @@ const (
 	gitObjectsSpace = "nodes"
 )
 
-// gitSeed is what the lab's Git repository has to have. People own the repository: of what it has, nothing is changed but that a list gets an
-// entry which it lacks, with that entry's file.
+// gitSeed is what the lab's Git repository must have. People own the repository, so nothing in it is changed: a list only gets the entries
+// that it lacks, with their files.
 type gitSeed struct {
 	onboard []config.Node          // each gets a file and a commented entry, which its onboarding activates
 	secret  func() ([]byte, error) // makes the encrypted Secret; nil without SOPS
 }
 
-// missing lists the files to write, whole, so that the repository which read shows has what it has to have. An empty repository gets all.
+// missing lists the files to write, with their whole content, by path; read reads the repository. An empty repository gets all of them.
 func (s gitSeed) missing(read func(path string) ([]byte, error)) (map[string][]byte, error) {
 	c := &gitCompletion{read: read, files: map[string][]byte{}}
 	if c.absent(gitTop) && c.absent(gitNodes) {
@@ -37,7 +37,7 @@ func (s gitSeed) missing(read func(path string) ([]byte, error)) (map[string][]b
 			"nodes/lab.yaml":  []byte(gitLabText),
 		}
 	}
-	for _, n := range slices.Backward(s.onboard) { // each becomes the first
+	for _, n := range slices.Backward(s.onboard) { // each is put before the others
 		entry := n.Name + ".yaml"
 		c.entry(gitNodes, "# - "+entry, "nodes/"+entry, func() ([]byte, error) { return nodeConfiguration(n) })
 	}
@@ -47,14 +47,14 @@ func (s gitSeed) missing(read func(path string) ([]byte, error)) (map[string][]b
 	return c.files, c.err
 }
 
-// gitCompletion collects what a repository lacks, up to the first error.
+// gitCompletion collects what a repository lacks, until the first error.
 type gitCompletion struct {
 	read  func(path string) ([]byte, error)
 	files map[string][]byte
 	err   error
 }
 
-// content is a file as it will be, nil for none.
+// content is the file's new content, or else its present one; nil if there is no such file.
 func (c *gitCompletion) content(path string) []byte {
 	if data, ok := c.files[path]; ok || c.err != nil {
 		return data
@@ -66,8 +66,8 @@ func (c *gitCompletion) content(path string) []byte {
 
 func (c *gitCompletion) absent(path string) bool { return c.content(path) == nil && c.err == nil }
 
-// entry gives the kustomization's resources an item, and the file that this names, unless the item is there, active or commented. A
-// kustomization that is not there is one that people did away with.
+// entry adds an item to the kustomization's resources, with the file that it names, unless the item is there, active or commented. If
+// people have removed the kustomization, nothing is added.
 func (c *gitCompletion) entry(kustomization, item, file string, make func() ([]byte, error)) {
 	data := c.content(kustomization)
 	name := strings.TrimPrefix(strings.TrimPrefix(item, "# "), "- ")
@@ -89,7 +89,7 @@ func (c *gitCompletion) entry(kustomization, item, file string, make func() ([]b
 	}
 }
 
-// listsEntry reports whether a line is the list's item of this name, also one that is commented.
+// listsEntry reports whether a line is the list's item of this name, also when it is commented.
 func listsEntry(data []byte, name string) bool {
 	for line := range strings.Lines(string(data)) {
 		rest, isItem := strings.CutPrefix(strings.TrimLeft(line, " \t#"), "- ")
@@ -100,7 +100,7 @@ func listsEntry(data []byte, name string) bool {
 	return false
 }
 
-// withItem puts the item first into the list of resources, indented as the one after it.
+// withItem puts the item first into the list of resources, with the indentation of the next one.
 func withItem(data []byte, item string) ([]byte, error) {
 	lines := slices.Collect(strings.Lines(string(data)))
 	at := slices.IndexFunc(lines, func(l string) bool { return strings.TrimRight(l, " \t\r\n") == "resources:" })

@@ -16,19 +16,19 @@ import (
 	"k8slab/lab/wait"
 )
 
-// addonsBudget bounds the time until the add-ons' pods are ready. metrics-server is when it has read metrics twice, 15 s apart.
+// addonsBudget bounds the wait for the add-ons' pods. metrics-server is ready only after it has read metrics twice, 15 s apart.
 const addonsBudget = 5 * time.Minute
 
-// Wanted are those that cluster.yaml lists and those that they need.
+// Wanted are the add-ons that cluster.yaml lists, and those that they need.
 func Wanted(s *session.Session) ([]Addon, error) { return Resolve(s.Cluster.Addons) }
 
-// installer brings add-ons into the cluster of an opened lab.
+// installer installs add-ons into the cluster of an opened lab.
 type installer struct {
 	*session.Session
 	admin *session.Admin
 }
 
-// Install brings the add-ons from whatever state they are in to ready ones.
+// Install installs the add-ons, whatever state they are in, and waits until they are ready.
 func Install(ctx context.Context, s *session.Session, v *session.Admin, addons []Addon) error {
 	if len(addons) == 0 {
 		return nil
@@ -51,7 +51,7 @@ func Install(ctx context.Context, s *session.Session, v *session.Admin, addons [
 	return step.End(i.awaitReady(ctx, addons, budget, step))
 }
 
-// apply applies the add-on's objects, unless the cluster has them as they should be.
+// apply applies the add-on's objects, unless they are up to date.
 func (c installer) apply(ctx context.Context, a Addon, values Values, step *event.Step) error {
 	manifest, err := objects(ctx, c.Session, a, values)
 	if err != nil || len(manifest) == 0 {
@@ -70,7 +70,7 @@ func (c installer) apply(ctx context.Context, a Addon, values Values, step *even
 // awaitReady waits until every workload of the add-ons is ready, and shows what it waits for.
 func (c installer) awaitReady(ctx context.Context, addons []Addon, budget time.Duration, step *event.Step) error {
 	step.Progress("waiting for their pods")
-	err := wait.For(ctx, "the add-ons to be ready", budget, c.Pace(), session.Telling(step, func(ctx context.Context) error { return Ready(ctx, c.admin, addons) }))
+	err := wait.For(ctx, "the add-ons to be ready", budget, c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error { return Ready(ctx, c.admin, addons) }))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl kubectl get pods -A -o wide; labctl kubectl describe pod -n NAMESPACE POD", err)
 	}
@@ -106,7 +106,7 @@ func workload(ctx context.Context, v *session.Admin, w Workload) (ready, want in
 	return v.Kube.Deployment(ctx, w.Namespace, w.Name)
 }
 
-// Importer gives nodes the images of the add-ons that cluster.yaml lists.
+// Importer imports onto nodes the images of the add-ons that cluster.yaml lists.
 func Importer(s *session.Session) func(context.Context, []config.Node) error {
 	return func(ctx context.Context, nodes []config.Node) error {
 		addons, err := Wanted(s)
@@ -117,19 +117,16 @@ func Importer(s *session.Session) func(context.Context, []config.Node) error {
 	}
 }
 
-// ImportImages gives each of the nodes the add-ons' images that it lacks, all nodes at once. What the cache lacks is built first. An image
-// that a node has stays, as the node's other images do: it is its name that counts.
+// ImportImages imports onto all the nodes at once the add-ons' images that each lacks. Images that the cache lacks are built first. A node
+// that has an image by the same name keeps it.
 func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) error {
 	refs := ImagesOf(addons)
 	if len(refs) == 0 {
 		return nil
 	}
-	missing := make([][]string, len(nodes)) // by the node's place
-	at := func(n config.Node) int { return slices.Index(nodes, n) }
-	err := session.ForEachNode(nodes, func(n config.Node) error {
+	missing, err := session.FromEachNode(nodes, func(n config.Node) ([]string, error) {
 		has, err := provision.ImagesOn(ctx, s, n.Name)
-		missing[at(n)] = missingImages(refs, has)
-		return err
+		return missingImages(refs, has), err
 	})
 	needed := slices.DeleteFunc(refs, func(ref string) bool {
 		return !slices.ContainsFunc(missing, func(m []string) bool { return slices.Contains(m, ref) })
@@ -146,11 +143,12 @@ func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, 
 		return err
 	}
 	return session.ForEachNode(nodes, func(n config.Node) error {
-		if len(missing[at(n)]) == 0 {
+		lacks := missing[slices.Index(nodes, n)]
+		if len(lacks) == 0 {
 			return nil
 		}
 		step := s.Events.Start(n.Name, "add-on images", provision.ImportBudget*time.Duration(s.TimeScale()))
-		return step.End(importArchives(ctx, s, n.Name, missing[at(n)], archives, step))
+		return step.End(importArchives(ctx, s, n.Name, lacks, archives, step))
 	})
 }
 
@@ -186,14 +184,15 @@ func ImagesOf(addons []Addon) []string {
 	return refs
 }
 
-// missingImages are those of refs that are not among containerd's, whose names are in full.
+// missingImages are those of refs that containerd, whose names are complete, does not have.
 func missingImages(refs, has []string) []string {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
 		return slices.Contains(has, "docker.io/"+ref) || slices.Contains(has, ref)
 	})
 }
 
-// BuildImages builds the images of cluster.yaml's add-ons, and the sops command, before there is a cluster that a compiler would starve.
+// BuildImages builds the images of cluster.yaml's add-ons, and the sops command. It runs before there is a cluster, which a compiler would
+// slow down.
 func BuildImages(ctx context.Context, s *session.Session) error {
 	addons, err := Wanted(s)
 	if err != nil || len(addons) == 0 {

@@ -2,13 +2,14 @@ package addon
 
 import (
 	"context"
+	"slices"
+
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
-	"slices"
 )
 
-// Status is what one add-on is in the lab.
+// Status is the status of one add-on in the lab.
 type Status struct {
 	Name      string `json:"name"`
 	Purpose   string `json:"purpose"`
@@ -18,7 +19,7 @@ type Status struct {
 	Want      int    `json:"want"`      // pods
 }
 
-// List lists all add-ons, as a lab wants them that is not up: none is installed.
+// List lists all add-ons for a lab that is not up: none is installed.
 func List(l state.Lab) ([]Status, error) {
 	wanted, err := Resolve(l.Cluster.Addons)
 	if err != nil {
@@ -32,8 +33,8 @@ func List(l state.Lab) ([]Status, error) {
 	return all, nil
 }
 
-// Look lists all add-ons, with what the cluster has of them. It changes nothing.
-func Look(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
+// ReadStatus lists all add-ons, with what the cluster has of them.
+func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, error) {
 	all, err := List(s.Lab)
 	if err != nil {
 		return nil, err
@@ -49,7 +50,7 @@ func Look(ctx context.Context, s *session.Session, v *session.Admin) ([]Status, 
 	return all, nil
 }
 
-// statusOf adds what the cluster has of the add-on.
+// statusOf adds to the status what the cluster has of the add-on.
 func statusOf(ctx context.Context, v *session.Admin, a Addon, s *Status) error {
 	s.Installed = true
 	for _, w := range a.Workloads {

@@ -25,7 +25,7 @@ const (
 	StageProof         Stage = "proof"          // the whole cluster is proven healthy
 )
 
-// stage is how a part of the plan is told beforehand, and how it is done.
+// stage is a part of the plan: describe says what it would do, run does it.
 type stage struct {
 	name     Stage
 	describe func(*config.Cluster) []Step
@@ -58,12 +58,12 @@ type Step struct {
 	Node   string `json:"node,omitempty"`
 	Action string `json:"action"`
 	After  string `json:"after,omitempty"` // what it waits for
-	Done   bool   `json:"done,omitempty"`  // in the lab that exists
+	Done   bool   `json:"done,omitempty"`  // already, in the lab that exists
 
 	done func(present) bool
 }
 
-// NewPlan lists what up does for the cluster, in order. It is pure: nothing is looked at. Steps that are done already are verified instead.
+// NewPlan lists what up does for the cluster, in order. It reads nothing but the description. Up verifies steps that are already done.
 func NewPlan(c *config.Cluster) (steps []Step) {
 	for _, s := range stages {
 		for _, step := range s.describe(c) {
@@ -128,8 +128,8 @@ func describeNetworkPlugin(c *config.Cluster) []Step {
 	return []Step{{Action: "deploy flannel and the probe", After: "API server of " + c.ControlPlanes()[0].Name, done: func(s present) bool { return s.plugin }}}
 }
 
-// describeJoins has the control planes one after another: etcd takes one learner at a time (--max-learners), and a join that finds an
-// unhealthy member fails. Workers need no more than an API server.
+// describeJoins lists the control planes one after another: etcd allows one learner at a time (--max-learners), and a join fails while a
+// member is unhealthy. Workers only need an API server.
 func describeJoins(c *config.Cluster) (steps []Step) {
 	cps := c.ControlPlanes()
 	staggered := c.Staggered(c.Members())

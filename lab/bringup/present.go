@@ -12,7 +12,7 @@ import (
 	"k8slab/lab/session"
 )
 
-// present is what of the plan's work a look at the lab finds done.
+// present is what of the plan is already done in the lab.
 type present struct {
 	network  bool
 	machines map[string]machine.State
@@ -24,7 +24,7 @@ type present struct {
 
 func (s present) runs(n config.Node) bool { return s.machines[n.Name] == machine.Running }
 
-// has tells whether the node has the programs that a node needs.
+// has tells whether the node has a node's programs: labnode answered.
 func (s present) has(n config.Node) bool {
 	_, answers := s.facts[n.Name]
 	return answers
@@ -35,7 +35,7 @@ func (s present) joined(nodes ...config.Node) bool {
 	return slices.ContainsFunc(nodes, func(n config.Node) bool { return s.facts[n.Name].Joined })
 }
 
-// made tells whether every machine is there: then up needs no image.
+// made tells whether every machine exists. Then up needs no image.
 func (s present) made(c *config.Cluster) bool {
 	return !slices.ContainsFunc(c.Members(), func(n config.Node) bool {
 		state := s.machines[n.Name]
@@ -43,18 +43,18 @@ func (s present) made(c *config.Cluster) bool {
 	})
 }
 
-// Plan is what up would do, and what of it is done in the opened lab. It changes nothing. With an error, the steps are there all the same.
+// Plan is what up would do, and what of it is already done in the opened lab. With an error it returns the steps all the same.
 func Plan(ctx context.Context, s *session.Session) ([]Step, error) {
 	steps := NewPlan(s.Cluster)
-	p, err := look(ctx, s)
+	p, err := readPresent(ctx, s)
 	for i, step := range steps {
 		steps[i].Done = step.done != nil && step.done(p)
 	}
 	return steps, err
 }
 
-func look(ctx context.Context, s *session.Session) (p present, err error) {
-	p.network = true // where it is not the lab's to make
+func readPresent(ctx context.Context, s *session.Session) (p present, err error) {
+	p.network = true // of machines that exist already
 	if s.Libvirt != nil {
 		if p.network, err = s.Libvirt.NetworkActive(ctx); err != nil {
 			return p, err

@@ -13,7 +13,7 @@ import (
 	"k8slab/lab/session"
 )
 
-// Up brings the lab from whatever state it is in to a proven healthy cluster, or to the end of the given stage.
+// Up brings the lab from any state to a proven healthy cluster, or to the end of the given stage.
 func Up(ctx context.Context, s *session.Session, until Stage) error {
 	up := &upRun{Session: s, maker: provision.For(s)}
 	defer up.close()
@@ -25,13 +25,13 @@ func Up(ctx context.Context, s *session.Session, until Stage) error {
 	return nil
 }
 
-// upRun is what the stages of one `up` hand on.
+// upRun is what the stages of one `up` share.
 type upRun struct {
 	*session.Session
 	maker   *provision.Maker
-	missing []config.Node // without a machine when it began
-	boot    machine.Boot  // what their machines are made of
-	first   []config.Node // whose machines are there before the cluster is formed
+	missing []config.Node // nodes that had no machine when it began
+	boot    machine.Boot  // what their machines boot from
+	first   []config.Node // nodes whose machines are made before the cluster; the staggered ones come later
 	run     *cluster.Run
 }
 
@@ -41,7 +41,7 @@ func (u *upRun) close() {
 	}
 }
 
-// image gets what new machines need. A machine keeps the image that it was made from.
+// image builds the images for machines that are missing. An existing machine keeps the image that it was made from.
 func (u *upRun) image(ctx context.Context) (err error) {
 	if u.missing, err = provision.Absent(ctx, u.Session); err != nil || len(u.missing) == 0 {
 		return err
@@ -68,7 +68,7 @@ func (u *upRun) machines(ctx context.Context) error {
 	return u.maker.Boot(ctx, u.first, u.boot)
 }
 
-// initialise forms a cluster only when every machine has answered: to make one while a control plane is silent could make a second.
+// initialise requires every machine to answer: if a control plane were silent, it might make a second cluster beside that one's.
 func (u *upRun) initialise(ctx context.Context) error {
 	facts, err := u.Facts(ctx, u.first)
 	if err != nil {

@@ -19,21 +19,20 @@ import (
 	"k8slab/lab/wait"
 )
 
-// nodeJoin is one node's way into the cluster.
+// nodeJoin is the join of one node.
 type nodeJoin struct {
 	*Run
-	node config.Node
-	pin  string // of the cluster's CA
-	step *event.Step
-	// number is the attempt's, from 1; 0 when nothing is to join.
-	number int
-	heard  int // events of the series of attempts that the node has told
+	node   config.Node
+	pin    string // hash of the cluster's CA
+	step   *event.Step
+	number int // of the attempt, from 1; 0 when the node is only taken out
+	events int // how many events of earlier attempts were read from the node
 }
 
-// joinNode gets the node into the cluster: attempts in the node, and between them what needs the cluster's administrator. The cause that is
-// reported in the end is the first attempt's, because later ones fail at what the first left.
+// joinNode gets the node into the cluster. labnode makes the attempts on the node; between them, the administrator's part is done here. The
+// error is the first attempt's, because later attempts fail at what the first one left.
 func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
-	// containerd may be what the join is about to repair: then they are imported after it.
+	// The import fails while containerd is broken. The join may repair it: then the import is repeated.
 	noImages := c.images(ctx, []config.Node{n})
 	j := &nodeJoin{Run: c, node: n, pin: pin, step: c.Events.Start(n.Name, "join", c.joinBudget())}
 	o, err := join.Loop(ctx, c.joinPolicy(n.Role), j.attempt, j.repair)
@@ -43,7 +42,7 @@ func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 		}
 		return j.step.End(c.joinFailed(n, fmt.Errorf("%s: %w", n.Name, err)))
 	}
-	if err := j.step.End(c.look(ctx, n)); err != nil || noImages == nil {
+	if err := j.step.End(c.refreshFacts(ctx, n)); err != nil || noImages == nil {
 		return err
 	}
 	return c.images(ctx, []config.Node{n})
@@ -68,7 +67,7 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	j.number = number
 	o, err := j.clear(ctx)
 	if err != nil || o.Symptom != "" {
-		return j.said(o), err
+		return j.announced(o), err
 	}
 	key := ""
 	if j.node.Role == config.ControlPlane {
@@ -86,45 +85,42 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	}
 	text, err := marshal(joinDocuments(s, j.node, token, j.pin, key))
 	if err == nil {
-		o, err = runJoin(ctx, s, j.node, text, number, &j.heard, j.joinBudget(), j.step)
+		o, err = runJoin(ctx, s, j.node, text, number, &j.events, j.joinBudget(), j.step)
 	}
-	if ctx.Err() != nil { // the join goes on in the node, by its token; the next run deletes it
-		return j.said(o), err
+	if ctx.Err() != nil { // the join goes on without labctl and needs its token, which the next run deletes
+		return j.announced(o), err
 	}
 	left := j.forgetToken(ctx, token)
 	if err == nil && o.Joined && left != nil {
 		j.step.Progress("warning: %v; it ends by itself within 30 minutes", left)
 		left = nil
 	}
-	return j.said(o), errors.Join(err, left)
+	return j.announced(o), errors.Join(err, left)
 }
 
-// forgetTime bounds the deletion of a token. The virtual IP may just move to the control plane that has joined.
-const forgetTime = 15 * time.Second
-
-// forgetToken deletes an attempt's token, also after a failure.
+// forgetToken deletes an attempt's token, also after a failure. It retries, because the virtual IP may be moving to the new control plane.
 func (j *nodeJoin) forgetToken(ctx context.Context, token string) error {
-	budget := forgetTime * time.Duration(j.TimeScale())
+	budget := 15 * time.Second * time.Duration(j.TimeScale())
 	return wait.For(ctx, "the join's token to be deleted", budget, j.Pace(), func(ctx context.Context) error {
 		return j.Admin.Kube.DeleteBootstrapToken(ctx, token)
 	})
 }
 
-// said announces the cause of a failed attempt, unless a check in the node has.
-func (j *nodeJoin) said(o join.Outcome) join.Outcome {
-	told := slices.ContainsFunc(o.Checks, func(c join.Check) bool { return c.Symptom == o.Symptom && c.Result != join.Warn })
-	if !o.Joined && o.Symptom != "" && !told {
+// announced shows the cause of a failed attempt, unless a check on the node has shown it, and returns the outcome.
+func (j *nodeJoin) announced(o join.Outcome) join.Outcome {
+	shown := slices.ContainsFunc(o.Checks, func(c join.Check) bool { return c.Symptom == o.Symptom && c.Result != join.Warn })
+	if !o.Joined && o.Symptom != "" && !shown {
 		j.cause(o.Symptom, "%s", o.Evidence)
 	}
 	return o
 }
 
-// cause announces why a join does not go on as it is, as soon as it is known.
+// cause shows why the join cannot go on as it is, as soon as this is known.
 func (j *nodeJoin) cause(id symptom.ID, format string, args ...any) {
 	j.step.Progress(join.CauseMark+"%s: %s", id, fmt.Sprintf(format, args...))
 }
 
-// repair does about a failed attempt's cause what the node itself could not. What is in the way in the cluster, the next attempt clears.
+// repair makes the part of a remedy that the node itself cannot make, and tells whether to try again. The next attempt clears the cluster.
 func (j *nodeJoin) repair(ctx context.Context, failed join.Outcome) (bool, error) {
 	action := join.Remedy(failed.Symptom)
 	j.step.Progress("remedy: %s", action)
@@ -134,10 +130,10 @@ func (j *nodeJoin) repair(ctx context.Context, failed join.Outcome) (bool, error
 	case action == join.UploadCertificates:
 		j.forget()
 	}
-	return true, j.look(ctx, j.node)
+	return true, j.refreshFacts(ctx, j.node)
 }
 
-// refusedName tells whether the Node of the joining machine's name was found to be another's, which another attempt would find too.
+// refusedName tells whether the Node of this name belongs to another machine: another attempt would not change that.
 func refusedName(failed join.Outcome) bool {
 	return failed.Symptom == symptom.NodeNameExists && failed.Phase == join.PhaseCluster
 }
@@ -149,16 +145,16 @@ func (c *Run) forget() {
 	c.certificateKey = ""
 }
 
-// stable waits until another control plane may join: the API answers and every etcd member is a healthy voter. It shows what it waits for.
+// stable waits until another control plane may join: every etcd member must be a healthy voter.
 func (j *nodeJoin) stable(ctx context.Context) error {
 	j.step.Progress("every etcd member a healthy voter")
-	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.Stabilize(), j.Pace(), session.Telling(j.step, j.Admin.Etcd.Healthy))
+	return wait.For(ctx, "etcd before "+j.node.Name+" joins", j.StabilizeBudget(), j.Pace(), session.ShowWaiting(j.step, j.Admin.Etcd.Healthy))
 }
 
-// learnerEvery is how often the learner's progress is looked at.
+// learnerEvery is the time between two reports of a learner's progress.
 const learnerEvery = 2 * time.Second
 
-// showLearner shows how far the learner is behind while it catches up; the function that it returns ends that.
+// showLearner shows how far an etcd learner is behind, until the returned function is called.
 func (j *nodeJoin) showLearner(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
@@ -186,7 +182,7 @@ func (j *nodeJoin) showLearner(ctx context.Context) (stop func()) {
 	return func() { cancel(); <-done }
 }
 
-// uploadedKey is the key of the certificates that are in the cluster for a control plane to fetch: init's own, or a new upload's.
+// uploadedKey is the key to the control plane's certificates in the cluster. If this run did not upload them yet, it does now.
 func (c *Run) uploadedKey(ctx context.Context) (string, error) {
 	if c.certificateKey != "" {
 		return c.certificateKey, nil
@@ -198,7 +194,7 @@ func (c *Run) uploadedKey(ctx context.Context) (string, error) {
 	return key, err
 }
 
-// claim is what the right to the Node's name is judged by.
+// claim judges whether the node's machine may take the recorded Node's name.
 func (j *nodeJoin) claim(ctx context.Context, recorded kube.Node) (nameVerdict, error) {
 	joiner := machineIdentity{Machine: j.Fact(j.node).MachineID}
 	machines, err := j.Machines.List(ctx)

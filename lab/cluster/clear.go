@@ -18,21 +18,21 @@ import (
 	"k8slab/lab/wait"
 )
 
-// clear removes what is in the way of the join: what an earlier life of the node left on the machine, in etcd and in the API, in this order,
-// because kubeadm's reset needs the Node. It announces each cause. The Outcome has a cause that it must not remove.
+// clear removes what an earlier join of the node left: on the machine, in etcd and in the API, in this order, because kubeadm's reset needs
+// the Node. It shows each cause. If it must not remove something, the Outcome says what.
 func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
 	if joined := j.JoinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
 		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
 	}
 	f := j.Fact(j.node)
-	if f.Running() { // its own member, which it waits for, must not be taken from it
+	if f.Running() { // this kubeadm still needs its etcd member
 		return join.Outcome{}, errors.New("kubeadm is at work on the machine; next: labctl join " + j.node.Name + ", which follows it to its end")
 	}
 	if f.Dirty || f.Joined {
-		if j.number == 1 && !f.Joined { // a later attempt meets what the first one left
+		if j.number == 1 && !f.Joined { // in a later attempt, the first one left them
 			j.cause(symptom.LeftoverState, "files or processes of an earlier kubeadm are on the machine")
 		}
-		if err := j.undo(ctx); err != nil {
+		if err := j.resetMachine(ctx); err != nil {
 			return join.Outcome{}, err
 		}
 	}
@@ -44,27 +44,31 @@ func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
 	return j.clearNode(ctx)
 }
 
-// undo takes the node's etcd member out of the cluster, as far as the quorum allows it, and undoes on the machine what kubeadm did there.
-func (j *nodeJoin) undo(ctx context.Context) error {
-	if j.node.Role == config.ControlPlane {
-		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
-			return err
-		}
+// removeMember removes the etcd member of a control plane, as far as the quorum allows it.
+func (j *nodeJoin) removeMember(ctx context.Context) error {
+	if j.node.Role != config.ControlPlane {
+		return nil
+	}
+	return etcdadmin.RemoveMember(ctx, j.Session, j.Admin, j.node)
+}
+
+// resetMachine removes the node's etcd member, and undoes on the machine what kubeadm did there.
+func (j *nodeJoin) resetMachine(ctx context.Context) error {
+	if err := j.removeMember(ctx); err != nil {
+		return err
 	}
 	j.step.Progress("resetting what an earlier join left")
 	if err := reset(ctx, j.Session, j.node.Name); err != nil {
 		return err
 	}
-	return j.look(ctx, j.node) // a control plane no more, by whose kubeadm the certificates could be uploaded
+	return j.refreshFacts(ctx, j.node) // it no longer counts as a joined control plane
 }
 
-// clearSilent is clear for a machine that does not answer and is to go: its etcd member leaves, the machine ends, and its Node is deleted. A join
-// that is at work there ends with the machine.
+// clearSilent is clear for a machine that does not answer and is being removed: it removes the etcd member, the machine, with whatever runs
+// on it, and the Node.
 func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
-	if j.node.Role == config.ControlPlane {
-		if err := etcdadmin.Dismiss(ctx, j.Session, j.Admin, j.node); err != nil {
-			return join.Outcome{}, err
-		}
+	if err := j.removeMember(ctx); err != nil {
+		return join.Outcome{}, err
 	}
 	if err := provision.Delete(ctx, j.Session, j.node.Name); err != nil {
 		return join.Outcome{}, err
@@ -73,15 +77,15 @@ func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
 	return j.clearNode(ctx)
 }
 
-// reset undoes whatever kubeadm did on the node, whose etcd member is in no cluster any more.
+// reset undoes what kubeadm did on the node. Its etcd member must have been removed before.
 func reset(ctx context.Context, s *session.Session, name string) error {
 	return s.Nodes[name].Run(ctx, node.Command{Argv: []string{session.LabnodePath, "reset", "--member-removed"}})
 }
 
-// clearMembers removes the etcd members that are in the way, and waits for those of a join that is at work.
+// clearMembers removes the etcd members that are in the way of the join, and waits for those of a running join.
 func (j *nodeJoin) clearMembers(ctx context.Context) (o join.Outcome, err error) {
 	seen := ""
-	err = wait.For(ctx, "another join to end", j.Stabilize(), j.Pace(), func(ctx context.Context) error {
+	err = wait.For(ctx, "another join to end", j.StabilizeBudget(), j.Pace(), func(ctx context.Context) error {
 		removed, left, err := etcdadmin.Clean(ctx, j.Session, j.Admin, j.node.Name)
 		for _, v := range removed {
 			j.cause(memberSymptom(v), "removed etcd member %s: %s", v.Member, v.Reason)
@@ -107,7 +111,8 @@ func (j *nodeJoin) clearMembers(ctx context.Context) (o join.Outcome, err error)
 	return o, err
 }
 
-// memberSymptom names what a member in the way is: of a learner there can be one only; a voter that lost its data is stale.
+// memberSymptom is the symptom of a member that is in the way. A learner is in the way because etcd allows only one at a time; a voter,
+// because it lost its data.
 func memberSymptom(v etcd.Verdict) symptom.ID {
 	if v.Member.Learner {
 		return symptom.EtcdTooManyLearners
@@ -115,7 +120,7 @@ func memberSymptom(v etcd.Verdict) symptom.ID {
 	return symptom.EtcdStaleMember
 }
 
-// clearNode deletes the Node of the joining machine's name, if the machine has the right to it.
+// clearNode deletes an existing Node of this name, if the machine may take the name.
 func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 	var verdict nameVerdict
 	look := func(ctx context.Context) error {
@@ -129,7 +134,7 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 			return err
 		}
 		if verdict.Retry > 0 && recorded.MachineID == j.Fact(j.node).MachineID {
-			return errors.New(verdict.Reason) // its earlier self: it cannot renew the Lease any more
+			return errors.New(verdict.Reason) // the same machine before its reset, which no longer renews the Lease: wait
 		}
 		return nil
 	}

@@ -1,5 +1,5 @@
-// Package cluster forms the lab's cluster out of machines that answer: it initialises a control plane, gets every node in, one after another
-// where etcd wants that, clears what is in the way of a join, and takes nodes out again.
+// Package cluster forms the lab's cluster out of machines that answer over SSH: it initialises the first control plane, joins the other
+// nodes, clears what is in the way of a join, and takes nodes out again. Making machines is lab/provision's job.
 package cluster
 
 import (
@@ -23,27 +23,27 @@ import (
 // tokenTTL is the life of a bootstrap token. Each is deleted as soon as its join has ended.
 const tokenTTL = 30 * time.Minute
 
-// ImageImport gives the nodes the images that pods of every node need, beside those of the node image.
+// ImageImport imports onto the nodes the container images that are not part of the node image.
 type ImageImport = func(context.Context, []config.Node) error
 
-// Run is one run of labctl on the cluster of an opened lab: as it finds the cluster, and changes it.
+// Run is one run of labctl on the cluster of an opened lab, with what it has learned of the cluster.
 type Run struct {
 	*session.Session
 	Admin  *session.Admin // nil before there is a cluster
 	DryRun bool           // change nothing
-	// Boot makes the machine of a node that has no facts yet, because its making waits for the control plane before; nil where all are made.
+	// Boot makes the machine of a staggered control plane when its turn comes; nil where all machines exist.
 	Boot func(context.Context, config.Node) error
 
 	images         ImageImport
 	certificateKey string // "" until a control plane has to join
-	retired        bool   // nothing of its own is left in the cluster
+	retired        bool   // Retire has run
 
 	mu     sync.Mutex
-	facts  map[string]join.Facts // of the nodes that answered
-	failed map[string]error      // why joins failed, by node
+	facts  map[string]join.Facts // by node, of those that answered
+	failed map[string]error      // by node, why its join failed
 }
 
-// New is the cluster of the nodes that answered with these facts.
+// New starts a run with the facts of the nodes that answered.
 func New(s *session.Session, facts map[string]join.Facts, images ImageImport) *Run {
 	return &Run{Session: s, facts: facts, images: images}
 }
@@ -55,7 +55,8 @@ func (c *Run) Close() {
 	}
 }
 
-// Initialise gets a control plane that runs the cluster: the first one that has joined, or a new cluster on the first of cluster.yaml.
+// Initialise opens the existing cluster through a control plane that has joined. If there is none, it runs kubeadm init on the first
+// control plane.
 func (c *Run) Initialise(ctx context.Context) error {
 	s := c.Session
 	if err := c.FinishRunning(ctx); err != nil {
@@ -76,8 +77,8 @@ func (c *Run) Initialise(ctx context.Context) error {
 	if err := c.dropStale(ctx); err != nil {
 		return err
 	}
-	step := s.Events.Start("", "API server", c.Stabilize())
-	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.Stabilize(), s.Pace(), session.Telling(step, c.Admin.Kube.Ready))
+	step := s.Events.Start("", "API server", c.StabilizeBudget())
+	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}
@@ -91,13 +92,13 @@ func (c *Run) joinBudget() time.Duration {
 	return time.Duration(c.Cluster.Tuning.JoinMaxWaitSeconds) * time.Second
 }
 
-// FinishRunning waits for a kubeadm that an earlier, killed run left at work. Whether it succeeded, the node's facts then say.
+// FinishRunning waits for every kubeadm that an earlier, killed run left running. The nodes' facts then say whether it succeeded.
 func (c *Run) FinishRunning(ctx context.Context) error {
 	return session.ForEachNode(c.Cluster.Members(), func(n config.Node) error { return c.Finish(ctx, n) })
 }
 
-// Finish waits for the kubeadm that is at work on the node, started by an earlier run or by hand: one that is killed between the addition
-// of its etcd member and its promotion leaves a stale learner.
+// Finish waits for a kubeadm that runs on the node, started by an earlier run or by hand. It must not be killed: between adding its etcd
+// member and promoting it, that would leave a stale learner.
 func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	if !c.Fact(n).Running() {
 		return nil
@@ -112,7 +113,7 @@ func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	} else {
 		err = awaitInit(ctx, c.Session, n.Name, c.joinBudget(), step)
 	}
-	if err != nil && ctx.Err() == nil { // its failure is repaired like any other
+	if err != nil && ctx.Err() == nil { // the next join repairs what a failed one left
 		step.EndWith(err.Error())
 		err = nil
 	}
@@ -120,11 +121,11 @@ func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	if err != nil {
 		return err
 	}
-	return c.look(ctx, n)
+	return c.refreshFacts(ctx, n)
 }
 
-// look reads the node's facts anew.
-func (c *Run) look(ctx context.Context, n config.Node) error {
+// refreshFacts reads the node's facts again.
+func (c *Run) refreshFacts(ctx context.Context, n config.Node) error {
 	f, err := c.ReadFacts(ctx, c.Nodes[n.Name])
 	if err == nil {
 		c.setFact(n, f)
@@ -132,7 +133,7 @@ func (c *Run) look(ctx context.Context, n config.Node) error {
 	return err
 }
 
-// Fact is what the node told of itself; nothing of one that did not answer.
+// Fact is the node's facts; empty if it did not answer.
 func (c *Run) Fact(n config.Node) join.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -145,7 +146,7 @@ func (c *Run) setFact(n config.Node, f join.Facts) {
 	c.facts[n.Name] = f
 }
 
-// Answers tells whether the node has told what it is.
+// Answers tells whether the node's facts are known.
 func (c *Run) Answers(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -160,7 +161,7 @@ func (c *Run) Failures() map[string]error {
 	return maps.Clone(c.failed)
 }
 
-// joinFailed keeps why the node's join failed, and returns it.
+// joinFailed remembers why the node's join failed, and returns it.
 func (c *Run) joinFailed(n config.Node, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +172,7 @@ func (c *Run) joinFailed(n config.Node, err error) error {
 	return err
 }
 
-// JoinedControlPlanes are those on which kubeadm finished. The first of them speaks for the cluster.
+// JoinedControlPlanes are those on which kubeadm finished, a restored one first. The cluster is opened through the first.
 func (c *Run) JoinedControlPlanes() []config.Node {
 	return c.RestoredFirst(slices.DeleteFunc(c.Cluster.ControlPlanes(), func(n config.Node) bool { return !c.Fact(n).Joined }))
 }
@@ -193,10 +194,10 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if err := runInit(ctx, s, n.Name, initDocuments(s, n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
-	return step.End(c.look(ctx, n))
+	return step.End(c.refreshFacts(ctx, n))
 }
 
-// NetworkPlugin deploys the pod network and the probe, unless the cluster has them as they should be.
+// NetworkPlugin deploys the pod network and the probe, unless they are up to date.
 func (c *Run) NetworkPlugin(ctx context.Context) error {
 	manifest, err := health.Manifests(c.Session)
 	if err != nil {
@@ -215,15 +216,15 @@ func (c *Run) NetworkPlugin(ctx context.Context) error {
 // tokenMark begins the description of the lab's own bootstrap tokens.
 const tokenMark = "labctl: "
 
-// certificatesMark begins the description of the token by whose expiry kubeadm removes the uploaded certificates. It gives nobody access;
-// without it they are removed at once (kubeadm, copycerts.go).
+// certificatesMark begins the description of the token that owns the uploaded certificates: Kubernetes deletes them together with it.
+// Nobody can join with this token (kubeadm, copycerts.go).
 const certificatesMark = "Proxy for managing TTL for the kubeadm-certs secret"
 
-// joinMark describes the tokens of the node's joins.
+// joinMark is the description of the tokens for the node's joins.
 func joinMark(node string) string { return tokenMark + "join of " + node }
 
-// Retire deletes the lab's bootstrap tokens that are left, init's own and those of killed runs, and the certificates that it uploaded. A join
-// that an earlier run left at work keeps its token: the kubelet of a control plane needs it last of all.
+// Retire deletes the certificates that this run uploaded, and all bootstrap tokens of the lab: that of kubeadm init and those that killed
+// runs left. A join that still runs keeps its token, because a control plane's kubelet needs it until the end.
 func (c *Run) Retire(ctx context.Context) error {
 	if c.DryRun || c.retired {
 		return nil

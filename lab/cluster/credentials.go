@@ -15,11 +15,11 @@ import (
 	"k8slab/lab/wait"
 )
 
-// signBudget bounds the wait for kube-controller-manager to sign a token: it starts its controllers one by one, in an emulated machine for
-// over a minute.
+// signBudget bounds the wait for kube-controller-manager to sign a token. On an emulated machine it needs over a minute to start its
+// controllers.
 const signBudget = 4 * time.Minute
 
-// signedToken makes a bootstrap token and waits until discovery can use it: kubeadm would look again only after 5 s.
+// signedToken makes a bootstrap token and waits until discovery can use it. kubeadm would wait too, but polls only every 5 s.
 func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string) (string, error) {
 	token, err := v.Kube.CreateBootstrapToken(ctx, tokenTTL, description)
 	if err != nil {
@@ -35,7 +35,7 @@ func signedToken(ctx context.Context, s *session.Session, v *session.Admin, desc
 	return token, err
 }
 
-// uploadCertificates has a control plane put the cluster's certificates into the cluster, encrypted, and returns the key to them.
+// uploadCertificates has kubeadm on a control plane upload the encrypted certificates to the cluster, and returns their key.
 func uploadCertificates(ctx context.Context, s *session.Session, from config.Node) (string, error) {
 	key, err := newCertificateKey()
 	if err != nil {
@@ -56,7 +56,7 @@ func uploadCertificates(ctx context.Context, s *session.Session, from config.Nod
 	return key, errors.Join(err, n.Run(context.WithoutCancel(ctx), node.Command{Argv: []string{"rm", "-f", kubeadmConfig}}))
 }
 
-// firstWithKubeadm has the first of the control planes on which kubeadm is installed do something.
+// firstWithKubeadm runs do for the first control plane on which kubeadm is installed.
 func firstWithKubeadm(controlPlanes []config.Node, do func(config.Node) (string, error)) (string, error) {
 	without := &noKubeadmError{}
 	for _, n := range controlPlanes {
@@ -70,7 +70,7 @@ func firstWithKubeadm(controlPlanes []config.Node, do func(config.Node) (string,
 	return "", without
 }
 
-// noKubeadmError is a cluster none of whose control planes has kubeadm any more.
+// noKubeadmError says that no control plane of the cluster has kubeadm.
 type noKubeadmError struct{ nodes []string }
 
 func (e *noKubeadmError) Error() string {
@@ -78,14 +78,14 @@ func (e *noKubeadmError) Error() string {
 		symptom.KubeBinariesMissing, strings.Join(e.nodes, ", "))
 }
 
-// JoinCommand is how a machine that the lab did not make joins the cluster. It is a secret while it is valid.
+// JoinCommand is the command for a machine outside the lab to join the cluster. It is a secret while it is valid.
 type JoinCommand struct {
 	Command      string    `json:"command"`
 	ControlPlane bool      `json:"controlPlane"`
 	Expires      time.Time `json:"expires"` // the token; uploaded certificates live for two hours
 }
 
-// joinCommandMark describes the tokens of join commands. It does not begin with tokenMark, so that `up` leaves them to their expiry.
+// joinCommandMark is the description of join commands' tokens. It does not begin with tokenMark, so that `up` does not delete them.
 const joinCommandMark = "made by labctl join-command"
 
 // MakeJoinCommand makes a bootstrap token, uploads the certificates that a control plane needs, and returns the command to join with. The

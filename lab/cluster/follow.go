@@ -17,10 +17,10 @@ import (
 	"k8slab/lab/wait"
 )
 
-// runJoin has the node make one attempt to join with the kubeadm configuration and hands on what it says. The attempt runs in a unit of its
-// own: a connection that is lost is made again and nothing is missed, and a labctl that is killed leaves the attempt to its end. The node
-// tells of all attempts of the series; heard is how many of its events were heard before, and then how many after.
-func runJoin(ctx context.Context, s *session.Session, n config.Node, configuration string, number int, heard *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
+// runJoin runs one attempt to join on the node, with the kubeadm configuration, and shows its events. The attempt runs in a systemd unit of
+// its own: after a lost connection its events are read from where they stopped, and it goes on when labctl is killed. labnode sends the
+// events of all attempts; events counts those that were read before, and is updated.
+func runJoin(ctx context.Context, s *session.Session, n config.Node, configuration string, number int, events *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
 	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(number), "--attempts", "1"}
 	for _, other := range s.Cluster.Members() {
 		if other.Name == n.Name {
@@ -28,22 +28,22 @@ func runJoin(ctx context.Context, s *session.Session, n config.Node, configurati
 		}
 		argv = append(argv, "--known", other.Name+"="+state.MachineID(s.ID, other.Name))
 	}
-	h := &joinReader{step: step, before: *heard}
-	defer func() { *heard = h.lines }()
-	return hearJoin(ctx, s, n.Name, budget, h, func() node.Command {
+	h := &joinReader{step: step, before: *events}
+	defer func() { *events = h.lines }()
+	return readJoin(ctx, s, n.Name, budget, h, func() node.Command {
 		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
 	})
 }
 
 // followJoin follows the join that runs on the node.
 func followJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) (join.Outcome, error) {
-	return hearJoin(ctx, s, name, budget, &joinReader{step: step}, func() node.Command {
+	return readJoin(ctx, s, name, budget, &joinReader{step: step}, func() node.Command {
 		return node.Command{Argv: []string{session.LabnodePath, "follow", "-o", "json"}, ReadOnly: true}
 	})
 }
 
-// hearJoin runs the command that shows a join, and after a lost connection one that shows the rest.
-func hearJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, h *joinReader, begin func() node.Command) (join.Outcome, error) {
+// readJoin runs the command that prints a join's events. After a lost connection it reads the remaining ones.
+func readJoin(ctx context.Context, s *session.Session, name string, budget time.Duration, h *joinReader, begin func() node.Command) (join.Outcome, error) {
 	err := wait.For(ctx, "the join on "+name, budget, 200*time.Millisecond, func(ctx context.Context) error {
 		cmd := begin()
 		if h.lines > 0 {
@@ -71,8 +71,8 @@ func hearJoin(ctx context.Context, s *session.Session, name string, budget time.
 // joinReader shows the events of a join, which come as JSON lines, and keeps its outcome.
 type joinReader struct {
 	step    *event.Step
-	before  int // lines of earlier attempts, which were shown
-	lines   int // whole ones
+	before  int // lines that were shown during earlier attempts
+	lines   int // lines read
 	outcome *join.Outcome
 }
 
@@ -91,7 +91,7 @@ func (h *joinReader) line(text []byte) error {
 	return nil
 }
 
-// show leaves out what kubelet and containerd say: a healthy start is full of their errors. It is in the node's own record.
+// show leaves out lines of kubelet's and containerd's journals: they log errors also in a healthy start. The node's own record has them.
 func (h *joinReader) show(e event.Event) {
 	switch {
 	case join.FromJournal(e.Detail):

@@ -13,44 +13,42 @@ import (
 	"k8slab/lab/state"
 )
 
-// machineIdentity is what tells a machine from every other.
+// machineIdentity identifies a machine.
 type machineIdentity struct {
 	Machine string // systemd's machine-id
 	UUID    string // the system UUID of a virtual machine; "" for a container, which shows this computer's
 }
 
-// labDomain is one of the lab's machines as libvirt has it.
+// labDomain is one of the lab's machines.
 type labDomain struct {
 	Node     string
 	Identity machineIdentity
 	Running  bool
 }
 
-// nameClaim is everything by which the right to a Node's name is judged.
+// nameClaim is what decides whether a joining machine may take a Node's name.
 type nameClaim struct {
 	Joiner  machineIdentity // the machine that wants the name
-	Node    kube.Node       // what the cluster records under it
+	Node    kube.Node       // the Node that has it
 	Renewed time.Time       // of its Lease, zero without one
 	Now     time.Time
 	Domains []labDomain
-	Virtual bool // system UUIDs count
+	Virtual bool // virtual machines: their system UUIDs differ
 }
 
 // nameVerdict is whether the recorded Node may be deleted for the joiner.
 type nameVerdict struct {
 	Delete bool
 	Reason string
-	// Retry is when a refusal can turn out differently: once the Lease is too old for a machine that is alive. 0 when only a person can
-	// settle it.
+	// Retry is how long after a refusal to ask again: when the Lease has run out. 0 when only a person can settle it.
 	Retry time.Duration
 }
 
 // aliveFor is how long after its Lease was renewed a Node's machine counts as alive: kubelet's leaseDurationSeconds.
 const aliveFor = 40 * time.Second
 
-// judgeName decides who has the right to a Node's name. The same machine may take it again. Another that is alive keeps it, whatever kubeadm
-// said; one is alive when it renewed the Lease lately, or when it is a machine of the lab that runs. Only a Node whose machine is neither
-// may be deleted.
+// judgeName decides whether the joiner may take the Node's name. It may if it is the Node's own machine, or if that machine is gone. A
+// machine that renewed its Lease lately, or that runs in this lab, is not gone, whatever kubeadm says.
 func judgeName(c nameClaim) nameVerdict {
 	recorded := machineIdentity{Machine: c.Node.MachineID}
 	if c.Virtual {
@@ -85,8 +83,8 @@ func judgeName(c nameClaim) nameVerdict {
 		c.Node.Name, who, leaseAge(c.Renewed, c.Now))}
 }
 
-// sameMachine tells whether the recorded machine is the joiner. A virtual machine that was made anew keeps its machine-id and gets another
-// UUID: then it is the same only as far as nobody else with that machine-id can be alive, which judgeName looks at.
+// sameMachine tells whether the recorded machine is the joiner. A virtual machine that was made again keeps its machine-id, but its UUID is
+// new. It then counts as another machine, and judgeName asks whether the old one is alive.
 func (c nameClaim) sameMachine(recorded machineIdentity) bool {
 	return recorded.Machine == c.Joiner.Machine && recorded.UUID == strings.ToLower(c.Joiner.UUID)
 }
@@ -105,7 +103,7 @@ func orUnknown(s string) string {
 	return s
 }
 
-// leases tells when a Node's Lease was renewed.
+// leases reads when a Node's Lease was renewed.
 type leases interface {
 	NodeLeaseRenewed(ctx context.Context, name string) (time.Time, error)
 }
@@ -115,7 +113,7 @@ type domains interface {
 	List(ctx context.Context) ([]machine.Machine, error)
 }
 
-// claimOf collects by what the joiner's right to the Node's name is judged.
+// claimOf collects the claim of the joiner.
 func claimOf(ctx context.Context, s *session.Session, api leases, machines domains, joiner machineIdentity, recorded kube.Node) (nameClaim, error) {
 	c := nameClaim{Joiner: joiner, Node: recorded, Virtual: s.URI == host.VirtualMachines}
 	var err error
@@ -130,7 +128,7 @@ func claimOf(ctx context.Context, s *session.Session, api leases, machines domai
 	for _, m := range list {
 		c.Domains = append(c.Domains, labDomain{
 			Node: m.Node, Identity: machineIdentity{Machine: state.MachineID(s.ID, m.Node), UUID: m.ID},
-			Running: m.State == machine.Running || m.State == machine.Paused, // a paused one goes on where it was
+			Running: m.State == machine.Running || m.State == machine.Paused, // it may be resumed
 		})
 	}
 	return c, nil

@@ -8,11 +8,12 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
+	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
 )
 
-// JoinAll gets every node into the cluster: control planes one after another, and the workers together beside them.
+// JoinAll joins every node that is not a member: control planes one after another, and at the same time all workers together.
 func (c *Run) JoinAll(ctx context.Context) error {
 	nodes, err := c.Admin.Kube.Nodes(ctx)
 	if err != nil {
@@ -21,9 +22,9 @@ func (c *Run) JoinAll(ctx context.Context) error {
 	if nodes, err = c.reregister(ctx, nodes); err != nil {
 		return err
 	}
-	members, unread := c.Admin.Etcd.Members(ctx) // without a quorum nobody can join as a control plane
+	members, unread := c.Admin.Etcd.Members(ctx) // unread without a quorum: workers can join all the same
 	outside := slices.DeleteFunc(c.Cluster.Members(), func(n config.Node) bool {
-		// A reset that was interrupted has removed the etcd member of a control plane that looks as if it had joined.
+		// After an interrupted reset, a control plane still looks joined but has no etcd member.
 		dismissed := n.Role == config.ControlPlane && unread == nil && !slices.ContainsFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) })
 		return c.silent(n) || c.IsMember(n, nodes) && !dismissed
 	})
@@ -48,7 +49,7 @@ func (c *Run) JoinAll(ctx context.Context) error {
 	}()
 	var errs []error
 	for _, n := range controlPlanes {
-		// The next one would meet what this one left: it waits for the repair.
+		// After a failure the next control plane is not tried: the failed one's etcd member would be in its way.
 		err := c.makeMachine(ctx, n)
 		if err == nil {
 			err = c.joinNode(ctx, n, hash)
@@ -61,21 +62,18 @@ func (c *Run) JoinAll(ctx context.Context) error {
 	return errors.Join(append(errs, <-failed)...)
 }
 
-// silent tells whether the node did not answer. Whether it is a member nobody knows, and where machines are made one after another a node without
-// facts is one that has no machine yet.
+// silent tells whether the node's machine did not answer, so that its membership is unknown. With staggered control planes, a node without
+// facts just has no machine yet.
 func (c *Run) silent(n config.Node) bool { return !c.Answers(n.Name) && c.Boot == nil }
 
-// makeMachine makes the machine of a control plane that has waited for its turn (tuning.stagger), once the ones before are stable.
+// makeMachine makes the machine of a staggered control plane (tuning.stagger), once the control planes before it are stable.
 func (c *Run) makeMachine(ctx context.Context, n config.Node) error {
 	if c.Answers(n.Name) {
 		return nil
 	}
-	j := &nodeJoin{Run: c, node: n, step: c.Events.Start(n.Name, "turn", c.Stabilize())}
-	o, err := j.clearMembers(ctx) // the member of a machine that was lost would never become healthy
-	if err == nil && o.Symptom != "" {
-		err = fmt.Errorf("%s: %s: %s\nnext: %s", n.Name, o.Symptom, o.Evidence, o.Hint)
-	}
-	if err == nil {
+	j := &nodeJoin{Run: c, node: n, step: c.Events.Start(n.Name, "turn", c.StabilizeBudget())}
+	o, err := j.clearMembers(ctx) // the member of a lost machine would never become healthy
+	if err = j.blocked(o, err); err == nil {
 		err = j.stable(ctx)
 	}
 	if err := j.step.End(err); err != nil {
@@ -84,10 +82,18 @@ func (c *Run) makeMachine(ctx context.Context, n config.Node) error {
 	if err := c.Boot(ctx, n); err != nil {
 		return err
 	}
-	return c.look(ctx, n)
+	return c.refreshFacts(ctx, n)
 }
 
-// hasJoined tells whether kubeadm finished on the node, for this cluster's CA.
+// blocked is err, or else the error of an outcome that has a cause.
+func (j *nodeJoin) blocked(o join.Outcome, err error) error {
+	if err == nil && o.Symptom != "" {
+		err = fmt.Errorf("%s: %s: %s\nnext: %s", j.node.Name, o.Symptom, o.Evidence, o.Hint)
+	}
+	return err
+}
+
+// hasJoined tells whether the node has joined a cluster with this cluster's CA.
 func (c *Run) hasJoined(n config.Node) bool {
 	f, reference := c.Fact(n), c.Fact(c.JoinedControlPlanes()[0])
 	return f.Joined && f.CA == reference.CA

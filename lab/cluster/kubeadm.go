@@ -17,24 +17,22 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
-	"k8slab/lab/provision"
 	"k8slab/lab/session"
 	"k8slab/lab/wait"
 )
 
-// kubeadm init runs in a unit of its own, so that a lost connection or a killed labctl does not kill it. A later run finds the unit and
-// waits for it. Joins are the business of labnode, in the node.
+// kubeadm init runs in a systemd unit of its own, so that a lost connection or a killed labctl does not end it. A later run waits for the
+// unit. Joins are labnode's job.
 const (
 	kubeadmUnit   = join.InitUnit
 	kubeadmConfig = "/run/k8slab/kubeadm.yaml"
 	kubeadmLog    = "/var/log/k8slab-kubeadm.log"
 	kubeadmScript = "/usr/lib/k8slab/kubeadm"
 	followScript  = "/usr/lib/k8slab/follow"
-	labnode       = "/usr/bin/labnode"
 )
 
-// runInit runs `kubeadm init` on the node with the configuration and waits for its end. When the budget runs out kubeadm is left alone: its
-// own timeouts, all shorter, end it.
+// runInit runs `kubeadm init` on the node and waits for its end. When the budget runs out kubeadm is not killed: its own timeouts, all
+// shorter, have ended it.
 func runInit(ctx context.Context, s *session.Session, name string, documents []any, budget time.Duration, step *event.Step) error {
 	n := s.Nodes[name]
 	text, err := marshal(documents)
@@ -56,11 +54,11 @@ func runInit(ctx context.Context, s *session.Session, name string, documents []a
 	return awaitInit(ctx, s, name, budget, step)
 }
 
-// awaitInit waits until kubeadm's unit on the node has ended, showing what it does, and returns its failure.
+// awaitInit waits for the end of kubeadm's unit on the node, shows its phases, and returns its failure.
 func awaitInit(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) error {
 	n := s.Nodes[name]
 	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
-		// Ends with the unit; a connection lost meanwhile is made anew by the next round.
+		// The script ends when the unit does. After a lost connection the next round runs it again.
 		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases(step), ReadOnly: true})
 		if err != nil {
 			return err
@@ -79,7 +77,7 @@ func awaitInit(ctx context.Context, s *session.Session, name string, budget time
 	})
 }
 
-// kubeadmFailure is what kubeadm said at its end.
+// kubeadmFailure is the error with the end of kubeadm's log.
 func kubeadmFailure(ctx context.Context, s *session.Session, name string) error {
 	out, err := s.Nodes[name].Read(ctx, "tail", "-n", "25", kubeadmLog)
 	if err != nil {
@@ -89,7 +87,7 @@ func kubeadmFailure(ctx context.Context, s *session.Session, name string) error 
 		name, event.Redact(cause(out)), name, kubeadmLog, name)
 }
 
-// cause is the part of kubeadm's output that says why: from its first error line on.
+// cause is kubeadm's output from its first error line on.
 func cause(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	for i, line := range lines {
@@ -118,7 +116,7 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 func initDocuments(s *session.Session, n config.Node, token, certificateKey string) []any {
 	c := s.Cluster
 	return []any{
-		patient(s, object{
+		slowProbes(s, object{
 			"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 			"bootstrapTokens": []any{object{
 				"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
@@ -129,7 +127,7 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 			"nodeRegistration": registration(s, n),
 			"timeouts":         timeouts(s),
 		}),
-		thrifty(s, object{
+		lowCPU(s, object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,
 			"kubernetesVersion":    c.Kubernetes.Version,
@@ -167,23 +165,23 @@ func joinDocuments(s *session.Session, n config.Node, token, caHash, certificate
 			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 			"certificateKey":   certificateKey,
 		}
-		join = patient(s, join)
+		join = slowProbes(s, join)
 	}
 	return []any{join}
 }
 
-// patient has kubeadm patch an emulated control plane's manifests, with files of the image: kubelet waits longer until it kills an API
-// server or an etcd that is only slow.
-func patient(s *session.Session, configuration object) object {
+// slowProbes has kubeadm patch an emulated control plane's manifests with files of the image: their probes wait longer, so that kubelet
+// does not kill an API server or an etcd that is only slow.
+func slowProbes(s *session.Session, configuration object) object {
 	if s.Emulated() {
-		configuration["patches"] = object{"directory": image.Patient}
+		configuration["patches"] = object{"directory": image.SlowProbes}
 	}
 	return configuration
 }
 
-// thrifty has an emulated control plane spend its processors on little else than the API server. That one waits for etcd: with the 2 s of the
-// default it was unready for 2 minutes while a worker joined.
-func thrifty(s *session.Session, configuration object) object {
+// lowCPU leaves an emulated control plane's processors to the API server. The API server's checks of etcd get longer timeouts: with the
+// default of 2 s it was not ready for 2 minutes while a worker joined.
+func lowCPU(s *session.Session, configuration object) object {
 	if !s.Emulated() {
 		return configuration
 	}
@@ -191,19 +189,17 @@ func thrifty(s *session.Session, configuration object) object {
 		"extraArgs": arguments("etcd-healthcheck-timeout=10s", "etcd-readycheck-timeout=10s"),
 		"extraEnvs": arguments(machine.EmulatedGOGC),
 	}
-	frugal := arguments(machine.EmulatedGOGC, machine.EmulatedGOMAXPROCS)
+	lowGo := arguments(machine.EmulatedGOGC, machine.EmulatedGOMAXPROCS)
 	for _, component := range []string{"controllerManager", "scheduler"} {
-		configuration[component].(object)["extraEnvs"] = frugal
+		configuration[component].(object)["extraEnvs"] = lowGo
 	}
-	configuration["etcd"] = object{"local": object{"extraEnvs": frugal}}
+	configuration["etcd"] = object{"local": object{"extraEnvs": lowGo}}
 	return configuration
 }
 
-// leaderElection lets a control plane's controllers begin sooner after its start, without changing when they fail over: by default a first
-// attempt for the lease that comes too early is repeated only seconds later, and clients of a new cluster are throttled. An emulated
-// machine is so slow that controllers lose the lease, and restart, unless they get more time to renew it; one that restarts nevertheless,
-// because the API server was not healthy in its first ten seconds, would wait for that long for its own lease. The only control plane that
-// cluster.yaml has needs none.
+// leaderElection are arguments of controllers. They retry for the lease sooner than by default, so that a new cluster starts sooner; when
+// they fail over does not change. On an emulated machine they get more time to renew the lease: otherwise they lose it and restart. A
+// single emulated control plane has no leader election: a controller that restarts would wait for its own lease to expire.
 func leaderElection(s *session.Session, more ...string) []any {
 	timing := []string{"leader-elect-retry-period=500ms"}
 	switch {
@@ -215,7 +211,7 @@ func leaderElection(s *session.Session, more ...string) []any {
 	return arguments(append(timing, more...)...)
 }
 
-// arguments are kubeadm's form of name=value.
+// arguments turns name=value into kubeadm's form.
 func arguments(all ...string) []any {
 	var args []any
 	for _, arg := range all {
@@ -225,8 +221,8 @@ func arguments(all ...string) []any {
 	return args
 }
 
-// loneControlPlane tells whether there will never be another one, not by an onboarding either.
-func loneControlPlane(s *session.Session) bool { return len(provision.EveryControlPlane(s)) == 1 }
+// loneControlPlane tells whether cluster.yaml has only one control plane, counting those that are to be onboarded.
+func loneControlPlane(s *session.Session) bool { return len(s.EveryControlPlane()) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
 	r := object{
@@ -241,8 +237,8 @@ func registration(s *session.Session, n config.Node) object {
 	return r
 }
 
-// ignoredChecks are kubeadm's checks that do not hold on the lab's machines: a container has this computer's kernel configuration and
-// cgroups, memory and processors, which these read.
+// ignoredChecks are kubeadm's checks that fail in containers, because they read this computer's kernel configuration, cgroups, memory and
+// processors.
 func ignoredChecks(s *session.Session) []string {
 	if s.URI == host.Containers {
 		return []string{"SystemVerification", "Mem", "NumCPU"}
@@ -250,7 +246,7 @@ func ignoredChecks(s *session.Session) []string {
 	return nil
 }
 
-// timeouts are set explicitly so that the budget around kubeadm is known to be longer than their sum.
+// timeouts are explicit, so that the budget around kubeadm is certain to be longer than their sum.
 func timeouts(s *session.Session) object {
 	return object{
 		"discovery":                        "1m0s",
@@ -275,9 +271,9 @@ func marshal(documents []any) (string, error) {
 	return out.String(), nil
 }
 
-// ManifestConfiguration is what kubeadm needs of the node itself to make the manifests of a control plane that has joined.
+// ManifestConfiguration is the node's part of kubeadm's configuration, for making the manifests of a control plane that has joined.
 func ManifestConfiguration(s *session.Session, n config.Node) (string, error) {
-	return marshal([]any{patient(s, object{
+	return marshal([]any{slowProbes(s, object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": registration(s, n),
 		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 	})})

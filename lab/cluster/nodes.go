@@ -13,7 +13,8 @@ import (
 	"k8slab/lab/session"
 )
 
-// Open finds the cluster that the lab's nodes are. Nodes that do not answer are left out of the facts. The caller has the lab's lock.
+// Open opens the cluster that exists, through a control plane that has joined. Nodes that do not answer have no facts. The caller holds the
+// lab's lock.
 func Open(ctx context.Context, s *session.Session, images ImageImport) (*Run, error) {
 	facts, silent := s.Facts(ctx, s.Cluster.Members())
 	c := New(s, facts, images)
@@ -28,7 +29,7 @@ func Open(ctx context.Context, s *session.Session, images ImageImport) (*Run, er
 	return c, nil
 }
 
-// ready waits for a kubeadm that is at work on the node, which must answer.
+// ready refuses a node that does not answer, and waits for a kubeadm that runs on it.
 func (c *Run) ready(ctx context.Context, n config.Node) error {
 	if !c.Answers(n.Name) {
 		state, err := c.Machines.State(ctx, n.Name)
@@ -37,7 +38,7 @@ func (c *Run) ready(ctx context.Context, n config.Node) error {
 	return c.Finish(ctx, n)
 }
 
-// Join gets one node into the cluster. A healthy member is left as it is; one that is not healthy is an error that says why.
+// Join joins one node to the cluster. It leaves a healthy member as it is, and returns an error for a member that is not healthy.
 func (c *Run) Join(ctx context.Context, n config.Node) error {
 	if err := c.ready(ctx, n); err != nil {
 		return err
@@ -57,7 +58,7 @@ func (c *Run) Join(ctx context.Context, n config.Node) error {
 	return nil
 }
 
-// Rejoin resets the node, whatever it is, and joins it again.
+// Rejoin resets the node, whatever its state, and joins it again.
 func (c *Run) Rejoin(ctx context.Context, n config.Node) error {
 	if err := c.ready(ctx, n); err != nil {
 		return err
@@ -65,8 +66,8 @@ func (c *Run) Rejoin(ctx context.Context, n config.Node) error {
 	return c.joinOne(ctx, n)
 }
 
-// Reset takes the node out of the cluster: its etcd member, what kubeadm did on the machine, its Node, and the pods that ran there, in
-// this order.
+// Reset takes the node out of the cluster. It removes its etcd member, what kubeadm did on the machine, its Node, and its pods, in this
+// order.
 func (c *Run) Reset(ctx context.Context, n config.Node) error {
 	if err := c.ready(ctx, n); err != nil {
 		return err
@@ -74,8 +75,8 @@ func (c *Run) Reset(ctx context.Context, n config.Node) error {
 	return c.takeOut(ctx, n, (*nodeJoin).clear)
 }
 
-// Remove takes the node out of the cluster as Reset does, deletes its machine and its disk, and forgets that it was there. Of a machine that
-// does not answer nothing is undone.
+// Remove takes the node out of the cluster as Reset does, deletes its machine with the disk, and removes it from the lab's state. On a
+// machine that does not answer, nothing is reset before.
 func (c *Run) Remove(ctx context.Context, n config.Node) error {
 	if err := removable(ctx, c.Session, n.Name); err != nil {
 		return err
@@ -84,7 +85,7 @@ func (c *Run) Remove(ctx context.Context, n config.Node) error {
 		if err := c.Reset(ctx, n); err != nil {
 			return err
 		}
-		if err := c.Retire(ctx); err != nil { // the way to the cluster may lead through this machine
+		if err := c.Retire(ctx); err != nil { // before its machine is gone: the connection to the cluster may go through it
 			return err
 		}
 		c.retired = true
@@ -97,7 +98,7 @@ func (c *Run) Remove(ctx context.Context, n config.Node) error {
 	return c.Forget(n.Name)
 }
 
-// removable refuses to remove a node before anything is done to it.
+// removable says why the node cannot be removed, before anything is done to it.
 func removable(ctx context.Context, s *session.Session, name string) error {
 	if err := provision.MadeByLabctl(ctx, s, name); err != nil {
 		return err
@@ -117,10 +118,7 @@ func removable(ctx context.Context, s *session.Session, name string) error {
 func (c *Run) takeOut(ctx context.Context, n config.Node, clear func(*nodeJoin, context.Context) (join.Outcome, error)) error {
 	j := &nodeJoin{Run: c, node: n, step: c.Events.Start(n.Name, "reset", resetBudget)}
 	o, err := clear(j, ctx)
-	if err == nil && o.Symptom != "" {
-		err = fmt.Errorf("%s: %s: %s\nnext: %s", n.Name, o.Symptom, o.Evidence, o.Hint)
-	}
-	if err == nil {
+	if err = j.blocked(o, err); err == nil {
 		err = c.Admin.Kube.ForgetPods(ctx, n.Name)
 	}
 	return j.step.End(err)

@@ -18,8 +18,7 @@ import (
 	"k8slab/lab/wait"
 )
 
-// reregister starts kubelet again on nodes that joined this cluster and whose Node object somebody deleted: a running kubelet never makes
-// it again.
+// reregister restarts kubelet on nodes that have joined but whose Node somebody deleted. kubelet registers its Node only when it starts.
 func (c *Run) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, error) {
 	lost := slices.DeleteFunc(c.Cluster.Members(), func(n config.Node) bool { return !c.hasJoined(n) || session.FindNode(nodes, n.Name) != nil })
 	if len(lost) == 0 {
@@ -56,15 +55,15 @@ func (c *Run) reregister(ctx context.Context, nodes []kube.Node) ([]kube.Node, e
 	return c.Admin.Kube.Nodes(ctx)
 }
 
-// RenewNetwork gives the node's pods addresses of the subnet that its new Node got: flannel, the bridge and the pods that run still have those
-// of the deleted one, and answer nobody. The pods themselves stay; only their sandboxes are made anew.
+// RenewNetwork gives the node's pods addresses of the new Node's subnet. flannel, the bridge and running pods still use the deleted Node's
+// subnet, where nobody reaches them. The pods stay; only their sandboxes are recreated.
 func (c *Run) RenewNetwork(ctx context.Context, n config.Node, subnet string, step *event.Step) error {
 	on := c.Nodes[n.Name]
-	told := func(ctx context.Context) bool {
+	renewed := func(ctx context.Context) bool {
 		text, err := on.Read(ctx, "cat", health.SubnetFile)
 		return err == nil && FlannelSubnet(text) == subnet
 	}
-	if told(ctx) {
+	if renewed(ctx) {
 		return nil
 	}
 	step.Progress("its pods move to the new Node's subnet %s", subnet)
@@ -83,7 +82,7 @@ func (c *Run) RenewNetwork(ctx context.Context, n config.Node, subnet string, st
 		}
 	}
 	err = wait.For(ctx, "flannel on "+n.Name+" to take its subnet", time.Minute, c.Pace(), func(ctx context.Context) error {
-		if !told(ctx) {
+		if !renewed(ctx) {
 			return fmt.Errorf("%s does not have %s", health.SubnetFile, subnet)
 		}
 		return nil
@@ -91,14 +90,14 @@ func (c *Run) RenewNetwork(ctx context.Context, n config.Node, subnet string, st
 	if err != nil {
 		return err
 	}
-	// Its address is the old subnet's; the plugin makes it again. It may be missing already.
+	// The bridge has an address of the old subnet. The CNI plugin recreates it with the new one.
 	if err := on.Run(ctx, node.Command{Argv: []string{"sh", "-c", "! test -e /sys/class/net/cni0 || ip link delete cni0"}}); err != nil {
 		return err
 	}
 	return c.restartSandboxes(ctx, n, subnet, pods)
 }
 
-// restartSandboxes ends the sandboxes of the node's pods whose addresses are of another subnet of the pod network; kubelet makes them anew.
+// restartSandboxes stops the sandboxes of the node's pods that have an address of another node's subnet; kubelet recreates them.
 func (c *Run) restartSandboxes(ctx context.Context, n config.Node, subnet string, pods []kube.Pod) error {
 	own, err := netip.ParsePrefix(subnet)
 	if err != nil {
@@ -117,11 +116,11 @@ func (c *Run) restartSandboxes(ctx context.Context, n config.Node, subnet string
 	return nil
 }
 
-// sandboxTime is how long the sandboxes of a pod may take to end, and each call of crictl, whose own 2 s are too few on a busy computer.
+// sandboxTime bounds the stop of a pod's sandboxes, and each call of crictl, whose default of 2 s is too short on a busy computer.
 const sandboxTime = 30 * time.Second
 
-// EndSandboxes ends the pod's sandboxes; kubelet makes a new one, with a new address, and starts its containers there. Kubelet may end one at the
-// same time: of two that do so, one finds the sandbox's network gone.
+// EndSandboxes stops the pod's sandboxes. kubelet makes a new one, with a new address, and starts the containers there. It retries, because
+// kubelet may stop the same sandbox at the same time, and then one of the two calls fails.
 func EndSandboxes(ctx context.Context, on session.Shell, p kube.Pod) error {
 	ready := func(ctx context.Context) ([]string, error) {
 		ids, err := on.Read(ctx, "crictl", "pods", "--quiet", "--state", "ready", "--namespace", p.Namespace, "--name", "^"+p.Name+"$")
@@ -144,7 +143,7 @@ func EndSandboxes(ctx context.Context, on session.Shell, p kube.Pod) error {
 	})
 }
 
-// FlannelSubnet is the subnet in what flannel tells its plugin, "" when there is none.
+// FlannelSubnet is the subnet in flannel's subnet.env, "" when there is none.
 func FlannelSubnet(text string) string {
 	for line := range strings.Lines(text) {
 		if value, found := strings.CutPrefix(strings.TrimSpace(line), "FLANNEL_SUBNET="); found {

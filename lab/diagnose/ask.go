@@ -83,7 +83,7 @@ const mostWaiting = 100
 // its node.
 func telling(p kube.Pod, nodes []kube.Node) bool {
 	unready := !p.Ready && p.Phase != "Succeeded" && Own(p)
-	return unready || slices.ContainsFunc(nodes, p.Strange)
+	return unready || slices.ContainsFunc(nodes, p.Misaddressed)
 }
 
 // Own reports whether the pod is one of those that the cluster is made of, or the lab's probe.

@@ -58,7 +58,7 @@ func (j *judgement) flannelRestarts(node string) bool {
 func (j *judgement) strangers(m *fact.Machine) {
 	for _, n := range j.f.API.Nodes {
 		for _, p := range j.f.API.Pods {
-			if n.Name == m.Name && p.Strange(n) {
+			if n.Name == m.Name && p.Misaddressed(n) {
 				f := j.find(symptom.CNIStaleConfig, m.Name, "API", fmt.Sprintf("pod %s/%s has %s, which is not of its node's network %s", p.Namespace, p.Name, p.IP, n.PodCIDR))
 				f.Hint, f.Repairable = fmt.Sprintf("kubectl -n %s delete pod %s, or end its sandbox on %s: crictl stopp", p.Namespace, p.Name, m.Name), true
 			}

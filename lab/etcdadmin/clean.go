@@ -22,11 +22,11 @@ type Verdict struct {
 	PeerURL string      `json:"peerURL"`
 	Learner bool        `json:"learner"`
 	Action  etcd.Action `json:"action"`
-	Removed bool        `json:"removed"` // it was done
+	Removed bool        `json:"removed"` // the member was removed
 	Reason  string      `json:"reason"`
 }
 
-// Verdicts are those on members that were removed, and on those that were left.
+// Verdicts are the verdicts on the removed members, and then on those that are left.
 func Verdicts(removed, left []etcd.Verdict) []Verdict {
 	var all []Verdict
 	for i, v := range slices.Concat(removed, left) {
@@ -38,8 +38,8 @@ func Verdicts(removed, left []etcd.Verdict) []Verdict {
 	return all
 }
 
-// Foresee says what Clean would do. While another labctl has the lab, every machine may be about to start a join.
-func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdict, error) {
+// CleanDryRun says what Clean would do. While another labctl holds the lab's lock, every machine counts as joining.
+func CleanDryRun(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdict, error) {
 	busy, err := state.Locked(s.Cluster.Name)
 	if err != nil {
 		return nil, err
@@ -57,9 +57,9 @@ func Foresee(ctx context.Context, s *session.Session, v *session.Admin) ([]Verdi
 	return Verdicts(nil, etcd.Judge(statuses, machines, "")), err
 }
 
-// Clean removes the etcd members that are in the way of the joiner, "" for nobody's, by the rules of etcd.Judge. The caller has the
-// lab's lock, so that no other process begins a join meanwhile. A snapshot is saved before a voter is removed. What is left may mean to
-// wait or to stop.
+// Clean removes the etcd members that are in the way of the joining node, or of any if joiner is "", by the rules of etcd.Judge. It saves a
+// snapshot before it removes a voter. The caller holds the lab's lock, so that no other process begins a join meanwhile. A verdict that is
+// left may say to wait or to stop.
 func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner string) (removed, left []etcd.Verdict, err error) {
 	return v.Etcd.Clean(ctx, etcd.CleanOptions{
 		Joiner: joiner, Machines: func(ctx context.Context) ([]etcd.Machine, error) { return Machines(ctx, s) },
@@ -72,8 +72,8 @@ func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner str
 	})
 }
 
-// Dismiss removes the node's etcd member, a voter only after a snapshot.
-func Dismiss(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
+// RemoveMember removes the node's etcd member, a voter only after a snapshot.
+func RemoveMember(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
 	members, err := v.Etcd.Members(ctx)
 	if err != nil {
 		return err
@@ -94,42 +94,30 @@ func Dismiss(ctx context.Context, s *session.Session, v *session.Admin, n config
 	return nil
 }
 
-// Machines says of every control plane of cluster.yaml what etcd's members are judged by.
+// Machines reads the facts of every control plane's machine by which etcd's members are judged.
 func Machines(ctx context.Context, s *session.Session) ([]etcd.Machine, error) {
-	var nodes []config.Node
-	for _, n := range s.Cluster.Nodes {
-		if n.Role == config.ControlPlane {
-			nodes = append(nodes, n)
-		}
-	}
-	machines := make([]etcd.Machine, len(nodes))
-	err := session.ForEachNode(nodes, func(n config.Node) error {
-		state, err := s.MachineState(ctx, n.Name)
-		if err != nil {
-			return err
-		}
+	return session.FromEachNode(s.EveryControlPlane(), func(n config.Node) (etcd.Machine, error) {
 		m := etcd.Machine{Name: n.Name, PeerURL: session.PeerURL(n)}
-		if node := s.Nodes[n.Name]; node != nil && state == machine.Running {
+		state, err := s.MachineState(ctx, n.Name)
+		if node := s.Nodes[n.Name]; err == nil && node != nil && state == machine.Running {
 			m.Joining, m.Data = askEtcdMachine(ctx, node)
 		} else {
 			m.Joining = joiningWithout(state)
 		}
-		machines[slices.IndexFunc(nodes, func(o config.Node) bool { return o.Name == n.Name })] = m
-		return nil
+		return m, err
 	})
-	return machines, err
 }
 
-// joiningWithout tells whether a join can be at work on a machine that was not asked.
+// joiningWithout tells whether a join can run on a machine that was not asked.
 func joiningWithout(state machine.State) etcd.Fact {
 	switch state {
 	case machine.Absent, machine.Off, machine.Crashed:
 		return etcd.No
 	}
-	return etcd.Unknown // a paused one goes on where it was
+	return etcd.Unknown // a join on a paused machine goes on when it is resumed
 }
 
-// askEtcdMachine asks a machine whether kubeadm is at work on it and whether it has an etcd member's data.
+// askEtcdMachine asks a machine whether a join runs on it, and whether it has an etcd member's data.
 func askEtcdMachine(ctx context.Context, n session.Reader) (joining, data etcd.Fact) {
 	if out, err := n.Read(ctx, "systemctl", "show", "--property", "ActiveState", "--value", join.JoinUnit); err == nil {
 		switch strings.TrimSpace(out) {
@@ -140,7 +128,7 @@ func askEtcdMachine(ctx context.Context, n session.Reader) (joining, data etcd.F
 			joining = etcd.Yes
 		}
 	}
-	// Not a test of the file: its status would be that of a failed command too.
+	// Not `test -e`: a missing file and a failed command would have the same exit status.
 	if out, err := n.Read(ctx, "find", "/var/lib", "-maxdepth", "2", "-path", session.EtcdData+"/member"); err == nil {
 		data = etcd.No
 		if strings.TrimSpace(out) != "" {

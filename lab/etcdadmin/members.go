@@ -1,5 +1,5 @@
-// Package etcdadmin administers the etcd of an opened lab: who its members are, which of them are in the way, snapshots, and a new cluster out of
-// one of them. What an etcd is asked, and what a list of members means, is of lab/etcd.
+// Package etcdadmin administers the etcd of an opened lab: it lists members, removes those that are in the way, saves snapshots and
+// restores one. The client, and the rules by which members are judged, are in lab/etcd.
 package etcdadmin
 
 import (
@@ -16,7 +16,7 @@ import (
 // Status is the membership of the lab's etcd.
 type Status struct {
 	Healthy  bool     `json:"healthy"`
-	Quorum   bool     `json:"quorum"` // without it the members are those that one of them remembers
+	Quorum   bool     `json:"quorum"` // without one, Members is what one member has stored
 	Members  []Member `json:"members"`
 	Problems []string `json:"problems,omitempty"`
 }
@@ -24,27 +24,27 @@ type Status struct {
 // Member is one member of it.
 type Member struct {
 	ID        string   `json:"id"`             // hexadecimal, as etcdctl has it
-	Name      string   `json:"name,omitempty"` // none before it has started
-	Node      string   `json:"node,omitempty"` // of cluster.yaml, by its peer URL; none for a stranger
+	Name      string   `json:"name,omitempty"` // "" before it has started
+	Node      string   `json:"node,omitempty"` // of cluster.yaml, by its peer URL; "" if no node has that
 	PeerURL   string   `json:"peerURL"`
 	Role      string   `json:"role"` // leader, voter or learner
 	Started   bool     `json:"started"`
-	Healthy   bool     `json:"healthy"` // it answers as itself and knows a leader
+	Healthy   bool     `json:"healthy"` // it answers with its own ID and knows a leader
 	RaftIndex uint64   `json:"raftIndex"`
 	DBSize    int64    `json:"dbSize"` // bytes
 	Alarms    []string `json:"alarms,omitempty"`
-	Progress  string   `json:"progress,omitempty"` // a learner's
+	Progress  string   `json:"progress,omitempty"` // of a learner
 	Problem   string   `json:"problem,omitempty"`
 }
 
-// MembersBudget bounds a look at etcd's members. It is longer than a status' because without a quorum each endpoint is asked twice, and
-// each silent one costs its time.
+// MembersBudget bounds Members. It is longer than a status' because without a quorum each endpoint is asked twice, and each silent one
+// costs a timeout.
 const MembersBudget = 30 * time.Second
 
-// learnerSample is the time between the two looks that tell how fast a learner catches up.
+// learnerSample is the time between the two samples that show how fast a learner catches up.
 const learnerSample = time.Second
 
-// Members looks at the members of etcd. It changes nothing, and needs no quorum.
+// Members lists the members of etcd. It needs no quorum.
 func Members(ctx context.Context, s *session.Session, v *session.Admin) (Status, error) {
 	first, err := Sample(ctx, v.Etcd.Status)
 	if err != nil {
@@ -67,13 +67,13 @@ func Members(ctx context.Context, s *session.Session, v *session.Admin) (Status,
 	return statusOf(s, first, second), err
 }
 
-// Sample looks at the members once.
-func Sample(ctx context.Context, look func(context.Context) ([]etcd.Status, error)) (etcd.Sample, error) {
-	statuses, err := look(ctx)
+// Sample reads the members' status once.
+func Sample(ctx context.Context, read func(context.Context) ([]etcd.Status, error)) (etcd.Sample, error) {
+	statuses, err := read(ctx)
 	return etcd.Sample{At: time.Now(), Statuses: statuses}, err
 }
 
-// statusOf describes the later sample; the earlier tells how fast learners catch up.
+// statusOf describes the later sample. The earlier one shows how fast learners catch up.
 func statusOf(s *session.Session, earlier, later etcd.Sample) Status {
 	progress := map[uint64]string{}
 	for _, p := range etcd.Learners(earlier, later) {

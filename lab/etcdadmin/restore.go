@@ -16,11 +16,11 @@ import (
 	"k8slab/lab/wait"
 )
 
-// Restore says what to make a new etcd cluster of one member out of.
+// Restore says what to restore, and where.
 type Restore struct {
-	Node  string // the control plane that gets it
-	File  string // a snapshot on this computer; "" for what the node's own etcd has stored
-	Force bool   // also when etcd has a quorum, or may have one
+	Node  string // the control plane that becomes the only etcd member
+	File  string // a snapshot on this computer; "" for the node's own data
+	Force bool   // restore even if etcd has a quorum, or may have one
 }
 
 // Check refuses a node that is no control plane of the lab.
@@ -34,10 +34,10 @@ func (r Restore) Check(l state.Lab) error {
 // restoreBudget bounds a restore as a whole. A snapshot of etcd's largest size takes minutes to copy.
 const restoreBudget = 10 * time.Minute
 
-// RestoreSnapshot replaces a lost etcd cluster by a new one of a single member. The API servers and etcd members of all control planes that
-// answer are stopped first, so that no one meets the old data and the new at once; those of the others stay stopped. The node's earlier
-// data is moved aside and kept. The other control planes have no part in the new cluster: `up` resets them and joins them again. It refuses
-// while etcd has a quorum, and while a machine that does not answer may be part of one. Interrupted, it is run again.
+// RestoreSnapshot replaces a lost etcd cluster by a new one with a single member. It first stops the API servers and etcd members of all
+// control planes that answer, so that no client sees the old data and the new at once. On the other control planes they stay stopped: `up`
+// resets these and joins them again. The node's earlier data is moved aside and kept. It refuses while etcd has a quorum, and while a
+// machine that does not answer may be part of one. After an interruption it can be run again.
 func RestoreSnapshot(ctx context.Context, s *session.Session, r Restore) error {
 	n, _ := s.Cluster.Node(r.Node)
 	var content io.Reader
@@ -77,7 +77,7 @@ func restore(ctx context.Context, s *session.Session, n config.Node, r Restore, 
 	step.Progress("stopping API servers and etcd")
 	var parked []config.Node
 	defer func() {
-		if err != nil { // the old cluster goes on as it was
+		if err != nil { // start the old cluster again
 			err = errors.Join(err, session.ForEachNode(parked, func(o config.Node) error { return unparkAfter(ctx, s.Nodes[o.Name]) }))
 		}
 	}()
@@ -90,7 +90,7 @@ func restore(ctx context.Context, s *session.Session, n config.Node, r Restore, 
 		if err := Park(ctx, s.Nodes[o.Name], s.Pace()); err != nil {
 			return err
 		}
-		return session.Do(ctx, s.Nodes[o.Name], "systemctl", "start", "kubelet") // its other pods go on
+		return session.Do(ctx, s.Nodes[o.Name], "systemctl", "start", "kubelet") // for its other pods
 	})
 	if err != nil {
 		return "", err
@@ -129,14 +129,14 @@ func restoredText(n config.Node, r Restore, kept string, others []otherControlPl
 	return text
 }
 
-// awaitRestored waits until the new etcd votes and the API server serves out of it.
+// awaitRestored waits until the new etcd is healthy and the API server is ready.
 func awaitRestored(ctx context.Context, s *session.Session, n config.Node) error {
 	v, err := s.OpenAdmin(ctx, n, s.Cluster.ControlPlanes())
 	if err != nil {
 		return err
 	}
 	defer v.Close()
-	budget := s.Stabilize()
+	budget := s.StabilizeBudget()
 	if err := wait.For(ctx, "etcd of "+n.Name, budget, s.Pace(), v.Etcd.Healthy); err != nil {
 		return err
 	}
@@ -172,7 +172,7 @@ func otherControlPlanes(ctx context.Context, s *session.Session, except config.N
 	return others, nil
 }
 
-// etcdQuorum asks whether etcd can still agree on anything: a list of its members takes a quorum.
+// etcdQuorum tells whether etcd has a quorum: without one, it does not list its members.
 func etcdQuorum(ctx context.Context, s *session.Session, n config.Node) (bool, error) {
 	v, err := s.OpenAdmin(ctx, n, s.Cluster.ControlPlanes())
 	if err != nil {
@@ -183,7 +183,7 @@ func etcdQuorum(ctx context.Context, s *session.Session, n config.Node) (bool, e
 	return err == nil, ctx.Err()
 }
 
-// refuseRestore returns why a restore would or could destroy an etcd that works.
+// refuseRestore says why a restore would, or could, destroy a working etcd.
 func refuseRestore(quorum bool, others []otherControlPlane) error {
 	if quorum {
 		return errors.New("refused: etcd has a quorum, and a restore would lose what was written since the snapshot; --force does it anyway")

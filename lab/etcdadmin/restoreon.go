@@ -15,21 +15,21 @@ import (
 )
 
 const (
-	// ParkDir has the manifests that kubelet must not see.
+	// ParkDir is where manifests are kept out of kubelet's sight.
 	ParkDir       = "/etc/kubernetes/k8slab-parked"
 	restoreSource = "/var/lib/k8slab/restore.db"
 )
 
-// stopBudget bounds the end of an API server and an etcd, and stopGrace, in seconds, is what each has before it is killed: an API server
-// whose etcd has no quorum waits for answers to the last.
+// stopBudget bounds the stop of an API server and an etcd. stopGrace, in seconds, is the time before they are killed: an API server whose
+// etcd has no quorum does not stop by itself.
 const (
 	stopBudget = time.Minute
 	stopGrace  = "5"
 )
 
-// Park ends etcd and the API server, and kubelet, which would start them again, with their manifests out of its sight. Kubelet alone would
-// take minutes: it ends what has no manifest between attempts to delete a mirror Pod, and each waits half a minute for an API server whose
-// etcd has no quorum. The newest manifests win: what an interrupted restore parked is taken again only when kubelet has none.
+// Park moves the manifests of etcd and the API server out of kubelet's sight, and stops both, and kubelet. kubelet would need minutes to
+// stop them: it first tries to delete their mirror Pods, and each attempt waits half a minute for an API server whose etcd has no quorum.
+// Manifests that an interrupted restore parked are only used if kubelet has none.
 func Park(ctx context.Context, n session.Shell, pace time.Duration) error {
 	if err := session.Do(ctx, n, "systemctl", "start", "kubelet"); err != nil {
 		return fmt.Errorf("%w: %w", ErrNoKubelet, err)
@@ -54,10 +54,10 @@ func Park(ctx context.Context, n session.Shell, pace time.Duration) error {
 	})
 }
 
-// ErrNoKubelet is that there is nothing to park with.
+// ErrNoKubelet is a node on which kubelet cannot be started.
 var ErrNoKubelet = errors.New("kubelet does not start, and without it neither does etcd")
 
-// unpark gives the manifests back to kubelet, etcd's first, and starts it.
+// unpark moves the manifests back, etcd's first, and starts kubelet.
 func unpark(ctx context.Context, n session.Shell) error {
 	for _, name := range []string{"etcd.yaml", "kube-apiserver.yaml"} {
 		err := session.Do(ctx, n, "find", ParkDir, "-maxdepth", "1", "-name", name, "-exec", "mv", "-f", "-t", session.ManifestDir, "{}", "+")
@@ -68,7 +68,7 @@ func unpark(ctx context.Context, n session.Shell) error {
 	return session.Do(ctx, n, "systemctl", "start", "kubelet")
 }
 
-// unparkAfter is unpark also when the run was interrupted.
+// unparkAfter is unpark with a time limit of its own, so that it also runs after an interruption.
 func unparkAfter(ctx context.Context, n session.Shell) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second)
 	defer cancel()
@@ -78,14 +78,14 @@ func unparkAfter(ctx context.Context, n session.Shell) error {
 // restoration is a restore on one node.
 type restoration struct {
 	content  io.Reader // a verified snapshot; nil for the node's own data
-	stamp    string    // of this restore, never used before
+	stamp    string    // unique to this restore
 	pace     time.Duration
-	replaced func() error // called when the new data is in its place and nothing runs on it yet
+	replaced func() error // called when the new data is in place, before anything uses it
 	progress func(string)
 }
 
-// restoreOn makes a new etcd cluster of one member on the node and starts it. It returns where the earlier data is, "" if there was none.
-// When it fails the node has the data that it had, and what it ran is started again.
+// restoreOn makes a new etcd cluster with one member on the node and starts it. It returns where the earlier data is kept, "" if there was
+// none. If it fails, the node has its earlier data, and everything is started again.
 func restoreOn(ctx context.Context, n session.Shell, r restoration) (kept string, err error) {
 	id, version, err := etcdOn(ctx, n)
 	if err != nil {
@@ -121,7 +121,7 @@ func restoreOn(ctx context.Context, n session.Shell, r restoration) (kept string
 	return kept, r.replaced()
 }
 
-// etcdOn reads who the node's etcd is, also from a manifest that an interrupted restore has parked, and its tool's version.
+// etcdOn reads the identity of the node's etcd from its manifest, which an interrupted restore may have parked, and the version of etcdutl.
 func etcdOn(ctx context.Context, n session.Shell) (etcd.Identity, string, error) {
 	text, err := n.Read(ctx, "cat", path.Join(session.ManifestDir, "etcd.yaml"))
 	if err != nil {
@@ -143,7 +143,7 @@ func etcdOn(ctx context.Context, n session.Shell) (etcd.Identity, string, error)
 	return id, version, err
 }
 
-// swap puts the new directory into the place of the old one, which is kept.
+// swap replaces a directory by a new one, and keeps the old one.
 func swap(ctx context.Context, n session.Shell, made, place, aside string) (kept string, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 20*time.Second) // both moves or none
 	defer cancel()

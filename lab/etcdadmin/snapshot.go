@@ -14,12 +14,12 @@ import (
 	"k8slab/lab/session"
 )
 
-// Snapshot is a saved copy of etcd's database. It has every secret of the cluster.
+// Snapshot is a saved copy of etcd's database, with all secrets of the cluster.
 type Snapshot struct {
 	File     string `json:"file"`
 	Size     int64  `json:"size"`     // bytes
 	Checksum string `json:"checksum"` // sha256:… of the database
-	Endpoint string `json:"endpoint"` // the member that it is from
+	Endpoint string `json:"endpoint"` // the member that sent it
 }
 
 // snapshooter sends a verified snapshot.
@@ -27,8 +27,7 @@ type snapshooter interface {
 	Snapshot(ctx context.Context, w io.Writer) (etcd.Snapshot, error)
 }
 
-// SaveSnapshot saves etcd's database to a file that only its owner can read, whole or not at all. It needs one voter that runs, not a
-// quorum.
+// SaveSnapshot saves etcd's database atomically to a file that only its owner can read. It needs a running voter, but no quorum.
 func SaveSnapshot(ctx context.Context, from snapshooter, file string) (Snapshot, error) {
 	var saved etcd.Snapshot
 	err := atomicfile.Export(file, func(w io.Writer) (err error) {
@@ -38,10 +37,10 @@ func SaveSnapshot(ctx context.Context, from snapshooter, file string) (Snapshot,
 	return Snapshot{File: file, Size: saved.Size, Checksum: "sha256:" + saved.SHA256, Endpoint: saved.Endpoint}, err
 }
 
-// keptSnapshots is how many snapshots the lab keeps of its own accord.
+// keptSnapshots is how many of its own snapshots the lab keeps.
 const keptSnapshots = 5
 
-// KeepSnapshot saves a snapshot into the lab's state, where the oldest make room for new ones.
+// KeepSnapshot saves a snapshot into the lab's state, and removes the oldest ones there.
 func KeepSnapshot(ctx context.Context, s *session.Session, from snapshooter, why string) error {
 	step := s.Events.Start("", "etcd snapshot", 0)
 	dir := s.Path("snapshots")
@@ -60,7 +59,7 @@ func KeepSnapshot(ctx context.Context, s *session.Session, from snapshooter, why
 	return err
 }
 
-// StampFormat names what was made at a moment; its order is that of time.
+// StampFormat is for names that sort by time.
 const StampFormat = "20060102T150405"
 
 // CheckedSnapshot opens a snapshot after verifying its checksum.

@@ -1,7 +1,6 @@
-// Package event is the one stream of what a run does: steps on nodes report to
-// a Stream, and the progress display, the run log and the JSON output are views
-// of it. It redacts secrets in details, not in node or phase names, and it
-// waits for a writer that is slow; only one that fails is given up.
+// Package event is the one stream of what a run does: steps on nodes report to a Stream, and the progress display, the run log and the JSON
+// output are views of it. It redacts secrets in details, not in node or phase names, and it waits for a writer that is slow; only one that
+// fails is given up.
 package event
 
 import (
@@ -31,19 +30,16 @@ type Event struct {
 	Elapsed time.Duration
 	Limit   time.Duration
 
-	// heartbeat marks a progress event that carries no news, for views that
-	// show the passing time by themselves.
+	// heartbeat marks a progress event that carries no news, for views that show the passing time by themselves.
 	heartbeat bool
 }
 
-// Sink is a view of the stream. A Stream calls Emit for one event at a time,
-// and on its own Close it closes the sinks that are io.Closers.
+// Sink is a view of the stream. A Stream calls Emit for one event at a time, and on its own Close it closes the sinks that are io.Closers.
 type Sink interface {
 	Emit(Event)
 }
 
-// wire is an Event as JSON: durations as seconds, because that is what people
-// and jq can read.
+// wire is an Event as JSON: durations as seconds, because that is what people and jq can read.
 type wire struct {
 	Time    time.Time `json:"time"`
 	Node    string    `json:"node,omitempty"`

@@ -6,8 +6,7 @@ import (
 	"time"
 )
 
-// nodeLine is what a node's line has to know: the steps it runs and, once it
-// runs none, how it ended.
+// nodeLine is what a node's line has to know: the steps it runs and, once it runs none, how it ended.
 type nodeLine struct {
 	name     string
 	steps    []liveStep
@@ -38,7 +37,7 @@ func (n *nodeLine) update(e Event) {
 	if e.State != Done && e.State != Failed {
 		return
 	}
-	// A failure stays in sight while other steps end well, until its phase does.
+	// A failure stays visible while other steps succeed, until its phase is done.
 	if n.last.state != Failed || st.state == Failed || st.phase == n.last.phase {
 		n.replace(n.last)
 		n.last = *st
@@ -65,7 +64,7 @@ func (n *nodeLine) find(phase string) int {
 	return -1
 }
 
-// current is the step that started last, of those that run.
+// current is the running step that started last.
 func (n *nodeLine) current() *liveStep {
 	if len(n.steps) > 0 {
 		return &n.steps[len(n.steps)-1]
@@ -83,8 +82,7 @@ func (st *liveStep) time(now time.Time) string {
 	return running(now.Sub(st.start), st.limit)
 }
 
-// whole is a step that has ended, with all of its text, in lines of at most
-// width columns. Those after the first stand below the text.
+// whole is a step that has ended, with all of its text, in lines of at most width columns. Those after the first stand below the text.
 func (st *liveStep) whole(name string, width int) []string {
 	const least = 10
 	head := cut(name, max(4, width/3)) + "  " + st.time(time.Time{}) + "  "

@@ -7,8 +7,7 @@ import (
 
 const hidden = "***"
 
-// Redact replaces the secrets that kubeadm, kubectl, container runtimes, Git and
-// their files put into text:
+// Redact replaces the secrets that kubeadm, kubectl, container runtimes, Git and their files put into text:
 //
 //   - bootstrap tokens (their public id stays) and certificate keys, also wrapped;
 //   - private keys in PEM, SSH2's and PuTTY's forms;
@@ -18,9 +17,8 @@ const hidden = "***"
 //     YAML, JSON, a command line or an assignment;
 //   - base64 of any of these.
 //
-// It prefers hiding too much, except for what is public and tells one thing from
-// another: hashes of CAs and images, IDs of containers, names of hosts. A secret
-// that is split over several calls is not recognised.
+// It prefers hiding too much, except for what is public and tells one thing from another: hashes of CAs and images, IDs of containers,
+// names of hosts. A secret that is split over several calls is not recognised.
 func Redact(s string) string {
 	if !maybeSecret(s) {
 		return s
@@ -65,8 +63,7 @@ var (
 	keyTail = regexp.MustCompile(`(?:[A-Za-z0-9+/=]{32,}(?:\s+|\\n)(?:[^\n]{0,200}[ \]:])?)*[A-Za-z0-9+/=]*\s*(?:\\n)?(?:[^\n]{0,200}[ \]:])?-----?[ -]?END [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----?`)
 )
 
-// redactPEM hides from each BEGIN to its END, or to the end of the text when
-// there is none.
+// redactPEM hides from each BEGIN to its END, or to the end of the text when there is none.
 func redactPEM(s string) string {
 	if !strings.Contains(s, "PRIVATE KEY") {
 		return s

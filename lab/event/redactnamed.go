@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// secretNames end the names of what is secret, in lower case.
+// secretNames are, in lower case, how the names of secrets end.
 var secretNames = []string{
 	"token", "token-secret", "password", "passwd", "passphrase", "client-secret", "clientsecret", "client_secret", "secret-key", "secret_key", "secretkey",
 	"secret_access_key", "secretaccesskey", "client-key-data", "private-key", "private_key", "privatekey", ".key", "certificate-key", "certificatekey", "auth",
 }
 
-// redactNamed hides what has a secret's name: in YAML and JSON, in a command line, and in an assignment.
+// redactNamed hides the values of secrets' names in YAML and JSON, in a command line, and in an assignment.
 func redactNamed(s string) string {
 	lower := lowered(s)
 	var b strings.Builder
@@ -46,7 +46,7 @@ func lowered(s string) string {
 	return string(b)
 }
 
-// nextName finds the next name that nothing but its end follows.
+// nextName finds the next name that ends as a word does.
 func nextName(lower string, from int) (at int, name string) {
 	at = -1
 	for i := from; i < len(lower); i++ {
@@ -79,7 +79,7 @@ type value struct{ from, to int }
 
 var none = value{}
 
-// valueOf is what is to be hidden of the value that a name has; none if it has no secret one.
+// valueOf is the part of a name's value that is to be hidden, none if there is nothing secret.
 func valueOf(s string, at, end int, name string) value {
 	begin := at - runBefore(s, at, 60, func(c byte) bool { return isNameByte(c) || c == '.' })
 	flag := strings.HasPrefix(s[begin:], "--")
@@ -163,7 +163,7 @@ func valueAt(s string, at, column int, sure bool) value {
 // path is one of a file, in lower case as nearly all are: base64 is not.
 var path = regexp.MustCompile(`^/[a-z0-9._-]+/[a-z0-9._/-]+$`)
 
-// endsLine reports whether nothing more than brackets is left on the line.
+// endsLine reports whether only closing brackets follow on the line.
 func endsLine(rest string) bool {
 	for i := range len(rest) {
 		switch rest[i] {
@@ -179,7 +179,7 @@ func endsLine(rest string) bool {
 	return true
 }
 
-// random reports whether the word is none of a language: it has letters and digits, is long, and is no path, address or beginning of a sentence.
+// random reports whether a word looks random: it is long, has letters and digits, and is no path, address or beginning of a sentence.
 func random(word string) bool {
 	if len(word) < 8 || strings.HasSuffix(word, ":") || strings.ContainsAny(word, "/\\<>") {
 		return false
@@ -196,7 +196,7 @@ func random(word string) bool {
 	return letters > 0 && digits > 0 || len(word) >= 32
 }
 
-// block is a value in the lines below its key, which are further to the right.
+// block is a value on the lines below its key, which are indented more.
 func block(s string, at, column int) value {
 	const escaped = `\n`
 	newline := func(i int) int { // the length of the end of a line there

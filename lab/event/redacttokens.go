@@ -6,14 +6,13 @@ import (
 	"strings"
 )
 
-// broken is what a terminal, or a program that wraps lines, puts into a word.
+// broken is what a terminal, or a program that wraps lines, inserts into a word.
 const broken = `(?:\x1b\[[0-9;]*[A-Za-z]|\\?\r?\n[ \t]*)`
 
 // brokenToken is a bootstrap token with such in it, from the word token before it on.
 var brokenToken = regexp.MustCompile(`^oken[^\n]{0,60}?[^a-z0-9]([a-z0-9]{6}` + broken + `?\.)((?:` + broken + `?[a-z0-9]){16})`)
 
-// redactTokens looks around every dot by hand: a regular expression would skip
-// a token that begins inside the previous match.
+// redactTokens looks around every dot by hand: a regular expression would skip a token that begins inside the previous match.
 func redactTokens(s string) string {
 	if strings.Contains(s, "%2") {
 		s = encodedToken.ReplaceAllString(s, "${1}"+hidden)
@@ -57,7 +56,7 @@ func redactBroken(s string) string {
 
 var encodedToken = regexp.MustCompile(`([a-z0-9]{6}%2[eE])[a-z0-9]{16}`)
 
-// isHost reports whether the words around a dot are a host's name: letters alone, where names of hosts are.
+// isHost reports whether the words around a dot are a host's name: only letters, at a place where host names stand.
 func isHost(s string, dot, n int) bool {
 	begin := dot - runBefore(s, dot, 253, func(c byte) bool { return isLowerNum(c) || c == '-' || c == '.' })
 	if strings.ContainsAny(s[dot+1:dot+1+n], "0123456789") {
@@ -85,7 +84,8 @@ var (
 
 const keyDigits = 64 // of a certificate key
 
-// redactCertificateKeys hides runs of 64 hex digits and somewhat more: what is before one may end with such a letter.
+// redactCertificateKeys hides runs of 64 hex digits, and slightly longer ones: the text before a key may end with a letter that is also a
+// hex digit.
 func redactCertificateKeys(s string) string {
 	s = redactWrappedKeys(s)
 	var b strings.Builder
@@ -141,7 +141,7 @@ func hexMark(r rune) rune {
 	return ' '
 }
 
-// base64 is looked into when it is at least so long.
+// base64 is decoded only from this length on.
 const base64Least = 20
 
 // secretBegins are the beginnings, in base64, of "-----BEGIN ", "apiVersion: ", {"apiVersion and {"kind.
@@ -172,7 +172,7 @@ func redactBase64(s string) string {
 	return b.String() + s[from:]
 }
 
-// secretIn tells whether a run of base64 is, from some place on, of a secret.
+// secretIn tells whether a run of base64 has a secret, at any place.
 func secretIn(run string) (begin int, secret bool) {
 	for _, mark := range secretBegins {
 		if i := strings.Index(run, mark); i >= 0 {
@@ -215,7 +215,7 @@ func isText(b []byte) bool {
 	return true
 }
 
-// wholeBase64 is where base64 ends that goes on in further lines, which have nothing else.
+// wholeBase64 is the end of base64 that continues on further lines, which have nothing else.
 func wholeBase64(s string, end int) int {
 	for end < len(s) && s[end] == '=' {
 		end++

@@ -12,22 +12,19 @@ import (
 // heartbeat is how long a step may stay silent.
 const heartbeat = 10 * time.Second
 
-// Stream hands the events of a run to its sinks, in one order for all of them.
-// It is safe for concurrent use.
+// Stream hands the events of a run to its sinks, in one order for all of them. It is safe for concurrent use.
 type Stream struct {
 	mu     sync.Mutex
 	sinks  []Sink
 	closed bool
 }
 
-// NewStream returns a stream that redacts each event's Detail before it reaches
-// any sink. The sinks belong to the stream from here on.
+// NewStream returns a stream that redacts each event's Detail before it reaches any sink. The sinks belong to the stream from here on.
 func NewStream(sinks ...Sink) *Stream {
 	return &Stream{sinks: sinks}
 }
 
-// Close closes the sinks that are io.Closers, in the order they were given.
-// Steps that are still running go on unseen.
+// Close closes the sinks that are io.Closers, in the order they were given. Steps that are still running go on unseen.
 func (s *Stream) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,8 +41,7 @@ func (s *Stream) Close() error {
 	return errors.Join(errs...)
 }
 
-// emit reports whether anybody may still be listening. The time is taken under
-// the lock so that every view is in order of time.
+// emit reports whether anybody may still be listening. The time is taken under the lock so that every view is in order of time.
 func (s *Stream) emit(e Event) bool {
 	e.Detail = Redact(e.Detail)
 	s.mu.Lock()
@@ -60,9 +56,8 @@ func (s *Stream) emit(e Event) bool {
 	return true
 }
 
-// Step is one piece of work on one node. It is safe for concurrent use, and
-// must be ended: until then it emits a heartbeat whenever it has been silent
-// for ten seconds.
+// Step is one piece of work on one node. It is safe for concurrent use, and must be ended: until then it emits a heartbeat whenever it has
+// been silent for ten seconds.
 type Step struct {
 	stream *Stream
 	node   string
@@ -96,23 +91,21 @@ func (st *Step) Progress(format string, args ...any) {
 		return
 	}
 	detail := fmt.Sprintf(format, args...)
-	// Redacted before it is cut: the first line of a secret is one too.
+	// Redact before cutting: the first line of a secret is secret too.
 	st.last, st.waiting = firstLine(Redact(detail)), ""
 	if st.emit(Event{State: Progress, Detail: detail}) {
 		st.beat.Reset(heartbeat)
 	}
 }
 
-// Waiting says why what was begun last is not there yet, for the heartbeats
-// until the next Progress: it may be called at every look.
+// Waiting says why the present work is not done yet. Heartbeats show it until the next Progress, so it may be called at every check.
 func (st *Step) Waiting(why error) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.waiting = strings.ReplaceAll(Redact(why.Error()), "\n", "; ")
 }
 
-// End emits done, or failed with the text of err, and returns err unchanged.
-// Only the first End or EndWith counts.
+// End emits done, or failed with the text of err, and returns err unchanged. Only the first End or EndWith counts.
 func (st *Step) End(err error) error {
 	if err != nil {
 		st.finish(Event{State: Failed, Detail: err.Error()})

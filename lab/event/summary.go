@@ -26,8 +26,7 @@ type summaryRow struct {
 	state       State
 }
 
-// Summary collects, and on Close writes how long each phase took on each node,
-// in the order of their starts.
+// Summary collects, and on Close writes how long each phase took on each node, in the order of their starts.
 func Summary(w io.Writer) Sink {
 	return &summary{out: newOutput(w)}
 }
@@ -54,7 +53,7 @@ func (s *summary) Close() error {
 	return s.out.close()
 }
 
-// stopClocks counts what is unfinished up to now.
+// stopClocks ends the phases that are still running.
 func (s *summary) stopClocks(now time.Time) {
 	for _, r := range s.rows {
 		if r.state != Done && r.state != Failed {

@@ -14,9 +14,8 @@ const (
 	defaultWidth = 80
 )
 
-// terminal redraws its block of lines in place. It needs the lines below the
-// cursor for itself, and a screen with more rows than there are nodes. How a
-// step ended goes above the block, whole, when its line gets another use.
+// terminal redraws its block of lines in place. It needs the lines below the cursor for itself, and a screen with more rows than there are
+// nodes. How a step ended goes above the block, whole, when its line gets another use.
 type terminal struct {
 	width func() int
 	stop  chan struct{}
@@ -70,8 +69,7 @@ func (t *terminal) Emit(e Event) {
 	t.draw()
 }
 
-// Close leaves the final frame on the screen, with the whole text of the steps
-// that ended, and the cursor below it.
+// Close leaves the final frame on the screen, with the whole text of the steps that ended, and the cursor below it.
 func (t *terminal) Close() error {
 	t.mu.Lock()
 	wasClosed := t.closed
@@ -89,8 +87,8 @@ func (t *terminal) Close() error {
 	return t.out.close()
 }
 
-// finish takes what the final frame would cut, or a step that still runs hides,
-// above it. What a command failed with is its own error's to tell.
+// finish puts above the final frame what it would cut, or what a step that still runs would hide. It leaves out failures, because the
+// command's error has them.
 func (t *terminal) finish(width int) (above []string) {
 	frame := t.frame(time.Now(), width)
 	var stay []*nodeLine
@@ -134,8 +132,7 @@ func (t *terminal) draw(above ...string) {
 	}
 	b.WriteString("\r")
 	for _, line := range slices.Concat(above, frame) {
-		// Cleared before and not after: behind a line that fills the width,
-		// the cursor still stands on its last cell.
+		// Cleared before and not after: behind a line that fills the width, the cursor still stands on its last cell.
 		b.WriteString("\x1b[2K" + line + "\n")
 	}
 	b.WriteString("\x1b[J")
@@ -143,7 +140,7 @@ func (t *terminal) draw(above ...string) {
 	t.shown, t.wide = frame, width
 }
 
-// replaced takes what is to go above the block.
+// replaced returns, and forgets, what is to go above the block.
 func (t *terminal) replaced(width int) (above []string) {
 	for _, n := range t.nodes {
 		for _, st := range n.replaced {
@@ -154,8 +151,7 @@ func (t *terminal) replaced(width int) (above []string) {
 	return above
 }
 
-// rows is the height of an earlier frame, whose lines a window that has become
-// narrower has wrapped.
+// rows is the height of an earlier frame, whose lines a window that has become narrower has wrapped.
 func rows(frame []string, width int) int {
 	n := 0
 	for _, line := range frame {
@@ -175,8 +171,7 @@ func (t *terminal) frame(now time.Time, width int) []string {
 	nameWidth = min(nameWidth, max(4, width/3))
 	frame := make([]string, len(t.nodes))
 	for i, n := range t.nodes {
-		// The time stands before the texts: it is short, and what is cut at
-		// the right edge should be the least of them.
+		// The time stands before the texts: it is short, and what is cut at the right edge should be the least of them.
 		line := pad(cut(n.name, nameWidth), nameWidth) + "  " + pad(times[i], timeWidth) + "  " + n.current().text()
 		frame[i] = cut(line, width)
 	}

@@ -100,7 +100,7 @@ func runeColumns(r rune) int {
 	return 1
 }
 
-// cut shortens a text to a width, with a mark that something is missing.
+// cut shortens a text to a width, and marks that something is missing.
 func cut(s string, width int) string {
 	if Columns(s) <= width {
 		return s

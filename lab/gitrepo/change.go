@@ -2,20 +2,24 @@ package gitrepo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/go-git/go-git/v5/plumbing"
+	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-// Kind is that of the change which an activation is in an onboarding's journal.
+// Kind is the kind of an activation in an onboarding's journal.
 const Kind = "git-entry"
 
-// Change is the activation as data, and in words. It has no credentials.
+// Change is the activation for the journal: its data, without credentials, and its text.
 func (r *Repository) Change() (params map[string]string, what, undo string) {
 	params = map[string]string{"url": r.URL, "branch": r.Branch, "file": r.File, "entry": r.Entry}
 	return params, fmt.Sprintf("activate %s in %s", r.Entry, r.place()), fmt.Sprintf("comment %s in %s, and push that", r.Entry, r.place())
 }
 
-// Plan tells what Run would do, a line for each step, and fails where Run would, but for what only a push shows. It changes nothing.
+// Plan lists what Run would do, a line for each step. It fails where Run would, except for what only a push shows.
 func (r *Repository) Plan(ctx context.Context) ([]string, error) {
 	s, err := r.Look(ctx)
 	if err != nil {
@@ -39,7 +43,7 @@ func (r *Repository) Plan(ctx context.Context) ([]string, error) {
 	}, nil
 }
 
-// Journal writes down that a change begins, makes it unless it is made, and writes down that it ended.
+// Journal records that a change begins, makes it unless it is made, and records that it ended.
 type Journal func(ctx context.Context, isMade func(context.Context) (bool, error), do func(context.Context) error) error
 
 // Run activates the entry through a journal, and returns a revision of the branch in which it is active.
@@ -70,7 +74,7 @@ func (r *Repository) Verify(ctx context.Context) (revision string, err error) {
 	return s.Revision, err
 }
 
-// asChanged is the repository as the change had it. The credentials are for its configured URL and no other.
+// asChanged is the repository with the parameters of the change. Credentials are only used for its configured URL.
 func (r *Repository) asChanged(params map[string]string) (*Repository, error) {
 	if params["url"] != r.URL {
 		return nil, fmt.Errorf("the change was made in %s, and the configuration has %s: set it back for the rollback", params["url"], r.URL)
@@ -103,4 +107,43 @@ func (r *Repository) Undone(ctx context.Context, params map[string]string) error
 		err = fmt.Errorf("%s is active at %s", before.Entry, s.Revision)
 	}
 	return advised(ctx, err)
+}
+
+// Complete commits and pushes what the branch lacks, and begins the branch if it is not there. missing is asked, after every push of others
+// anew, which files to write whole, by their path; read gives it a file of the newest commit, and nil if that is not there. With no files
+// the branch is complete, and nothing is pushed. The error is as Activate's.
+func (r *Repository) Complete(
+	ctx context.Context, message string, missing func(read func(path string) ([]byte, error)) (map[string][]byte, error),
+) (revision string, err error) {
+	revision, err = r.settle(ctx, r.fetchOrBegin, func(h *head) (*change, error) {
+		files, err := missing(h.readOrNil)
+		if err != nil || len(files) == 0 {
+			return nil, err
+		}
+		return &change{files: files, message: message}, nil
+	})
+	if err != nil {
+		return "", fmt.Errorf("complete branch %s of %s: %w", r.Branch, r.URL, advised(ctx, err))
+	}
+	return revision, nil
+}
+
+// fetchOrBegin is fetch, with a head without a commit for a branch that is not there.
+func (r *Repository) fetchOrBegin(ctx context.Context) (*head, error) {
+	h, err := r.fetch(ctx)
+	if errors.Is(err, ErrNoBranch) {
+		return &head{store: memory.NewStorage(), branch: plumbing.NewBranchReferenceName(r.Branch)}, nil
+	}
+	return h, err
+}
+
+func (h *head) readOrNil(path string) ([]byte, error) {
+	if h.commit == nil {
+		return nil, nil
+	}
+	content, err := h.read(path)
+	if errors.Is(err, ErrNoFile) {
+		return nil, nil
+	}
+	return content, err
 }

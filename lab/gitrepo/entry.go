@@ -38,8 +38,8 @@ func (l line) with(text string, data []byte) []byte {
 
 const blanks = " \t"
 
-// uncommented returns the texts that a comment may have had before somebody commented it, the likeliest first: "# " was put before the
-// item, or only "#", or "#" took the place of a blank. Which one fits is for YAML to say. There are none unless it comments the entry.
+// uncommented returns the texts that a commented item may have had, the likeliest first: before the item, somebody put "# ", or only "#",
+// or replaced a blank by "#". YAML decides which one fits. There are none unless the comment has the entry.
 func (l line) uncommented(entry string) []string {
 	rest := strings.TrimLeft(l.text, blanks)
 	lead := l.text[:len(l.text)-len(rest)]
@@ -67,7 +67,7 @@ func isItem(text, entry string) bool {
 	return strings.HasPrefix(text, "- ") && yaml.Unmarshal([]byte(text), &list) == nil && len(list) == 1 && list[0] == any(entry)
 }
 
-// meaning is what a kustomization says but for the entry, and how often the entry is an element of one of its lists.
+// meaning is the content of a kustomization without the entry, and how often the entry is an element of one of its lists.
 type meaning struct {
 	rest  map[string]any
 	count int
@@ -102,8 +102,8 @@ type edit struct {
 	data []byte
 }
 
-// try changes the line to the first of the texts that makes the entry count so often, and does nothing else. The error is that of the first;
-// without texts there is neither an edit nor an error.
+// try changes the line to the first of the texts with which the entry occurs that often and nothing else changes. Otherwise the error is
+// that of the first text; without texts there is neither an edit nor an error.
 func (m meaning) try(l line, texts []string, data []byte, entry string, count int) (*edit, error) {
 	var first error
 	for _, text := range texts {
@@ -120,7 +120,7 @@ func (m meaning) try(l line, texts []string, data []byte, entry string, count in
 	return nil, first
 }
 
-// mostCandidates is how many commented lines are looked at.
+// mostCandidates is how many commented lines are tried.
 const mostCandidates = 10
 
 // uncomment makes the entry an element of the list in which it is commented. It returns no edit if the entry is active already.
@@ -165,8 +165,8 @@ func uncomment(data []byte, entry string) (*edit, error) {
 	return nil, missing(data, entry)
 }
 
-// comment makes an active entry a comment, as it was in the file before its activation if the line is still what came of that. It returns no
-// edit if the entry is not active.
+// comment comments an active entry. If the line is still as the activation left it, it becomes what it was before. It returns no edit if
+// the entry is not active.
 func comment(data, before []byte, entry string) (*edit, error) {
 	m, err := parse(data, entry)
 	switch {
@@ -202,7 +202,7 @@ func comment(data, before []byte, entry string) (*edit, error) {
 // active reports whether a line looks like the entry's item.
 func active(l line, entry string) bool { return isItem(strings.TrimLeft(l.text, blanks), entry) }
 
-// quote shows the lines that are wanted, up to ten of them.
+// quote lists the lines for a message, up to ten of them.
 func quote(data []byte, wanted func(line) bool) string {
 	var shown []string
 	for _, l := range split(data) {

@@ -11,7 +11,7 @@ import (
 	"k8slab/lab/event"
 )
 
-// What can be in the way. Every error that the server or the repository's content is the cause of is one of them.
+// Kinds of obstacles. Every error that is caused by the server or by the repository's content is one of them.
 var (
 	ErrUnreachable  = errors.New("no Git server answers")
 	ErrUnauthorized = errors.New("the server refuses the credentials")
@@ -25,7 +25,7 @@ var (
 	ErrOvertaken    = errors.New("other pushes came first")
 )
 
-// steps has what to do about each.
+// steps are the next steps for each kind.
 var steps = map[error]string{
 	ErrUnreachable:  "check the URL and the network: git ls-remote URL",
 	ErrUnauthorized: "give a user, and a file with a password or token that may read and write the repository",
@@ -47,7 +47,7 @@ var kinds = map[error]error{
 	transport.ErrEmptyRemoteRepository:  ErrNoBranch,
 }
 
-// translated is an error of the library as one of ours; what has no other name is that no Git server answers.
+// translated turns an error of the library into one of these kinds; an unknown one means that no Git server answers.
 func translated(err error) error {
 	for foreign, kind := range kinds {
 		if errors.Is(err, foreign) {

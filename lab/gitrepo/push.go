@@ -21,7 +21,7 @@ import (
 	"github.com/go-git/go-git/v5/storage/memory"
 )
 
-// objects are what a commit adds to a repository, the commit last.
+// objects are the Git objects that a commit adds to a repository, the commit last.
 type objects struct {
 	store *memory.Storage
 	added []plumbing.Hash
@@ -119,7 +119,7 @@ func (r *Repository) commit(ctx context.Context, h *head, c *change) (*objects, 
 	return o, err
 }
 
-// rejection is a push that the server did not take, and said so.
+// rejection says that the server refused a push.
 type rejection struct {
 	reason string // in Git's words
 	said   string // the server's words to people
@@ -132,7 +132,7 @@ func (e *rejection) Error() string {
 	return e.reason + "; it says: " + e.said
 }
 
-// contended reports whether the server could not take it at that moment, for another push held the branch's lock.
+// contended reports whether the push was refused only because another push held the branch's lock.
 func (e *rejection) contended() bool { return strings.HasPrefix(e.reason, "failed to") }
 
 // push makes the commit the branch's newest one, if that is still the head; otherwise it changes nothing. Without an answer, which is an

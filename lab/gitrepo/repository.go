@@ -9,7 +9,7 @@ import (
 	"fmt"
 )
 
-// attempts bounds how often others may be quicker. Of those who push at one moment one gets through, so as many may.
+// attempts bounds how often others may push first. Of those who push at the same time one succeeds, so as many may push.
 const attempts = 10
 
 // Seen is the entry as the newest commit of the branch has it.
@@ -50,8 +50,9 @@ func (r *Repository) see(h *head) (Seen, error) {
 	return Seen{Active: m.count > 0, Revision: h.revision(), content: content}, nil
 }
 
-// Activate uncomments the entry, commits that and pushes it, unless it is active already. It returns a revision that the branch has, in which
-// the entry is active. After an error the branch is as it was, or has the commit if the server's answer was lost; repeated, it finds that.
+// Activate uncomments the entry, commits that and pushes it, unless it is active already. It returns a revision that the branch has, in
+// which the entry is active. After an error the branch is as it was, or has the commit if the server's answer was lost; repeated, it finds
+// that.
 func (r *Repository) Activate(ctx context.Context) (revision string, err error) {
 	revision, err = r.turn(ctx, true)
 	if err != nil {

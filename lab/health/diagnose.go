@@ -16,10 +16,10 @@ import (
 	"k8slab/lab/state"
 )
 
-// DiagnoseOptions says what to look at.
+// DiagnoseOptions of a diagnosis.
 type DiagnoseOptions struct {
-	Nodes  []string      // none is every node of `labctl up`
-	Since  time.Duration // how far back journals are read; 0 is from the last boot on
+	Nodes  []string      // empty for all members
+	Since  time.Duration // how far back journals are read; 0 for since the last boot
 	Bundle string        // file to keep the facts in, "" for none
 }
 
@@ -33,8 +33,8 @@ func (o DiagnoseOptions) Check(l state.Lab) error {
 	return nil
 }
 
-// Diagnose looks at the lab and says what is wrong with it. It changes nothing, does not wait for another labctl, and takes what does not
-// answer for a fact.
+// Diagnose collects the lab's facts and says what is wrong. It changes nothing and does not wait for another labctl. That something does
+// not answer is also a fact.
 func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {
 	facts := diagnose.Collect(ctx, Sources(s, o))
 	if err := ctx.Err(); err != nil {
@@ -47,7 +47,7 @@ func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagn
 	return report, err
 }
 
-// Sources are where the facts of a lab that is open come from.
+// Sources are where the diagnosis gets the facts of an opened lab from.
 func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	from := diagnose.Sources{
 		Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
@@ -74,8 +74,8 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	return from
 }
 
-// openThrough asks the cluster through one control plane and its own API server, so that neither the virtual IP nor another machine that is
-// dead is on the way.
+// openThrough opens the cluster through one control plane and its own API server, so that the answer does not depend on the virtual IP or
+// on another machine.
 func openThrough(ctx context.Context, s *session.Session, name string) (diagnose.Cluster, error) {
 	n, _ := s.Cluster.Node(name)
 	others := slices.DeleteFunc(s.Cluster.ControlPlanes(), func(o config.Node) bool { return o.Name == name })

@@ -14,12 +14,12 @@ import (
 const (
 	// FlannelNamespace is that of the pod network.
 	FlannelNamespace = "kube-flannel"
-	// SubnetFile is where flannel tells the node's CNI plugin which addresses are its pods'. It is on a tmpfs, and flannel writes it only when it
+	// SubnetFile is where flannel writes the node's pod subnet for the CNI plugin. It is on a tmpfs, and flannel writes it only when it
 	// starts.
 	SubnetFile = "/run/flannel/subnet.env"
 )
 
-// The workloads that up puts into the cluster: the pod network, and the pods that prove it.
+// The workloads that up deploys: the pod network, and the probe that proves it.
 //
 //go:embed manifests.yaml
 var manifestsText string
@@ -38,8 +38,8 @@ func Manifests(s *session.Session) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// ProbeToken is what the lab's probes want to be shown before they reach others. It follows from the lab's identity, which no node is told,
-// so that a later run knows it without having kept it.
+// ProbeToken is the secret that a request to the lab's probes must have. It is a hash of the lab's UUID, which no node knows, so that it
+// need not be stored.
 func ProbeToken(s *session.Session) string {
 	sum := sha256.Sum256([]byte("probe of " + s.ID))
 	return hex.EncodeToString(sum[:16])

@@ -1,5 +1,5 @@
-// Package health says what an opened lab is: its status, the proof that it is healthy, its diagnosis, and what is left of a node. It changes
-// nothing but to wait.
+// Package health says how an opened lab is: its status, the proof that it is healthy, its diagnosis, and the traces of a node. It may wait,
+// but changes nothing.
 package health
 
 import (
@@ -22,7 +22,7 @@ import (
 	"k8slab/lab/wait"
 )
 
-// ProofBudget bounds the time from the last join to a proven cluster. Emulated virtual machines pull everything through one kernel thread.
+// ProofBudget bounds the time from the last join to a proven cluster. It is long for emulated virtual machines.
 const ProofBudget = 6 * time.Minute
 
 // probe is the DaemonSet and Service of the pods that prove the pod network.
@@ -32,13 +32,13 @@ const (
 	probeService   = "probe.k8slab.svc.cluster.local:" + probePort
 )
 
-// condition is one thing that holds in a healthy cluster.
+// condition is something that must hold in a healthy cluster.
 type condition struct {
 	name  string
 	check func(context.Context) error
 }
 
-// conditions are what healthy means, in the order in which they depend on each other. A later one is not judged before the earlier hold.
+// conditions define a healthy cluster. Each depends on those before it, and Prove waits for them in this order.
 func conditions(s *session.Session, v *session.Admin) []condition {
 	return []condition{
 		{"API server ready", v.Kube.Ready},
@@ -63,18 +63,18 @@ func await(ctx context.Context, s *session.Session, v *session.Admin, step *even
 	defer cancel()
 	for _, c := range conditions(s, v) {
 		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.Telling(step, c.check)); err != nil {
+		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.ShowWaiting(step, c.check)); err != nil {
 			return err
 		}
 	}
-	// Each held at some moment; healthy is when all do at the same time.
-	return wait.For(ctx, "everything at once", ProofBudget, s.Pace(), session.Telling(step, func(ctx context.Context) error {
+	// Each held at some moment. Healthy means that all hold at the same time.
+	return wait.For(ctx, "everything at once", ProofBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
 		return errors.Join(Healthy(ctx, s, v)...)
 	}))
 }
 
-// Healthy checks every condition once, at the same time, and returns all that do not hold. Emulated machines are asked one thing after
-// another: all at once, each answer would come too late.
+// Healthy checks all conditions once, concurrently, and returns an error for each that does not hold. On emulated machines it checks one
+// after another: at once, every answer would come too late.
 func Healthy(ctx context.Context, s *session.Session, v *session.Admin) []error {
 	all := conditions(s, v)
 	errs := make([]error, len(all))
@@ -115,20 +115,19 @@ func nodesReady(ctx context.Context, s *session.Session, v *session.Admin) error
 	}
 	var errs []error
 	for _, n := range s.Cluster.Members() {
-		i := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == n.Name })
-		switch {
-		case i < 0:
+		switch k := session.FindNode(nodes, n.Name); {
+		case k == nil:
 			errs = append(errs, fmt.Errorf("%s: no such Node", n.Name))
-		case !nodes[i].Ready:
-			errs = append(errs, fmt.Errorf("%s: not Ready: %s", n.Name, nodes[i].Reason))
+		case !k.Ready:
+			errs = append(errs, fmt.Errorf("%s: not Ready: %s", n.Name, k.Reason))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// podsReach has the probe of each node reach every other node's, the Service by its DNS name and each of them by way of the Service, all at
-// once. A kube-proxy whose connection broke without a word, as those to a virtual address do that has moved, hears of nothing for half a
-// minute: it sends one connection in five to where a pod was.
+// podsReach has the probe of each node connect to every other probe, to the Service by its DNS name, and through the Service to each probe.
+// The last is needed because after a failover of the virtual IP kube-proxy's watch is dead for about 30 s: meanwhile its stale endpoints
+// get one connection in five.
 func podsReach(ctx context.Context, s *session.Session, v *session.Admin) error {
 	pods, err := v.Kube.Pods(ctx, probeNamespace, "app=probe")
 	if err != nil {
@@ -168,7 +167,7 @@ func podsReach(ctx context.Context, s *session.Session, v *session.Admin) error 
 	})
 }
 
-// askProbe asks the probe at the address, through its node, what of the question it cannot reach.
+// askProbe asks the probe at the address, through its node, which of the question's targets it cannot reach.
 func askProbe(ctx context.Context, s *session.Session, node, ip string, question url.Values) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -184,4 +183,53 @@ func askProbe(ctx context.Context, s *session.Session, node, ip string, question
 	}
 	defer func() { _ = resp.Body.Close() }()
 	return kube.ProbeAnswer(resp.Body)
+}
+
+// apiBudget bounds the wait for an API server that was ready when it was saved.
+const apiBudget = 2 * time.Minute
+
+// leaseBudget bounds the wait for kubelets, which renew their Leases every 10 s and back off after a failure.
+const leaseBudget = 2 * time.Minute
+
+// SinceBudget bounds ProveSince.
+const SinceBudget = apiBudget + leaseBudget + ProofBudget
+
+// ProveSince proves a restored lab healthy. First it waits until every kubelet has renewed its Lease since that time: until then, the API
+// server shows the nodes as they were when they were saved.
+func ProveSince(ctx context.Context, s *session.Session, since time.Time) error {
+	var v *session.Admin
+	defer func() {
+		if v != nil {
+			v.Close()
+		}
+	}()
+	step := s.Events.Start("", "API server", apiBudget)
+	err := wait.For(ctx, "the API server at "+s.Endpoint(), apiBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) (err error) {
+		if v == nil {
+			if v, err = s.AnyAdmin(ctx); err != nil {
+				return err
+			}
+		}
+		return v.Kube.Ready(ctx)
+	}))
+	if err := step.End(err); err != nil {
+		return err
+	}
+	step = s.Events.Start("", "leases", leaseBudget)
+	err = wait.For(ctx, "every kubelet to renew its Lease", leaseBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
+		renewed, err := v.Kube.LeaseRenewals(ctx)
+		if err != nil {
+			return err
+		}
+		for _, n := range s.Cluster.Members() {
+			if !renewed[n.Name].After(since) {
+				err = errors.Join(err, fmt.Errorf("%s renewed it at %s", n.Name, renewed[n.Name].Format(time.RFC3339)))
+			}
+		}
+		return err
+	}))
+	if err := step.End(err); err != nil {
+		return err
+	}
+	return Prove(ctx, s, v)
 }

@@ -2,7 +2,10 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -16,18 +19,18 @@ import (
 	"k8slab/lab/state"
 )
 
-// StatusBudget bounds a look at a lab, however broken it is.
+// StatusBudget bounds a status, however broken the lab is.
 const StatusBudget = 15 * time.Second
 
 // Status is what a lab looks like now.
 type Status struct {
 	Name     string             `json:"name"`
 	Healthy  bool               `json:"healthy"`
-	Libvirt  string             `json:"libvirt,omitempty"` // which has the machines; "" while there are none
+	Libvirt  string             `json:"libvirt,omitempty"` // the daemon of the machines; "" while there are none
 	Nodes    []NodeStatus       `json:"nodes"`
 	Problems []string           `json:"problems,omitempty"`
-	Changed  []state.Difference `json:"changed,omitempty"`  // what cluster.yaml says and the lab was made without
-	Warnings []string           `json:"warnings,omitempty"` // what a user should know of a lab that is healthy all the same
+	Changed  []state.Difference `json:"changed,omitempty"`  // between cluster.yaml and what the lab was made with
+	Warnings []string           `json:"warnings,omitempty"` // of things that do not make the lab unhealthy
 }
 
 // NodeStatus is one node's part of it.
@@ -39,11 +42,11 @@ type NodeStatus struct {
 	Ready   bool          `json:"ready"`
 	Etcd    string        `json:"etcd"`            // voter, learner or none
 	Started bool          `json:"started"`         // its etcd member has started
-	Maker   machine.Maker `json:"maker,omitempty"` // vagrant, if it made the machine
+	Maker   machine.Maker `json:"maker,omitempty"` // "vagrant" if it made the machine
 	Note    string        `json:"note,omitempty"`
 }
 
-// Closed is the status of a lab as its directory has it, before any machine is looked at.
+// Closed is the status of a closed lab: no machine was asked.
 func Closed(l state.Lab) Status {
 	st := Status{Name: l.Cluster.Name, Changed: l.Differences}
 	for _, n := range l.Cluster.Nodes {
@@ -59,8 +62,8 @@ func Closed(l state.Lab) Status {
 	return st
 }
 
-// Look looks at the lab; it changes nothing and does not wait for another labctl. What was found before an error is returned with it.
-func Look(ctx context.Context, s *session.Session) (Status, error) {
+// ReadStatus reads the lab's status. It does not wait for another labctl. With an error it returns what it found before.
+func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	st := Closed(s.Lab)
 	st.Libvirt = s.URI + " of this computer"
 	if s.Host != nil && s.Host.Own {
@@ -90,7 +93,7 @@ func Look(ctx context.Context, s *session.Session) (Status, error) {
 	return st, nil
 }
 
-// makers adds which machines labctl did not make.
+// makers adds who made each machine that labctl did not make.
 func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
 	machines, err := s.Machines.List(ctx)
 	for _, m := range machines {
@@ -101,7 +104,7 @@ func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
 	return err
 }
 
-// fill adds what the API server and etcd say of each node. What does not answer is a problem that healthy reports.
+// fill adds what the API server and etcd say of each node. It ignores errors, because Healthy reports them.
 func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status) {
 	var nodes []kube.Node
 	var members []etcd.Member
@@ -115,8 +118,8 @@ func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status)
 	for i := range st.Nodes {
 		one := &st.Nodes[i]
 		n, _ := s.Cluster.Node(one.Name)
-		if k := slices.IndexFunc(nodes, func(k kube.Node) bool { return k.Name == one.Name }); k >= 0 {
-			one.Ready = nodes[k].Ready
+		if k := session.FindNode(nodes, one.Name); k != nil {
+			one.Ready = k.Ready
 		}
 		if m := slices.IndexFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) }); m >= 0 {
 			one.Etcd, one.Started = "voter", members[m].Started
@@ -145,4 +148,75 @@ func imageWarnings(pods []kube.Pod) []string {
 		all = append(all, w.String()+": nodes of this lab have no uplink; next: "+next)
 	}
 	return all
+}
+
+// Entry is one lab of this user in a list.
+type Entry struct {
+	Name       string    `json:"name"`
+	Kubernetes string    `json:"kubernetes,omitempty"` // version; "" while no machine was made
+	URI        string    `json:"uri,omitempty"`
+	Network    string    `json:"network,omitempty"`
+	Machines   int       `json:"machines"` // that were made
+	Running    int       `json:"running"`  // machines that run
+	Made       time.Time `json:"made"`
+	Problem    string    `json:"problem,omitempty"` // why Running is unknown
+}
+
+// List lists this user's labs by name. It gives each lab a few seconds to answer.
+func List(ctx context.Context) ([]Entry, error) {
+	names, err := state.Names()
+	if err != nil {
+		return nil, err
+	}
+	all := []Entry{}
+	for _, name := range names {
+		e, err := entryOf(ctx, name)
+		if err != nil {
+			e.Problem = err.Error()
+		}
+		all = append(all, e)
+	}
+	return all, nil
+}
+
+func entryOf(ctx context.Context, name string) (Entry, error) {
+	e := Entry{Name: name}
+	d, err := state.Open(name)
+	if err != nil {
+		return e, err
+	}
+	if info, err := os.Stat(d.Path("id")); err == nil {
+		e.Made = info.ModTime().UTC().Truncate(time.Second)
+	}
+	made, err := d.Made()
+	if err != nil || made == nil {
+		return e, err
+	}
+	e.Kubernetes, e.URI, e.Network = made.Kubernetes.Version, made.Libvirt.URI, made.Network.CIDR.String()
+	l, err := state.Read(made)
+	if err != nil {
+		return e, err
+	}
+	e.Machines = len(l.Cluster.Members())
+	h, err := session.Connect(l)
+	if errors.Is(err, fs.ErrNotExist) {
+		return e, state.ErrNotUp
+	}
+	if err != nil {
+		return e, err
+	}
+	open, err := session.Open(l, h, nil, session.Options{})
+	if err != nil {
+		return e, err
+	}
+	defer open.Close()
+	ctx, cancel := open.Within(ctx, 3*time.Second)
+	defer cancel()
+	machines, err := open.Machines.List(ctx)
+	for _, m := range machines {
+		if m.State == machine.Running {
+			e.Running++
+		}
+	}
+	return e, err
 }

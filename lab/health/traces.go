@@ -11,7 +11,7 @@ import (
 	"k8slab/lab/session"
 )
 
-// Traces lists what the cluster still has of a node: its Node, its etcd member, a join that is at work on its machine. It looks once.
+// Traces lists what the cluster still has of a node: its Node, its etcd member, a kubeadm that runs on its machine.
 func Traces(ctx context.Context, s *session.Session, v *session.Admin, name string) (found []string, err error) {
 	k, err := v.Kube.Node(ctx, name)
 	if err != nil {
@@ -29,14 +29,16 @@ func Traces(ctx context.Context, s *session.Session, v *session.Admin, name stri
 		found = append(found, "its etcd member")
 	}
 	state, err := s.Machines.State(ctx, name)
-	if err == nil && state == machine.Running && s.FactsOf(ctx, name).Running() {
-		found = append(found, "a running kubeadm on its machine")
+	if on := s.Nodes[name]; err == nil && state == machine.Running && on != nil {
+		if f, unread := s.ReadFacts(ctx, on); unread == nil && f.Running() {
+			found = append(found, "a running kubeadm on its machine")
+		}
 	}
 	return found, err
 }
 
-// Preflight has the node check what a join needs of its machine, and repair what is safe to repair if fix. It is for a machine that is
-// in no cluster yet.
+// Preflight has the node check what a join needs of its machine and, with fix, repair what is safe to repair. A machine that has joined is
+// not checked.
 func Preflight(ctx context.Context, s *session.Session, name string, fix bool) ([]join.Check, error) {
 	n := s.Nodes[name]
 	if n == nil {
@@ -49,5 +51,5 @@ func Preflight(ctx context.Context, s *session.Session, name string, fix bool) (
 	if fix {
 		args = append(args, "--fix")
 	}
-	return s.Checked(ctx, name, session.MendBudget, args...)
+	return s.Checked(ctx, name, session.RepairBudget, args...)
 }

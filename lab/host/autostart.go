@@ -13,7 +13,7 @@ import (
 	"k8slab/lab/command"
 )
 
-// autostart is the systemd that starts a lab when the computer starts: the computer's own for root, the user's own for others.
+// autostart is the systemd that starts a lab when the computer starts: the system manager for root, a user manager for others.
 type autostart struct {
 	dir       string   // of unit files
 	systemctl []string // the command
@@ -29,8 +29,8 @@ func thisAutostart() (autostart, error) {
 	return autostart{filepath.Join(dir, "systemd/user"), []string{"systemctl", "--user"}, running}, err
 }
 
-// autostartUnit starts a lab, and the boot does not wait for it. What a lab of containers leaves running is in a scope of its own, or at least not to
-// be ended with this unit.
+// autostartUnit starts a lab, without delaying the boot. What a lab of containers leaves running must not end with this unit: it is in a
+// scope of its own, or KillMode excludes it.
 const autostartUnit = `[Unit]
 Description=k8slab: start lab %s
 Wants=network-online.target
@@ -46,11 +46,11 @@ KillMode=process
 WantedBy=%s
 `
 
-// keptEnvironment decides where a lab's state and cache are.
+// keptEnvironment are the variables that decide where a lab's state and cache are.
 var keptEnvironment = []string{"HOME", "PATH", "XDG_STATE_HOME", "XDG_CACHE_HOME"}
 
-// Autostart has systemd run the command when this computer starts, as this user, for a lab of that name; name is the unit's. It returns the unit
-// file's path.
+// Autostart has systemd run the command when this computer starts, as this user, for a lab of that name; name is the unit's. It returns the
+// unit file's path.
 func Autostart(ctx context.Context, name, lab string, argv []string) (string, error) {
 	a, err := thisAutostart()
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package host is this computer: what is in a lab's way, the packages that are missing, and the libvirt daemon that serves the lab: one that
-// belongs to the lab, in a network and mount namespace of the lab's own, or for virtual machines the computer's.
+// Package host is this computer: its obstacles to a lab, the packages that it lacks, and the libvirt daemon of a lab. That daemon is the
+// lab's own, in its own network and mount namespaces, or for virtual machines the computer's.
 package host
 
 import (
@@ -17,7 +17,7 @@ import (
 	"k8slab/lab/wait"
 )
 
-// Host is a libvirt daemon that serves, and the network that its machines are in.
+// Host is a running libvirt daemon, and the network namespace of its machines.
 type Host struct {
 	Own    bool   // the daemon belongs to the lab
 	Socket string // of the daemon for the lab's URI
@@ -31,10 +31,10 @@ var sockets = map[string][]string{
 	"lxc:///system":  {"/run/libvirt/virtlxcd-sock", "/run/libvirt/libvirt-sock"},
 }
 
-// NetworkSocket is where the daemon answers that knows networks: its own with modular daemons, the same one else.
+// NetworkSocket is the socket of the network driver: of a daemon of its own where libvirt is modular, otherwise the same one.
 func (h *Host) NetworkSocket() string { return h.socketOf("virtnetworkd-sock") }
 
-// StorageSocket is where the daemon answers that knows storage pools.
+// StorageSocket is the socket of the storage driver.
 func (h *Host) StorageSocket() string { return h.socketOf("virtstoraged-sock") }
 
 func (h *Host) socketOf(daemon string) string {
@@ -71,7 +71,7 @@ func Connect(dir string) (*Host, error) {
 	return h, nil
 }
 
-// Ensure is Connect, after starting the lab's own daemon where it does not run. scope is where in the cgroup tree it is to be: see Scope.
+// Ensure is Connect, but starts the lab's own daemon if it does not run. scope is its cgroup: see Scope.
 func Ensure(ctx context.Context, dir, scope string) (*Host, error) {
 	h, err := Connect(dir)
 	if errors.Is(err, ErrStarting) { // by a run that was killed meanwhile
@@ -92,7 +92,8 @@ func Ensure(ctx context.Context, dir, scope string) (*Host, error) {
 	return Connect(dir)
 }
 
-// answers tells whether something listens: a socket file can outlive its daemon, and systemd listens for daemons not yet started.
+// answers tells whether something listens on the socket: its file can outlive its daemon, or systemd listens for a daemon that is not
+// started yet.
 func answers(socket string) bool {
 	conn, err := net.DialTimeout("unix", socket, time.Second)
 	if err != nil {

@@ -15,15 +15,15 @@ import (
 	"k8slab/lab/kernel"
 )
 
-// kernelLimit is a limit of the kernel that all container nodes share, and what is enough for a dozen of them.
+// kernelLimit is a limit of the kernel that all container nodes share, and a value that is enough for a dozen of them.
 type kernelLimit struct {
 	name   string // as sysctl says it
 	enough int
 }
 
 var kernelLimits = []kernelLimit{
-	// systemd, kubelet and containerd of a node need about 25; Linux' own default of 128 ends the sixth node, whose init fails with "too many open
-	// files".
+	// A node's systemd, kubelet and containerd need about 25. Linux' default of 128 is not enough for the sixth node, whose init fails with
+	// "too many open files".
 	{"fs.inotify.max_user_instances", 1024},
 	// Who follows logs watches each file.
 	{"fs.inotify.max_user_watches", 524288},
@@ -56,14 +56,14 @@ var thisKernel = computerKernel{root: "/", modprobe: func(ctx context.Context, m
 	return err
 }}
 
-// PrepareKernel raises the kernel's limits and loads the modules that container nodes need and cannot load themselves. It says what it changes,
-// because that stays until the next boot. Where systemd loads modules at boot, it is told to load these too, by a file with the lab's id in its
-// name, which ForgetKernel removes.
+// PrepareKernel raises the kernel's limits, and loads the modules that container nodes need and cannot load themselves. It shows these
+// changes, because they last until the next boot. If systemd loads modules at boot, it gets a file with the lab's UUID in its name for
+// these modules; ForgetKernel removes that.
 func PrepareKernel(ctx context.Context, id string, events *event.Stream) error {
 	return errors.Join(thisKernel.raiseLimits(events), thisKernel.loadModules(ctx, id, events))
 }
 
-// ForgetKernel has systemd not load the lab's modules at boot any more.
+// ForgetKernel removes the lab's file of modules to load at boot.
 func ForgetKernel(id string) error {
 	err := os.Remove(thisKernel.modulesFile(id))
 	if errors.Is(err, os.ErrNotExist) {
@@ -119,5 +119,5 @@ func (k computerKernel) loadModules(ctx context.Context, id string, events *even
 	return nil
 }
 
-// says is what the kernel says of itself.
+// says reads a file of the kernel.
 func (k computerKernel) says() kernel.Kernel { return kernel.Kernel(k.root) }

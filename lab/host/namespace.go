@@ -12,25 +12,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownDirs gives the lab's libvirtd directories of its own in place of the ones that are compiled in, so that it neither sees nor leaves
-// anything on this computer.
+// ownDirs are directories for which the lab's libvirtd gets its own in place of the computer's, so that it neither sees nor leaves anything
+// there.
 var ownDirs = map[string]string{
 	"/etc/libvirt": "etc", libvirtFiles: "lib/libvirt", "/run/libvirt": "run", "/var/log/libvirt": "log", "/var/cache/libvirt": "cache",
 }
 
-// libvirtFiles has in it the hosts of a network, which dnsmasq reads as another user, and the storage pool, whose volumes QEMU reads as another
-// one; they find nothing else open there. On this computer the closed directory above keeps everybody out.
+// libvirtFiles has the hosts of a network, which dnsmasq reads as another user, and the storage pool, whose volumes QEMU reads as yet
+// another. So it must be open to them; other users of this computer are kept out by the closed directory above it.
 const libvirtFiles = "/var/lib/libvirt"
 
-// OwnFile is where the daemon that has this directory keeps what is a file below /var/lib/libvirt for it.
+// OwnFile is the path on this computer of what the lab's own daemon sees as a file below /var/lib/libvirt.
 func OwnFile(dir, path string) string {
 	return filepath.Join(dir, ownDirs[libvirtFiles], strings.TrimPrefix(path, libvirtFiles))
 }
 
 var ownConfig = map[string]string{
 	"libvirtd.conf": "auth_unix_rw = \"none\"\nunix_sock_rw_perms = \"0700\"\nlog_outputs = \"3:stderr\"\n",
-	// QEMU runs as the distribution's user, to whom libvirt gives the volumes. A computer without systemd runs no virtlogd, and the cgroup /machine,
-	// which virtual machines are put in, would stay.
+	// QEMU runs as the distribution's user, to whom libvirt gives the volumes. virtlogd is not used, because a computer without systemd
+	// does not run it. Virtual machines are not put in the cgroup /machine, because that would stay behind.
 	"qemu.conf": "security_driver = \"none\"\nstdio_handler = \"file\"\nremember_owner = 0\nnamespaces = []\ncgroup_controllers = []\n",
 	"lxc.conf":  "security_driver = \"none\"\n",
 }
@@ -70,8 +70,9 @@ func enter(dir string) error {
 	return loopbackUp()
 }
 
-// hideBus keeps libvirt from this computer's machined, which would put the machines into cgroups of its own, and from its firewalld, which would
-// look for their bridge in the wrong network namespace. An environment does not do: libvirt's process for a container gets none.
+// hideBus hides D-Bus from libvirt. Otherwise this computer's machined would put the machines into its own cgroups, and its firewalld would
+// look for their bridge in the wrong network namespace. An environment variable would not be enough: libvirt's process for a container does
+// not inherit it.
 func hideBus(dir string) error {
 	const bus = "/run/dbus"
 	if !exists(bus) {
@@ -87,8 +88,8 @@ func hideBus(dir string) error {
 	return nil
 }
 
-// ownSys shows the network devices of this namespace in /sys instead of the computer's, and hides the empty unified hierarchy of a
-// hybrid cgroup v1 computer, on which libvirt 9 fails.
+// ownSys mounts a /sys that shows the network devices of this namespace. On a hybrid cgroup v1 computer it hides the empty unified
+// hierarchy, on which libvirt 9 fails.
 func ownSys() error {
 	const cgroups, aside = "/sys/fs/cgroup", "/mnt"
 	if err := unix.Mount(cgroups, aside, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {

@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// kind says what the nodes are, and why where that was left to labctl.
+// kind says whether the nodes are virtual machines or containers, and the reason if labctl chose.
 func (c computer) kind(_ context.Context, p Plan) Check {
 	daemon := "in this computer's libvirt"
 	if p.Own {
@@ -152,7 +152,7 @@ func (c computer) processor(_ context.Context, p Plan) Check {
 	return fine("no hardware virtualization; containers need none")
 }
 
-// apparmor is libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
+// apparmor warns of libvirt's profile of virtual machines, which denies them every file below a hidden directory of a home.
 func (c computer) apparmor(_ context.Context, p Plan) Check {
 	on := strings.HasPrefix(c.says().Line("/sys/module/apparmor/parameters/enabled"), "Y")
 	switch {
@@ -188,7 +188,7 @@ type route struct {
 	device string
 }
 
-// Routes are the networks that this computer has a way to, but the default one.
+// Routes are the networks to which this computer has a route, without the default route.
 func Routes() []netip.Prefix {
 	var all []netip.Prefix
 	for _, r := range (computer{computerKernel: thisKernel}).routes() {
@@ -197,8 +197,8 @@ func Routes() []netip.Prefix {
 	return all
 }
 
-// routes are this computer's, but the default: device, destination, gateway, flags, two counters, metric and mask, addresses in hexadecimal with
-// their first byte last (proc_net_route(5)).
+// routes are this computer's, but the default: device, destination, gateway, flags, two counters, metric and mask, addresses in hexadecimal
+// with their first byte last (proc_net_route(5)).
 func (c computer) routes() []route {
 	var all []route
 	for line := range strings.Lines(c.says().Line("/proc/net/route")) {
@@ -225,7 +225,7 @@ func (c computer) routes() []route {
 	return all
 }
 
-// forwarding looks for a firewall that drops what one machine sends to another: Docker's, which also sees frames of a bridge.
+// forwarding looks for a firewall that drops packets from one machine to another, such as Docker's, which also filters frames on a bridge.
 func (c computer) forwarding(ctx context.Context, p Plan) Check {
 	if p.Own {
 		return fine("the lab has a network namespace of its own")
@@ -246,13 +246,13 @@ func (c computer) forwarding(ctx context.Context, p Plan) Check {
 	}
 	chain := "FORWARD"
 	if strings.Contains(rules, "-j DOCKER-USER") {
-		chain = "DOCKER-USER" // Docker puts its own rules before others in FORWARD
+		chain = "DOCKER-USER" // Docker inserts its own rules before others in FORWARD
 	}
 	return Check{Result: Warn, Seen: "iptables' chain FORWARD drops (Docker does so), and sees frames between machines on one bridge", Why: why,
 		Do: "sudo iptables --insert " + chain + " --in-interface k8slab+ --out-interface k8slab+ --jump ACCEPT"}
 }
 
-// firewall looks for one that keeps machines from this computer's DHCP and DNS.
+// firewall looks for a firewall that blocks the machines' access to this computer's DHCP and DNS.
 func (c computer) firewall(_ context.Context, p Plan) Check {
 	if p.Own || !strings.Contains(c.says().Line("/etc/ufw/ufw.conf"), "ENABLED=yes") {
 		return fine("none that keeps machines from this computer")

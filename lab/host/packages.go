@@ -19,8 +19,8 @@ var packages = map[string][]string{
 	VirtualMachines: {"libvirt-daemon", "libvirt-daemon-driver-qemu", "libvirt-daemon-system", "libvirt-clients", "qemu-system-x86", "qemu-utils", "dnsmasq-base", "iptables", "iproute2", "util-linux"},
 }
 
-// Install installs the packages that machines of the URI's kind ("" for none) and the extra ones need and this computer lacks. Where it may not,
-// the error has the exact command.
+// Install installs the packages that this computer lacks for machines of the URI's kind ("" for none), and the extra ones. Without the
+// permission to, the error has the exact command.
 func Install(ctx context.Context, uri string, extra []string, events *event.Stream) error {
 	wanted := append(slices.Clone(packages[uri]), extra...)
 	if _, err := exec.LookPath("dpkg-query"); err != nil {
@@ -36,11 +36,11 @@ func Install(ctx context.Context, uri string, extra []string, events *event.Stre
 	}
 	step := events.Start("", "packages", 0)
 	step.Progress("installing %s", strings.Join(missing, " "))
-	// Third-party sources that do not answer are no obstacle as long as the distribution's do: the install tells.
+	// An error is ignored: third-party sources may fail as long as the distribution's work. The installation will tell.
 	_, updateErr := command.Run(ctx, "apt-get", "update")
 	_, err = command.Command{
 		Argv: install,
-		// A service must not start by being installed: the lab has a daemon of its own, or uses the one that already runs.
+		// Installing a package must not start its service: the lab has a daemon of its own, or uses one that already runs.
 		Env:  []string{"DEBIAN_FRONTEND=noninteractive", "RUNLEVEL=1"},
 		Line: func(line string) { step.Progress("%s", line) },
 	}.Run(ctx)
@@ -53,7 +53,7 @@ func Install(ctx context.Context, uri string, extra []string, events *event.Stre
 func missingPackages(ctx context.Context, wanted []string) ([]string, error) {
 	var out strings.Builder
 	_, err := command.Command{Argv: append([]string{"dpkg-query", "--show", "--showformat", "${Package} ${db:Status-Status}\n"}, wanted...), Stdout: &out}.Run(ctx)
-	// Its status 1 is that it does not know one of them; it still lists the others.
+	// It exits with 1 if it does not know one of the packages, and still lists the others.
 	if exit, ended := errors.AsType[*exec.ExitError](err); err != nil && (!ended || exit.ExitCode() != 1) {
 		return nil, err
 	}
@@ -62,7 +62,8 @@ func missingPackages(ctx context.Context, wanted []string) ([]string, error) {
 	}), nil
 }
 
-// program is one that a lab needs, and the packages that have it elsewhere than on Debian and Ubuntu. No lab has been tried there.
+// program is a program that a lab needs, and the packages that have it on distributions other than Debian and Ubuntu. Labs there are
+// untested.
 type program struct {
 	name, dnf, pacman string
 	when              func(uri string) bool // nil: always

@@ -14,17 +14,17 @@ import (
 	"k8slab/lab/wait"
 )
 
-// A computer's systemd has the cgroups of everything that it does not know in order: at each daemon-reload, which every installation of a package
-// makes, it may take controllers from them (systemd.io/CGROUP_DELEGATION). So what belongs to a lab is in a scope that systemd made and leaves
-// alone. A scope lives as long as a process in it, however the one that asked for it ended.
+// systemd manages every cgroup that it was not told to leave alone: at each daemon-reload, which every installation of a package triggers,
+// it may remove controllers from them (systemd.io/CGROUP_DELEGATION). So a lab's processes are in a scope that systemd made with Delegate.
+// A scope lives as long as a process in it, even if the one that asked for it ended.
 const (
 	cgroupRoot  = "/sys/fs/cgroup"
 	scopeSlice  = "machine.slice"
 	scopeSuffix = ".scope"
-	servingLeaf = "serve" // where the serving processes are: a cgroup with children that are limited has no processes itself
+	servingLeaf = "serve" // the cgroup of the serving processes: a cgroup with limited children has no processes itself
 )
 
-// Scope is the path in the cgroup tree of the lab's scope, "" where systemd has no cgroups in order: it does not run, or there is no cgroup v2.
+// Scope is the cgroup path of the lab's scope, "" if systemd does not manage the cgroups: it does not run, or there is no cgroup v2.
 func Scope(name string) string { return scope("/", name) }
 
 func scope(root, name string) string {
@@ -34,8 +34,8 @@ func scope(root, name string) string {
 	return "/" + scopeSlice + "/" + name + scopeSuffix
 }
 
-// inScope makes of argv what runs in the lab's scope, where that is not there yet; path is "" or Scope's. At a shutdown everything in it is asked to
-// end, and soon made to: a container's own systemd takes such a request for something else.
+// inScope wraps argv so that it runs in the lab's scope, unless the scope exists; path is "" or Scope's. At a shutdown everything in it
+// gets SIGTERM, and soon after SIGKILL: a container's own systemd understands SIGTERM as another request.
 func inScope(argv []string, path string) []string {
 	if path == "" || exists(cgroupRoot+path) {
 		return argv
@@ -46,8 +46,8 @@ func inScope(argv []string, path string) []string {
 	}, argv...)
 }
 
-// ScopeEnds waits until systemd has seen that nothing runs in the scope any more, for no other of its name can begin until then, and removes the cgroup
-// if systemd has left it.
+// ScopeEnds waits until systemd has noticed that the scope is empty, because until then no other scope of this name can begin. It removes
+// the cgroup if systemd left it.
 func ScopeEnds(ctx context.Context, path string) error {
 	if path == "" {
 		return nil
@@ -67,7 +67,7 @@ func ScopeEnds(ctx context.Context, path string) error {
 	})
 }
 
-// programsIn names what runs in a cgroup and in those below it.
+// programsIn lists the programs that run in a cgroup and below it.
 func programsIn(cgroup string) (programs []string) {
 	_ = filepath.WalkDir(cgroup, func(path string, _ fs.DirEntry, _ error) error {
 		pids, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
@@ -80,7 +80,7 @@ func programsIn(cgroup string) (programs []string) {
 	return programs
 }
 
-// joinLeaf opens the leaf of a scope that is there, for a process to start in; nil where there is none.
+// joinLeaf opens the leaf of an existing scope, for a process to start in; nil if there is none.
 func joinLeaf(path string) (*os.File, error) {
 	if path == "" || !exists(cgroupRoot+path) {
 		return nil, nil
@@ -92,7 +92,7 @@ func joinLeaf(path string) (*os.File, error) {
 	return os.Open(leaf)
 }
 
-// enterLeaf moves this process out of the way of the machines, if it was started by systemd-run.
+// enterLeaf moves this process into the leaf if systemd-run started it, so that the machines' cgroups can be its siblings.
 func enterLeaf() error {
 	text, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {

@@ -27,7 +27,7 @@ var ServeArgs = []string{"host", "serve", "--dir"}
 
 const (
 	lockFile    = "serve.lock" // locked by the serving process for as long as it lives
-	stateFile   = "serve.pid"  // its process, the network namespace's number, the forwarded port
+	stateFile   = "serve.pid"  // PID, network namespace and forwarded port of the serving process
 	serveLog    = "serve.log"
 	forwardFile = "forward" // the address in the lab's network that the forwarded port leads to
 )
@@ -36,7 +36,7 @@ func lockThread() { runtime.LockOSThread() }
 
 type state struct {
 	pid   int
-	netns uint64 // the network namespace's cookie: unlike its inode, never given to another one until the next boot
+	netns uint64 // the network namespace's cookie: unlike its inode it is not reused before the next boot
 	port  int
 	boot  string // of the computer
 }
@@ -52,7 +52,7 @@ func readState(dir string) (s state, err error) {
 		return s, err
 	}
 	if n, _ := fmt.Sscan(string(data), &s.pid, &s.netns, &s.port, &s.boot); n != 4 {
-		// It is written as a whole, so this is the rest of a crash of the computer. The lock tells whether somebody serves.
+		// It is written atomically, so a broken file is left of a crash of the computer. The lock tells whether a process serves.
 		return state{}, fmt.Errorf("%s is damaged: %w", stateFile, fs.ErrNotExist)
 	}
 	if s.boot != bootID() {
@@ -61,7 +61,7 @@ func readState(dir string) (s state, err error) {
 	return s, nil
 }
 
-// ErrStarting is a daemon of the lab's own that does not answer yet.
+// ErrStarting says that the lab's own daemon does not answer yet.
 var ErrStarting = errors.New("the lab's libvirt daemon is just starting")
 
 // servePID is the process that holds the namespaces of the lab's own daemon; fs.ErrNotExist when none does.
@@ -111,12 +111,12 @@ func start(ctx context.Context, dir, scope string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	// Machines outlive the process that served them; then the new one serves the same network.
+	// Machines outlive their serving process. Then the new one serves their network namespace.
 	survivor := ""
 	if old.netns != 0 {
 		survivor = processIn(old.netns)
 	}
-	if survivor == "" { // nothing of an earlier run lives: what is in run/ is as stale as /run after a boot
+	if survivor == "" { // nothing of an earlier run lives, so the files in run/ are stale
 		if err := os.RemoveAll(filepath.Join(dir, "run")); err != nil {
 			return err
 		}
@@ -197,12 +197,12 @@ func lastLine(s string) string {
 // into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
 func Serve(dir string) error {
 	lock := flock.New(filepath.Join(dir, lockFile))
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a look at the lock holds it for a moment
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // another labctl that checks the lock holds it for a moment
 	defer cancel()
 	if _, err := lock.TryLockContext(ctx, 5*time.Millisecond); err != nil {
 		return fmt.Errorf("another process serves this lab: %w", err)
 	}
-	defer func() { _ = lock.Close() }() // and keeps it from being collected, which would free it
+	defer func() { _ = lock.Close() }() // also keeps the garbage collector from closing, and so unlocking, it
 	inherited := os.NewFile(3, "forward")
 	listener, err := net.FileListener(inherited) // one that no program started here inherits
 	if err := errors.Join(err, inherited.Close()); err != nil {
@@ -270,8 +270,8 @@ func forward(listener net.Listener, file string) {
 	}
 }
 
-// Stop ends the lab's own daemon and everything that still lives in its network namespace, then empties its directory: that it is there says
-// that the lab has a daemon of its own.
+// Stop ends the lab's own daemon and everything that still lives in its network namespace. Then it empties the daemon's directory, but does
+// not remove it: its existence says that the lab has a daemon of its own.
 func Stop(ctx context.Context, dir string) error {
 	s, err := readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -21,11 +21,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// archiveEnding is what the name of a program's image archive has after the program's.
+// archiveEnding is what follows a program's name in the name of its image archive.
 const archiveEnding = ".tar"
 
-// archiveProblem says why the archive cannot stand for the container image ref, nil if it can. Upstream's archives have the
-// architecture in the name: kube-proxy-amd64. An empty ref is any image.
+// archiveProblem says why the archive cannot replace the container image ref, nil if it can. Upstream's archives have the architecture in
+// the image's name: kube-proxy-amd64. An empty ref accepts any image.
 func archiveProblem(file, ref string) error {
 	img, names, err := readArchive(file)
 	if err != nil {
@@ -49,8 +49,8 @@ func forAMD64(ref string) string {
 	return ref[:tag] + "-amd64" + ref[tag:]
 }
 
-// readArchive opens a docker or an OCI archive of one image, compressed by gzip or not, and gives the names that the image has in it.
-// Layers are read from the file when they are asked for.
+// readArchive opens a docker or an OCI archive with one image, compressed by gzip or not, and returns the image's names. Layers are read
+// from the file only when they are needed.
 func readArchive(file string) (v1.Image, []string, error) {
 	open := func() (io.ReadCloser, error) { return openTar(file) }
 	var manifest tarball.Manifest
@@ -209,7 +209,7 @@ type readCloser struct {
 	io.Closer
 }
 
-// openTar opens the archive, uncompressed. A plain file stays one that can be sought in, because readers skip layers.
+// openTar opens the archive, uncompressed. A plain file stays seekable, because readers skip layers.
 func openTar(file string) (io.ReadCloser, error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -228,7 +228,7 @@ func openTar(file string) (io.ReadCloser, error) {
 	return readCloser{z, f}, nil
 }
 
-// bare is a file's error without its path, where the path is said already.
+// bare is a file's error without its path, for messages that have the path already.
 func bare(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {

@@ -15,27 +15,28 @@ import (
 	"k8slab/lab/event"
 )
 
-// Bundle makes a node of a machine with a stock image: all that the node image has beside Debian, and the Debian packages that it needs.
+// Bundle turns a machine with a stock image into a node: it has everything that the node image has beside Debian, and the Debian packages
+// that this needs.
 type Bundle struct {
 	Archive string // tar, to be unpacked over the root of the machine
 	Hash    string
 }
 
-// BundleInstall is what then has to be run there, as root, with the node's machine-id, its name server and the bundle's hash. When it is
-// done, BundleMark holds the hash.
+// BundleInstall is the script that is then run there, as root, with the node's machine-id, its name server and the bundle's hash. When it
+// is done, it writes the hash to BundleMark.
 const (
 	BundleInstall = "/" + bundleDir + "/install"
 	BundleMark    = "/var/lib/k8slab/provisioned"
 )
 
-// bundleDir is where the archive has what the install script alone needs.
+// bundleDir is the directory in the archive for what only the install script needs.
 const bundleDir = "var/lib/k8slab/bundle"
 
 //go:embed bundle/install
 var installScript []byte
 
-// notInBundle are own files that make a machine of a bare Debian tree. A stock image is one: it has its own way to the network, its own
-// file systems, and cloud-init.
+// notInBundle are the lab's own files that prepare a bare Debian tree for a machine. A stock image needs none of them: it has its own
+// network configuration, file systems, and cloud-init.
 var notInBundle = []string{
 	"etc/fstab", "etc/pam.d/sshd", "usr/lib/systemd/system/k8slab-seed.service", "usr/lib/k8slab/seed",
 	"usr/lib/systemd/system/keepalived.service.d/10-address.conf", // asks systemd-networkd, which the image may not use

@@ -92,11 +92,11 @@ const (
 	lockSuffix = ".lock"
 )
 
-// need is what a build of the largest thing takes on disk while it is at work: a virtual machine's disk, raw and converted.
+// need is the disk space for building the largest thing, a virtual machine's disk, both raw and converted.
 const need = 5 << 30 // bytes
 
-// room fails if the filesystem of dir has fewer bytes free: a build that runs out of them half an hour later says so in the words of
-// whichever program it was.
+// room fails if the filesystem of dir has fewer bytes free: otherwise a build would fail half an hour later, with a message of some
+// program.
 func room(dir string, bytes uint64) error {
 	var s unix.Statfs_t
 	if err := unix.Statfs(dir, &s); err != nil {
@@ -108,7 +108,7 @@ func room(dir string, bytes uint64) error {
 	return nil
 }
 
-// make makes the cache's directory: for sudo, as that of the user in whose home it is, who must be able to use it then.
+// make makes the cache's directory. With sudo it gets the owner of the home that it is in, who must be able to use it later.
 func (c cache) make() error {
 	if exists(c.dir) {
 		return nil
@@ -125,7 +125,7 @@ func (c cache) make() error {
 	return os.Chown(c.dir, uid, gid)
 }
 
-// locked runs do under the thing's lock, which ends with its process.
+// locked runs do while it holds the thing's lock. The kernel frees the lock when the process ends.
 func (c cache) locked(ctx context.Context, path string, step *event.Step, do func() error) error {
 	if err := c.make(); err != nil {
 		return err
@@ -143,7 +143,7 @@ func (c cache) locked(ctx context.Context, path string, step *event.Step, do fun
 	return do()
 }
 
-// sweep removes what an interrupted build of the thing left, but for downloads. The caller holds its lock.
+// sweep removes what an interrupted build of the thing left, except downloads. The caller holds its lock.
 func (c cache) sweep(name string) error {
 	left, err := filepath.Glob(filepath.Join(c.dir, name+partial+"*"))
 	if err != nil {
@@ -160,7 +160,7 @@ func (c cache) sweep(name string) error {
 	return nil
 }
 
-// sweepAll removes what interrupted builds left, downloads too, but for things that are being built now.
+// sweepAll removes what interrupted builds left, including downloads, except for things that are being built now.
 func sweepAll() error {
 	dir, err := CacheDir()
 	if err != nil {
@@ -212,7 +212,7 @@ func removeTree(dir string) error {
 	return nil
 }
 
-// touch notes the last use, by which prune decides, unless the thing is another user's.
+// touch records the last use, by which Prune decides, unless the thing belongs to another user.
 func touch(path string) error {
 	now := time.Now()
 	if err := os.Chtimes(path, now, now); !errors.Is(err, fs.ErrPermission) {

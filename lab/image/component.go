@@ -107,7 +107,7 @@ func fixed() []component {
 			name:    "flannel",
 			modules: []module{{"github.com/flannel-io/flannel", "v0.28.4"}},
 			tools:   []string{"github.com/flannel-io/flannel"},
-			// The version of this module that flannel asks for is in no registry; nothing of it runs here.
+			// No registry has the version of this module that flannel asks for. flannel does not use it here.
 			replace: []string{tencent + " => " + tencent + " v1.3.78"},
 			ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v0.28.4",
 			cgo:     true, // its udp backend

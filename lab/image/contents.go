@@ -18,14 +18,14 @@ import (
 // Archive is an archive of container images, of docker or OCI, compressed by gzip or not.
 type Archive struct {
 	Names []string // the images in it, each in full
-	// Renamed are names that containerd would keep as they are, and what kubelet looks for instead.
+	// Renamed maps names that containerd would keep unchanged to the names that kubelet looks for.
 	Renamed map[string]string
 	Size    int64 // as it is stored
 
 	content io.ReaderAt
 }
 
-// OpenArchive reads what is in an archive of that size. What could not be run under a name on a node is an error.
+// OpenArchive reads the list of images in an archive of that size. It refuses images that a node could not run, or that have no name.
 func OpenArchive(content io.ReaderAt, size int64) (*Archive, error) {
 	a := &Archive{Size: size, content: content, Renamed: map[string]string{}}
 	found, err := a.named()
@@ -67,7 +67,7 @@ func (a *Archive) Open() (io.ReadCloser, error) {
 	return gzip.NewReader(plain)
 }
 
-// named are the names that the archive gives its images. Each of them must be one for the nodes' architecture.
+// named are the names that the archive gives its images. Each image must be for the nodes' architecture.
 func (a *Archive) named() ([]string, error) {
 	var manifest tarball.Manifest
 	switch err := readJSON(a.Open, "manifest.json", &manifest); {

@@ -47,7 +47,7 @@ func bootstrapNetTools(ctx context.Context, dir string, step *event.Step) error 
 	return nil
 }
 
-// debianInputs decide what a bootstrap gives. Which point release it is, the mirror decides.
+// debianInputs decide the result of a bootstrap, except for the point release, which depends on the mirror.
 func debianInputs(packages []string) []string {
 	return append([]string{"debian 1", suite}, packages...)
 }
@@ -107,4 +107,89 @@ func parseIndexTargets(out string) []string {
 		}
 	}
 	return sources
+}
+
+// bundlePackages are the Debian packages that a stock image may lack.
+func bundlePackages() []string {
+	return slices.DeleteFunc(slices.Clone(debianPackages), func(p string) bool { return slices.Contains(stockPackages, p) })
+}
+
+// debs returns a directory, as a repository for apt, with those packages and all their dependencies, down to the C library. The image's own
+// apt decides which of them it lacks.
+func (c cache) debs(ctx context.Context) (string, error) {
+	packages := bundlePackages()
+	return c.get(ctx, "debs", append([]string{"debs 1"}, debianInputs(packages)...), func(dir string, step *event.Step) error {
+		tree := filepath.Join(dir, "tree")
+		if err := bootstrap(ctx, tree, "extract", packages, step, "--skip=cleanup/apt/cache"); err != nil {
+			return err
+		}
+		found, err := filepath.Glob(filepath.Join(tree, "var/cache/apt/archives/*.deb"))
+		if err != nil {
+			return err
+		}
+		if len(found) < len(packages) {
+			return fmt.Errorf("mmdebstrap left %d packages in its cache, expected %d and what they depend on", len(found), len(packages))
+		}
+		for _, path := range found {
+			if err := os.Rename(path, filepath.Join(dir, filepath.Base(path))); err != nil {
+				return err
+			}
+		}
+		if err := os.RemoveAll(tree); err != nil {
+			return err
+		}
+		return writePackages(ctx, dir)
+	})
+}
+
+// writePackages writes the index by which apt finds the packages in dir (deb-control(5), and "Packages" in the repository's format).
+func writePackages(ctx context.Context, dir string) error {
+	found, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err != nil {
+		return err
+	}
+	var index strings.Builder
+	for _, path := range found {
+		control, err := command.Run(ctx, "dpkg-deb", "--field", path)
+		if err != nil {
+			return err
+		}
+		sum, err := fileHash(path)
+		if err != nil {
+			return err
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&index, "%s\nFilename: ./%s\nSize: %d\nSHA256: %s\n\n", strings.TrimRight(control, "\n"), filepath.Base(path), info.Size(), sum)
+	}
+	return os.WriteFile(filepath.Join(dir, "Packages"), []byte(index.String()), 0o644)
+}
+
+// A Debian tree has files of many owners, and making it mounts file systems and changes the root directory. That needs root, or a user
+// namespace in which the user is root and has the sub-IDs of subuid(5).
+
+// asRoot is how a user runs a command as root of such a namespace. unshare(1) has --map-auto since util-linux 2.38 (Debian 12, Ubuntu
+// 24.04).
+var asRoot = []string{"unshare", "--user", "--map-root-user", "--map-auto", "--mount", "--"}
+
+// AsRoot wraps argv so that it runs as root of a user namespace. The error says why there can be none.
+func AsRoot(ctx context.Context, argv []string) ([]string, error) {
+	if _, err := command.Run(ctx, append(asRoot[:len(asRoot):len(asRoot)], "true")...); err != nil {
+		return nil, fmt.Errorf("no user namespace: %w", err)
+	}
+	return append(asRoot[:len(asRoot):len(asRoot)], argv...), nil
+}
+
+// needRoot refuses to build as another user: the files would have the wrong owners.
+func needRoot(ctx context.Context, cacheDir string) error {
+	if os.Geteuid() == 0 {
+		return nil
+	}
+	_, err := AsRoot(ctx, nil)
+	if err == nil {
+		err = fmt.Errorf("this is user %d", os.Geteuid())
+	}
+	return fmt.Errorf("building images needs root: %w; next, once: sudo env XDG_CACHE_HOME=%s labctl image build --disk", err, filepath.Dir(cacheDir))
 }

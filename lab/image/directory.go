@@ -1,6 +1,8 @@
 package image
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
 )
 
@@ -58,7 +61,7 @@ func openDirectory(ctx context.Context, dir, version string, step *event.Step) (
 	return d, nil
 }
 
-// find reads the file that gives a program, an image archive before the program itself.
+// find reads the file that gives a program. An image archive comes before the program itself.
 func (d *directory) find(program string, sums map[string]string, step *event.Step) (sourceFile, error) {
 	f := sourceFile{program: program, name: program}
 	missing := errors.New("is missing")
@@ -101,7 +104,7 @@ func (d *directory) find(program string, sums map[string]string, step *event.Ste
 
 func (d *directory) at(name string) string { return filepath.Join(d.path, name) }
 
-// unlike lists what says that the files are of another version: kubeadm itself, and archives of images that it does not ask for.
+// unlike lists files of another version: kubeadm itself, and archives of images that it does not ask for.
 func (d *directory) unlike(ctx context.Context, version string) (problems []error) {
 	var names []string // stay unknown without a kubeadm that runs
 	if slices.ContainsFunc(d.files, func(f sourceFile) bool { return f.name == "kubeadm" }) {
@@ -193,4 +196,38 @@ func readSums(file string) (map[string]string, error) {
 		sums[path.Clean(name)] = strings.ToLower(digest)
 	}
 	return sums, nil
+}
+
+// Unpack writes the program, from packed in gzip's format, into the cache, unless it is there with the same bytes, and returns its path.
+// The cache's directory must belong to the caller: the program runs as root on every node.
+func Unpack(name string, packed []byte) (string, error) {
+	cacheDir, err := CacheDir()
+	if err != nil {
+		return "", err
+	}
+	zipped, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
+	}
+	program, err := io.ReadAll(zipped)
+	if err != nil {
+		return "", fmt.Errorf("unpack %s: %w", name, err)
+	}
+	sum := sha256.Sum256(program)
+	want := hex.EncodeToString(sum[:])
+	dir := filepath.Join(cacheDir, name+"-"+want[:16])
+	if err := (cache{dir: cacheDir}).make(); err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	if err := atomicfile.CheckDir(dir); err != nil {
+		return "", err
+	}
+	path := filepath.Join(dir, name)
+	if has, err := fileHash(path); err == nil && has == want {
+		return path, touch(dir)
+	}
+	return path, atomicfile.Write(path, 0o755, program)
 }

@@ -17,7 +17,7 @@ import (
 	"k8slab/lab/event"
 )
 
-// fetcher downloads files over HTTP. A file that arrives in pieces goes on where it was, in the next attempt as in the next run.
+// fetcher downloads files over HTTP. The next attempt, or the next run, continues a download that was cut off.
 type fetcher struct {
 	client *http.Client
 	idle   time.Duration // how long an attempt may be without a byte
@@ -54,7 +54,8 @@ func (b byScheme) CloseIdleConnections() {
 	b.encrypted.CloseIdleConnections()
 }
 
-// nearOnly refuses to connect without encryption to where others are on the way: they could change the programs, and their checksums with them.
+// nearOnly refuses unencrypted connections to addresses outside of private networks: others on the way could change the programs, and their
+// checksums with them.
 func nearOnly(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {
@@ -78,12 +79,12 @@ func checkRedirect(to *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// final is an error that another attempt does not change.
+// final is an error for which another attempt is useless.
 type final struct{ error }
 
 func (f final) Unwrap() error { return f.error }
 
-// statusError is an answer of the server that is not the file.
+// statusError is an answer of the server other than the file.
 type statusError struct{ code int }
 
 func (e *statusError) Error() string {
@@ -155,7 +156,7 @@ func (f fetcher) file(ctx context.Context, url, digest, path string, step *event
 	return nil
 }
 
-// transfer is one attempt at what the part lacks.
+// transfer makes one attempt at downloading what the part lacks.
 func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
 	header := http.Header{}
 	if v := p.validator(); v != "" && p.size > 0 {
@@ -172,7 +173,7 @@ func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
 	case http.StatusOK: // it has no ranges, or the file is another one now
 		err = p.restart(resp)
 	case http.StatusPartialContent:
-		err = p.goOn(resp)
+		err = p.continues(resp)
 	case http.StatusRequestedRangeNotSatisfiable:
 		err = cmp.Or(p.clear(), errors.New("the server's file has no bytes after those that were here"))
 	default:
@@ -198,14 +199,14 @@ func (f fetcher) get(ctx context.Context, address string, header http.Header) (*
 	}
 	resp, err := f.client.Do(req)
 	var of *url.Error
-	if errors.As(err, &of) { // its address may be one that it was redirected to, with a signature that is no reader's business
+	if errors.As(err, &of) { // the URL may be that of a redirect, with a signature that must not be shown
 		err = of.Err
 	}
 	return resp, err
 }
 
-// retry makes attempts until one succeeds, none can, or there were enough. Each has as long as something arrives, which it tells by
-// calling alive.
+// retry makes attempts until one succeeds, an error is final, or there were enough. An attempt may last as long as it calls alive, which
+// says that something arrived.
 func (f fetcher) retry(ctx context.Context, url string, step *event.Step, attempt func(ctx context.Context, alive func()) error) error {
 	for n := 1; ; n++ {
 		err := f.watched(ctx, attempt)

@@ -217,8 +217,8 @@ func TestMakeDiskWantsOneKernel(t *testing.T) {
 }
 
 // kubeadm finds a patch's target by the file's name, and the container by the name in it.
-func TestPatientPatches(t *testing.T) {
-	dir := filepath.Join(own(t), Patient)
+func TestSlowProbes(t *testing.T) {
+	dir := filepath.Join(own(t), SlowProbes)
 	for _, target := range []string{"kube-apiserver", "etcd"} {
 		text, err := os.ReadFile(filepath.Join(dir, target+"+strategic.yaml"))
 		if err != nil {

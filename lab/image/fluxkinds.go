@@ -13,7 +13,7 @@ import (
 
 const fluxKindsFile = "kinds.yaml"
 
-// FluxKinds are the definitions of Flux' kinds of objects, as the modules have them that its controllers are built of.
+// FluxKinds are Flux' CustomResourceDefinitions, from the modules of its controllers.
 func FluxKinds(ctx context.Context, events *event.Stream) ([]byte, error) {
 	dir, err := CacheDir()
 	if err != nil {

@@ -28,7 +28,7 @@ type mirror struct {
 // parallel is how many programs are downloaded at a time.
 const parallel = 3
 
-// inputs leave out the checksums, which only the mirror knows: its files of a version are expected to stay what they are.
+// inputs do not include the checksums, which only the mirror has: its files of a version are expected not to change.
 func (m mirror) inputs() []string { return []string{"mirror 1", m.version, m.url} }
 
 func (m mirror) build(ctx context.Context, dir string, step *event.Step) error {
@@ -47,7 +47,7 @@ func (m mirror) build(ctx context.Context, dir string, step *event.Step) error {
 	return os.RemoveAll(m.parts)
 }
 
-// download fills m.parts. What has arrived of the others when one fails stays there for the next run.
+// download fills m.parts. When a download fails, what has arrived of the others stays for the next run.
 func (m mirror) download(ctx context.Context, programs []string, step *event.Step) error {
 	if err := os.MkdirAll(m.parts, 0o755); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (m mirror) program(ctx context.Context, program string, step *event.Step) e
 	return m.advise(m.fetcher.file(ctx, url, digest, m.part(program), step))
 }
 
-// advise adds to an answer that there is no such file what decides its address.
+// advise adds to a "not found" what decides the file's address.
 func (m mirror) advise(err error) error {
 	var answer *statusError
 	if !errors.As(err, &answer) || !answer.missing() {
@@ -86,7 +86,7 @@ func (m mirror) advise(err error) error {
 		err, m.version, m.url, m.version)
 }
 
-// check makes sure that the files, which are what the mirror means to give, are programs for a node and of the version.
+// check makes sure that the files, whose checksums are right, are programs for a node and of the version.
 func (m mirror) check(ctx context.Context, programs []string) error {
 	var problems []error
 	for _, p := range programs {

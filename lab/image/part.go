@@ -16,7 +16,7 @@ import (
 	"k8slab/lab/atomicfile"
 )
 
-// part is the beginning of a file that is being downloaded, with what the server said that tells this file from a later one.
+// part is a file that is being downloaded, with what the server said by which this version of the file is known again.
 type part struct {
 	path     string
 	file     *os.File
@@ -65,7 +65,7 @@ func (p *part) String() string {
 // note is where the validator is kept beside the file.
 func (p *part) note() string { return p.path + ".validator" }
 
-// validator is what If-Range takes: "" where the server gave nothing to know the same file by.
+// validator is the value for If-Range: "" if the server gave nothing by which the same file is known again.
 func (p *part) validator() string {
 	text, err := os.ReadFile(p.note())
 	if err != nil {
@@ -112,8 +112,8 @@ func (p *part) restart(resp *http.Response) error {
 	return nil
 }
 
-// goOn makes sure that the answer is what follows.
-func (p *part) goOn(resp *http.Response) error {
+// continues makes sure that the answer continues the part.
+func (p *part) continues(resp *http.Response) error {
 	var first, last, total int64
 	what := resp.Header.Get("Content-Range")
 	if _, err := fmt.Sscanf(what, "bytes %d-%d/%d", &first, &last, &total); err != nil || first != p.size {

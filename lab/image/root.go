@@ -23,8 +23,8 @@ const ownRoot = "files"
 // ownScripts is where the executable ones are: embedding keeps no modes.
 const ownScripts = "usr/lib/k8slab/"
 
-// Patient is the node's directory with kubeadm's patches for control planes that are emulated.
-const Patient = "/usr/share/k8slab/patient"
+// SlowProbes is the node's directory with kubeadm's patches for control planes that are emulated.
+const SlowProbes = "/usr/share/k8slab/patient"
 
 // nodePrograms are put into the node itself; the others run in containers.
 var nodePrograms = map[string]map[string][]string{
@@ -34,18 +34,18 @@ var nodePrograms = map[string]map[string][]string{
 
 var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed", "k8slab-cgroups"}
 
-// disabledUnits would write, wait for or clean up things that a node of a lab does not have.
+// disabledUnits are units that would write, wait for or clean up things that a lab's node does not have.
 var disabledUnits = []string{
 	"e2scrub_reap.service", "e2scrub_all.timer", "apt-daily.timer", "apt-daily-upgrade.timer", "fstrim.timer", "dpkg-db-backup.timer",
 	"getty@tty1.service", "console-getty.service",
 	"systemd-timesyncd.service", // a lab's network has no time server, and its machines get this computer's clock
 }
 
-// bareUnits are disabled too where the machine is the lab's own from the ground up.
+// bareUnits are also disabled on machines with the lab's own image.
 var bareUnits = []string{
 	"systemd-networkd-wait-online.service",
 	"serial-getty@ttyS0.service", // nobody has a password
-	"user@.service",              // a service manager for who logs in, who needs none: 20 s of an emulated processor
+	"user@.service",              // a user's service manager, which nobody needs: 20 s of an emulated processor
 	"modprobe@.service",          // the kernel loads what is used
 }
 
@@ -78,7 +78,7 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 	if err := linkKubeconfig(root); err != nil {
 		return err
 	}
-	// Where a node can take them from when somebody deleted one: hard links, which cost nothing.
+	// Copies from which a node restores programs that somebody deleted. They are hard links, which take no space.
 	if _, err := command.Run(ctx, "cp", "--archive", "--link", filepath.Join(root, cniPlugins), filepath.Join(root, pristinePlugins)); err != nil {
 		return err
 	}

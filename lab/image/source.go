@@ -15,9 +15,9 @@ import (
 	"k8slab/lab/event"
 )
 
-// source gives the programs of Kubernetes. A component is one: it compiles them.
+// source provides the programs of Kubernetes. A component is a source that compiles them.
 type source interface {
-	// inputs decide what build gives. They need no network, so that what the cache has is used without one.
+	// inputs decide the result of build. Computing them needs no network, so that the cache can be used without one.
 	inputs() []string
 	// build puts the programs into dir. Instead of one of imagePrograms it may put an image archive, PROGRAM.tar.
 	build(ctx context.Context, dir string, step *event.Step) error
@@ -64,7 +64,7 @@ func programProblem(path string) error {
 	return nil
 }
 
-// kubeadmBudget bounds what kubeadm knows without asking anybody.
+// kubeadmBudget bounds a call of kubeadm that needs no network.
 const kubeadmBudget = time.Minute
 
 // runKubeadm runs a kubeadm that may have come from a mirror.
@@ -90,4 +90,25 @@ func versionProblem(ctx context.Context, kubeadm, version string) error {
 func imageNames(ctx context.Context, kubeadm, version string) ([]string, error) {
 	out, err := runKubeadm(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", version)
 	return strings.Fields(out), err
+}
+
+// Spec says which image.
+type Spec struct {
+	KubernetesVersion string // vMAJOR.MINOR.PATCH
+	KubernetesSource  string // as config.Kubernetes has it
+	Labnode           string // path of the labnode binary, which is part of the image
+}
+
+// builder collects the parts of one image. Each is cached on its own, so a change of one leaves the others.
+type builder struct {
+	cache
+	dirs     map[string]string // component → directory of its programs
+	inputs   []string          // of all the parts
+	debian   string
+	netTools string
+	images   []string // what kubeadm asks for
+}
+
+func (b *builder) bin(component, program string) string {
+	return filepath.Join(b.dirs[component], program)
 }

@@ -13,8 +13,8 @@ import (
 	"k8slab/lab/wait"
 )
 
-// sharedStore is where a node finds the preloaded layers and blobs: in the image, read-only and shared, so that containers of one
-// computer share their page cache too. /var/lib/containerd has links to it and its own databases.
+// sharedStore is the image's directory with the preloaded layers and blobs. It is read-only and shared, so that containers of one computer
+// share their page cache too. /var/lib/containerd has its own databases, and links to it.
 const sharedStore = "/usr/share/k8slab/containerd"
 
 const storeConfig = `version = 3
@@ -51,7 +51,7 @@ func fillStore(ctx context.Context, root, archive string, bin func(component, pr
 	if err := ctr("images", "import", "--local", "--snapshotter", "overlayfs", archive); err != nil {
 		return err
 	}
-	// kubelet's image garbage collection must not remove what no registry can give back.
+	// Pinned, because kubelet's image garbage collection would remove them and no registry could give them back.
 	if err := ctr("images", "label", pause, "io.cri-containerd.pinned=pinned"); err != nil {
 		return err
 	}

@@ -1,6 +1,5 @@
-// Package kube asks and changes one Kubernetes cluster through its API server,
-// over connections the caller dials. It judges and waits for nothing: every
-// method is one bounded look or one bounded change, but for Drain.
+// Package kube reads and changes one Kubernetes cluster through its API server, over connections that the caller dials. Every method is one
+// bounded request, except Drain; what the answers mean, and waiting, is up to the caller.
 package kube
 
 import (
@@ -41,9 +40,8 @@ type Client struct {
 	resources map[schema.GroupVersion][]metav1.APIResource
 }
 
-// New makes a client from an admin kubeconfig without connecting. mutated, if
-// not nil, is told of every request that may change the cluster before it is
-// sent.
+// New makes a client from an admin kubeconfig without connecting. mutated, if not nil, is told of every request that may change the cluster
+// before it is sent.
 func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, dial, mutated)
 	if err != nil {
@@ -67,8 +65,7 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 	}, nil
 }
 
-// Of is a client for what another part of labctl is connected to already. It
-// is not closed, and applies no manifests.
+// Of wraps an existing clientset of another part of labctl. Close does not close it, and it applies no manifests.
 func Of(set kubernetes.Interface) *Client {
 	return &Client{set: set, timeout: requestTimeout}
 }
@@ -93,8 +90,8 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 	return cfg, nil
 }
 
-// Prepare makes the connections of a client of another's making what New's are: they survive a control plane that goes, are not slowed down
-// on this side, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
+// Prepare gives the connections of another client the properties of New's: they survive the loss of a control plane, have no client-side
+// rate limit, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
 func Prepare(cfg *rest.Config, mutated func(what string)) {
 	// HTTP/1.1 drops a connection with the request that timed out on it. HTTP/2
 	// would keep sending everything into a dead connection until a ping fails.
@@ -153,4 +150,45 @@ func changes(method, urlPath string) bool {
 		}
 	}
 	return true
+}
+
+// A control plane that fails breaks its connections, and so does the virtual IP when it moves, which takes a moment. Requests are repeated
+// then. All of this package can be sent twice: created objects have names, and a deleted object may be gone.
+const (
+	moveTime  = 3 * time.Second
+	movePause = 200 * time.Millisecond
+)
+
+// mover repeats a request whose connection broke before the answer.
+type mover struct{ next http.RoundTripper }
+
+func (m *mover) WrappedRoundTripper() http.RoundTripper { return m.next }
+
+func (m *mover) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := m.next.RoundTrip(req)
+	if err == nil || !lost(err) {
+		return resp, err
+	}
+	deadline := time.Now().Add(moveTime)
+	for time.Now().Before(deadline) && (req.Body == nil || req.GetBody != nil) {
+		select {
+		case <-req.Context().Done():
+			return nil, err
+		case <-time.After(movePause):
+		}
+		again := req.Clone(req.Context())
+		if req.GetBody != nil {
+			if again.Body, err = req.GetBody(); err != nil {
+				return nil, err
+			}
+		}
+		if resp, err = m.next.RoundTrip(again); err == nil {
+			return resp, nil
+		}
+	}
+	return nil, err
+}
+
+func lost(err error) bool {
+	return utilnet.IsProbableEOF(err) || utilnet.IsConnectionReset(err) || utilnet.IsHTTP2ConnectionLost(err)
 }

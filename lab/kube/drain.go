@@ -22,15 +22,13 @@ import (
 // default, and a PodDisruptionBudget the time in which another pod starts.
 const DrainBudget = 2 * time.Minute
 
-// evidenceTime bounds the look at what was in the way, after the budget.
+// evidenceTime bounds reading, after the budget, what was in the way.
 const evidenceTime = 5 * time.Second
 
-// Drain cordons a node and evicts its pods, as `kubectl drain
-// --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
-// respected, pods that nothing would make again stop it. A node that is not
-// Ready can confirm no pod's end, so there an accepted eviction is enough. No
-// such Node is fine. When its time runs out the error has the pods that are
-// left, and the budgets that keep them. say may be called by several at once.
+// Drain cordons a node and evicts its pods, as `kubectl drain --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
+// respected, pods that nothing would make again stop it. A node that is not Ready can confirm no pod's end, so there an accepted eviction
+// is enough. No such Node is fine. When its time runs out the error has the pods that are left, and the budgets that keep them. say may be
+// called by several at once.
 func (c *Client) Drain(ctx context.Context, node string, say func(format string, args ...any)) error {
 	k, err := c.set.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -74,8 +72,7 @@ func (c *Client) Drain(ctx context.Context, node string, say func(format string,
 	return err
 }
 
-// staying says which pods are left on the node, and which budgets allow no
-// disruption of them.
+// staying says which pods are left on the node, and which PodDisruptionBudgets do not allow their eviction.
 func (c *Client) staying(ctx context.Context, h *drain.Helper, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
 	defer cancel()
@@ -98,7 +95,7 @@ func (c *Client) staying(ctx context.Context, h *drain.Helper, node string) erro
 	return fmt.Errorf("%s; next: scale up or delete what they are part of, or the budget, then run this again", strings.Join(left, "; "))
 }
 
-// keeper is the budget that allows no disruption of a pod, "" for none.
+// keeper is the PodDisruptionBudget that does not allow the pod's eviction, "" for none.
 func (c *Client) keeper(ctx context.Context, p *corev1.Pod) string {
 	budgets, err := c.set.PolicyV1().PodDisruptionBudgets(p.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -115,8 +112,7 @@ func (c *Client) keeper(ctx context.Context, p *corev1.Pod) string {
 
 func named(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
 
-// lines hands on each line that is written, once: an eviction that is refused
-// is tried every second.
+// lines passes on each line that is written, but only once: a refused eviction is retried every second.
 type lines struct {
 	say  func(format string, args ...any)
 	told sync.Map

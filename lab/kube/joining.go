@@ -18,7 +18,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// ClusterInfo is what a cluster tells any stranger: its CA, and for each bootstrap token a signature that proves it to who has the token.
+// ClusterInfo is what a cluster shows anonymous clients: its CA, and for each bootstrap token a signature by which an owner of the token
+// can verify it.
 type ClusterInfo struct {
 	kubeconfig string
 	signatures map[string]string // by token ID
@@ -63,7 +64,7 @@ func (i ClusterInfo) Verify(token string) error {
 	return nil
 }
 
-// PinError is a CA that none of the pins stands for.
+// PinError says that no pin matches the CA.
 type PinError struct {
 	Found []string // "sha256:" and hex of each CA certificate's public key
 	Pins  []string
@@ -73,8 +74,8 @@ func (e *PinError) Error() string {
 	return fmt.Sprintf("the cluster's CA has the hash %s, expected %s", strings.Join(e.Found, " and "), strings.Join(e.Pins, " or "))
 }
 
-// Pinned returns the cluster's CA (PEM), those of its certificates that one of the pins stands for: "sha256:" and 64 hex digits, of the public key.
-// Its error is a *PinError when there is none.
+// Pinned returns those certificates of the cluster's CA (PEM) that match one of the pins: "sha256:" and 64 hex digits, of the public key.
+// The error is a *PinError if none does.
 func (i ClusterInfo) Pinned(pins []string) ([]byte, error) {
 	for _, pin := range pins {
 		if sum, err := hex.DecodeString(strings.TrimPrefix(strings.ToLower(pin), "sha256:")); err != nil || len(sum) != sha256.Size || !strings.HasPrefix(pin, "sha256:") {
@@ -166,7 +167,7 @@ var ErrWrongKey = errors.New("the certificate key does not decrypt the uploaded 
 func (v *Visitor) CheckCertificateKey(ctx context.Context, key string) error {
 	raw, err := hex.DecodeString(key)
 	if err != nil {
-		return fmt.Errorf("%w: it is not hex digits", ErrWrongKey) // the decoder's error would show a part of it
+		return fmt.Errorf("%w: it is not hex digits", ErrWrongKey) // not the decoder's error, which would show a part of the key
 	}
 	block, err := aes.NewCipher(raw)
 	if err != nil {

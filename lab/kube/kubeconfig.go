@@ -34,11 +34,9 @@ func CACertHash(kubeconfig []byte) (string, error) {
 	return "sha256:" + hex.EncodeToString(sum[:]), nil
 }
 
-// FromNode returns a kubeconfig that a machine gave, with nothing in it but the
-// cluster of its current context and the credentials that it carries itself. A
-// machine is a stranger: it must not name files, programs or proxies of this
-// computer, nor take the check of the server's certificate away. The error names
-// all that it does.
+// FromNode reduces a kubeconfig from a machine to the cluster of its current context and the credentials that it contains. A machine is not
+// trusted: it must not name files, programs or proxies of this computer, nor disable the check of the server's certificate. The error lists
+// everything forbidden that it has.
 func FromNode(kubeconfig []byte) ([]byte, error) {
 	cfg, cluster, err := currentCluster(kubeconfig)
 	if err != nil {
@@ -81,9 +79,8 @@ func FromNode(kubeconfig []byte) ([]byte, error) {
 	return out, nil
 }
 
-// WithServer rewrites a kubeconfig to reach its current cluster at another URL.
-// tlsServerName is the name to expect in the server's certificate, empty for the
-// URL's host.
+// WithServer rewrites a kubeconfig to reach its current cluster at another URL. tlsServerName is the name to expect in the server's
+// certificate, empty for the URL's host.
 func WithServer(kubeconfig []byte, server, tlsServerName string) ([]byte, error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -126,9 +123,8 @@ func currentCluster(kubeconfig []byte) (*clientcmdapi.Config, *clientcmdapi.Clus
 	return nil, nil, fmt.Errorf("read kubeconfig: current context %q is not in it", cfg.CurrentContext)
 }
 
-// Authority is what vouches for a server, whatever its address: the keys of the
-// certificate authorities that are accepted. Where those are this computer's, or
-// the certificate is not checked, it is the address.
+// Authority identifies a server independently of its address, by the keys of the accepted certificate authorities. If those are this
+// computer's, or the certificate is not checked, it is the address.
 func Authority(cfg *rest.Config) ([]byte, error) {
 	with := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAFile: cfg.CAFile, CAData: cfg.CAData}}
 	if err := rest.LoadTLSFiles(with); err != nil {

@@ -1,11 +1,13 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,8 +29,7 @@ type Pod struct {
 	Missing   []MissingImage `json:",omitempty"` // images that its containers cannot get
 }
 
-// Pods lists the pods that match a label selector; an empty namespace is every
-// namespace, an empty selector every pod.
+// Pods lists the pods that match a label selector; an empty namespace is every namespace, an empty selector every pod.
 func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]Pod, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -43,9 +44,9 @@ func (c *Client) Pods(ctx context.Context, namespace, labelSelector string) ([]P
 	return pods, nil
 }
 
-// Strange reports whether the pod has an address that is neither its node's own, as pods of the host's network have, nor of the network that
-// the node was given for its pods: nobody reaches it there.
-func (p Pod) Strange(on Node) bool {
+// Misaddressed reports whether nobody can reach the pod's address: it is neither the node's own, as for pods in the host's network, nor in
+// the network that the node was given for its pods.
+func (p Pod) Misaddressed(on Node) bool {
 	given, err := netip.ParsePrefix(on.PodCIDR)
 	address, unread := netip.ParseAddr(p.IP)
 	if err != nil || unread != nil || p.Node != on.Name || p.Deleting || p.Phase != string(corev1.PodRunning) {
@@ -65,8 +66,8 @@ func (c *Client) DeletePod(ctx context.Context, namespace, name string) error {
 	return nil
 }
 
-// ForgetPods removes the records of all pods on a node on which none runs any more. Services send to them until that is done, by the pod
-// garbage collector after up to a minute.
+// ForgetPods removes the records of all pods on a node on which none runs any more. Until then Services send to them; the pod garbage
+// collector would take up to a minute.
 func (c *Client) ForgetPods(ctx context.Context, node string) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -105,8 +106,7 @@ func toPod(p *corev1.Pod) Pod {
 	return pod
 }
 
-// PodReason gives the most telling of the things that keep a pod from being
-// ready: a container's failure, then the pod's own, then what it waits for.
+// PodReason is the most telling reason why a pod is not ready: a container's failure, then the pod's own, then what it waits for.
 func PodReason(p *corev1.Pod) string {
 	why, _ := podReason(p)
 	return why
@@ -138,8 +138,7 @@ func podReason(p *corev1.Pod) (why string, exited bool) {
 	return "no Ready condition reported", false
 }
 
-// containerReason says what a container waits for or died of, and whether that
-// is a failure rather than a step of every start.
+// containerReason says what a container waits for or died of, and whether that is a failure rather than a step of every start.
 func containerReason(s corev1.ContainerStatus) (why string, failed bool) {
 	if w := s.State.Waiting; w != nil {
 		starting := w.Reason == "ContainerCreating" || w.Reason == "PodInitializing"
@@ -159,4 +158,82 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 		}
 	}
 	return nil
+}
+
+// MissingImage is an image that a container waits for in vain.
+type MissingImage struct {
+	Image  string
+	Always bool // its imagePullPolicy is Always, so that an image that the node has does not help
+}
+
+// missingImages are those that the pod's containers cannot get: the pull failed, or is not allowed.
+func missingImages(p *corev1.Pod) []MissingImage {
+	var missing []MissingImage
+	for _, s := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		w := s.State.Waiting
+		if w == nil || !slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}, w.Reason) {
+			continue
+		}
+		m := MissingImage{Image: s.Image, Always: slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+			return c.Name == s.Name && c.ImagePullPolicy == corev1.PullAlways
+		})}
+		if !slices.Contains(missing, m) {
+			missing = append(missing, m)
+		}
+	}
+	return missing
+}
+
+// ImageWait is an image with the pods that cannot get it.
+type ImageWait struct {
+	MissingImage
+	Pods []Pod
+}
+
+// ImageWaits groups the pods that cannot get an image by that image.
+func ImageWaits(pods []Pod) []ImageWait {
+	var all []ImageWait
+	for _, p := range pods {
+		if p.Deleting {
+			continue
+		}
+		for _, m := range p.Missing {
+			i := slices.IndexFunc(all, func(w ImageWait) bool { return w.MissingImage == m })
+			if i < 0 {
+				i = len(all)
+				all = append(all, ImageWait{MissingImage: m})
+			}
+			all[i].Pods = append(all[i].Pods, p)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b ImageWait) int { return cmp.Compare(a.Image, b.Image) })
+	return all
+}
+
+// podsNamed is how many pods a sentence names.
+const podsNamed = 3
+
+// String says which pods, on which nodes, cannot get which image.
+func (w ImageWait) String() string {
+	var names, nodes []string
+	for _, p := range w.Pods {
+		names = append(names, p.Namespace+"/"+p.Name)
+		if !slices.Contains(nodes, p.Node) {
+			nodes = append(nodes, p.Node)
+		}
+	}
+	slices.Sort(names)
+	slices.Sort(nodes)
+	kind, more := "pods", ""
+	if len(names) == 1 {
+		kind = "pod"
+	}
+	if n := len(names) - podsNamed; n > 0 {
+		names, more = names[:podsNamed], fmt.Sprintf(" and %d more", n)
+	}
+	text := fmt.Sprintf("%s %s%s on %s cannot get the image %s", kind, strings.Join(names, ", "), more, strings.Join(nodes, ", "), w.Image)
+	if w.Always {
+		text += " (imagePullPolicy: Always)"
+	}
+	return text
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,8 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The names below are the bootstrap token contract between kubeadm, the token
-// authenticator and the signing controller.
+// The names below are the bootstrap token contract between kubeadm, the token authenticator and the signing controller.
 const (
 	tokenSecretPrefix = "bootstrap-token-"
 	tokenSecretType   = corev1.SecretType("bootstrap.kubernetes.io/token")
@@ -26,9 +27,8 @@ const (
 
 var tokenPattern = regexp.MustCompile(`^([a-z0-9]{6})(\.[a-z0-9]{16})?$`)
 
-// BootstrapTokens lists the IDs of the bootstrap tokens whose description starts
-// with the prefix, expired ones that were not cleaned up yet included. The secret
-// halves are not returned.
+// BootstrapTokens lists the IDs of the bootstrap tokens whose description starts with the prefix, expired ones that were not cleaned up yet
+// included. The secret halves are not returned.
 func (c *Client) BootstrapTokens(ctx context.Context, descriptionPrefix string) ([]string, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
@@ -64,8 +64,7 @@ func (c *Client) CreateBootstrapToken(ctx context.Context, ttl time.Duration, de
 	return id + "." + secret, nil
 }
 
-// DeleteBootstrapToken deletes a token given whole or by its ID; one that is
-// absent is fine.
+// DeleteBootstrapToken deletes a token given whole or by its ID; one that is absent is fine.
 func (c *Client) DeleteBootstrapToken(ctx context.Context, tokenOrID string) error {
 	id, err := tokenID(tokenOrID)
 	if err != nil {
@@ -106,8 +105,7 @@ func NewToken() (id, secret string) {
 	return text[:6], text[6:22]
 }
 
-// tokenID takes the ID out of a token, or an ID as it is. Its error must not
-// repeat the input, which may be most of a secret.
+// tokenID takes the ID out of a token, or an ID as it is. Its error must not repeat the input, which may be most of a secret.
 func tokenID(tokenOrID string) (string, error) {
 	m := tokenPattern.FindStringSubmatch(tokenOrID)
 	if m == nil {
@@ -130,4 +128,27 @@ func tokenSecret(id, secret, description string, expires time.Time) *corev1.Secr
 			"auth-extra-groups":              []byte(tokenGroups),
 		},
 	}
+}
+
+// EnsureSecret makes the Secret have exactly this data, and writes nothing if it does. Unlike Apply it stores no hash, with which a guess
+// of the secret could be checked.
+func (c *Client) EnsureSecret(ctx context.Context, namespace, name string, data map[string][]byte) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	secrets := c.set.CoreV1().Secrets(namespace)
+	live, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		made := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Data: data}
+		_, err = secrets.Create(ctx, made, metav1.CreateOptions{FieldManager: fieldManager})
+	case err == nil && maps.EqualFunc(live.Data, data, slices.Equal):
+		return nil
+	case err == nil:
+		live.Data = data
+		_, err = secrets.Update(ctx, live, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("write secret %s/%s: %w", namespace, name, err)
+	}
+	return nil
 }

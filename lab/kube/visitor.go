@@ -19,8 +19,8 @@ import (
 // answerLimit bounds what is read of one answer: a ConfigMap or Secret is at most 1 MiB, and base64 makes it a third longer.
 const answerLimit = 2 << 20
 
-// Visitor asks an API server what a machine may ask that is no member yet: anonymously, or with a bootstrap token. It changes nothing,
-// follows no proxy and no redirect, and sends its token only to a server that proved itself with the cluster's CA.
+// Visitor asks an API server what a machine may ask before it is a member: anonymously, or with a bootstrap token. It changes nothing,
+// follows no proxy and no redirect, and sends its token only to a server that has proven its identity with the cluster's CA.
 type Visitor struct {
 	base  string
 	token string
@@ -61,8 +61,8 @@ func Refused(err error, status int) bool {
 	return ok && visit.Phase == PhaseAnswer && visit.Status == status
 }
 
-// Anonymous visits the API server at HOST:PORT without credentials, and so without asking who it is: what it says must be proven otherwise,
-// with ClusterInfo's signature and pins.
+// Anonymous visits the API server at HOST:PORT without credentials, and without checking its identity: what it says must be verified with
+// ClusterInfo's signature and pins.
 func Anonymous(endpoint string, dial DialFunc) *Visitor {
 	return newVisitor(endpoint, dial, "", &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12})
 }

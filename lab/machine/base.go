@@ -21,10 +21,10 @@ const basePrefix = "k8slab-base-"
 // boxPrefix begins the name of the volume that vagrant makes of the lab's box, and leaves.
 const boxPrefix = "k8slab-VAGRANTSLASH-"
 
-// complete ends the name of an empty volume that says of another that all of it is there: libvirt cannot rename one.
+// complete ends the name of an empty volume which marks another as completely uploaded: libvirt cannot rename a volume.
 const complete = ".complete"
 
-// Publish gives libvirt what virtual machines boot from, once for all labs of a storage pool, and returns it as libvirt knows it.
+// Publish uploads what virtual machines boot from to the storage pool, once for all labs, and returns the paths there.
 func (l *Lab) Publish(ctx context.Context, b Boot, progress func(done, size int64)) (Boot, error) {
 	if l.container() {
 		return b, nil
@@ -44,7 +44,7 @@ func (l *Lab) Publish(ctx context.Context, b Boot, progress func(done, size int6
 	return b, nil
 }
 
-// publish uploads the file, whose own lock lets a second one wait, and returns its path there.
+// publish uploads the file and returns its path in the pool. It locks the file, so that a second labctl waits instead of uploading too.
 func (l *Lab) publish(ctx context.Context, file, name string, progress func(done, size int64)) (path string, err error) {
 	f, err := os.Open(file)
 	if err != nil {
@@ -67,7 +67,7 @@ func (l *Lab) publish(ctx context.Context, file, name string, progress func(done
 			}
 			return err
 		}
-		// What is there is of an upload that was interrupted.
+		// The volume is left of an interrupted upload.
 		if err := p.delete(func(volume string) bool { return volume == name }); err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (l *Lab) publish(ctx context.Context, file, name string, progress func(done
 	return path, err
 }
 
-// counting tells how much of a file was read.
+// counting shows how much of a file was read.
 type counting struct {
 	f          *os.File
 	done, size int64
@@ -102,13 +102,13 @@ func (c *counting) Read(p []byte) (int, error) {
 // Base is a disk that machines boot from, with its kernel.
 type Base struct {
 	Pool  string
-	Name  string    // without a kind
+	Name  string    // without the suffix for its kind
 	Size  int64     // bytes on disk
 	Last  time.Time // when it was uploaded
 	InUse bool      // a machine's disk is an overlay on it
 }
 
-// Bases lists those in all storage pools of the daemon.
+// Bases lists the base disks in all storage pools of the daemon.
 func Bases(ctx context.Context, storageSocket string) (bases []Base, err error) {
 	err = eachPool(ctx, storageSocket, func(p pool) error {
 		found, err := p.bases()
@@ -118,7 +118,8 @@ func Bases(ctx context.Context, storageSocket string) (bases []Base, err error) 
 	return bases, err
 }
 
-// PruneBases deletes those that no machine is made from and that were uploaded before the time, and pools that are empty then if labs made them.
+// PruneBases deletes base disks that no machine uses and that were uploaded before the time. Then it removes pools that labs made and that
+// are empty.
 func PruneBases(ctx context.Context, storageSocket string, before time.Time) (removed []Base, err error) {
 	err = eachPool(ctx, storageSocket, func(p pool) error {
 		found, err := p.bases()
@@ -211,7 +212,7 @@ func (b *Base) add(vol libvirtxml.StorageVolume) error {
 	return nil
 }
 
-// baseOf is what the volume belongs to, "" if it is not one that machines boot from.
+// baseOf is the base disk that the volume belongs to, "" for another volume.
 func baseOf(volume string) string {
 	if strings.HasPrefix(volume, boxPrefix) {
 		return volume

@@ -33,7 +33,7 @@ func hierarchies() ([]string, error) {
 	return found, err
 }
 
-// delegate lets the children of a cgroup v2 limit with the controllers: each has only what its parent hands on.
+// delegate enables the controllers for the children of a cgroup v2: a cgroup has only the controllers that its parent enables.
 func delegate(dir string, controllers []string) error {
 	for _, controller := range controllers {
 		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+controller), 0o644); err != nil {
@@ -43,8 +43,8 @@ func delegate(dir string, controllers []string) error {
 	return nil
 }
 
-// EnsurePartition makes the containers' cgroup partition, which libvirt expects to be there, in every hierarchy; in that of cgroup v2 with
-// the controllers. The cgroup that the path leads to must be there, and be ours.
+// EnsurePartition makes the cgroup partition for the containers in every hierarchy; libvirt does not make it. On cgroup v2 the partition
+// gets the controllers. Its parent must exist and belong to the lab.
 func EnsurePartition(path string, controllers []string) error {
 	roots, err := hierarchies()
 	if err != nil {
@@ -60,7 +60,7 @@ func EnsurePartition(path string, controllers []string) error {
 				return fmt.Errorf("cgroup partition: %w", err)
 			}
 		}
-		// A new cpuset has no processors or memory, and takes no process before it has.
+		// A new cpuset has no processors and no memory. Until it gets them, no process can join it.
 		for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 			value, err := os.ReadFile(filepath.Join(root, file))
 			if errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +77,8 @@ func EnsurePartition(path string, controllers []string) error {
 	return nil
 }
 
-// RemovePartition removes the partition, after ending what still runs in it: a container outlives the daemon that started it, and is in
-// a network namespace of its own.
+// RemovePartition ends what still runs in the partition, and removes it: a container outlives the daemon that started it, and has a network
+// namespace of its own, by which it is not found.
 func RemovePartition(ctx context.Context, path string) error {
 	return wait.For(ctx, "the lab's cgroups to empty", 10*time.Second, 50*time.Millisecond, func(context.Context) error {
 		roots, err := hierarchies()
@@ -100,7 +100,7 @@ func RemovePartition(ctx context.Context, path string) error {
 	})
 }
 
-// cgroups are the cgroup and all below it, parents first.
+// cgroups lists the cgroup and all those below it, parents first.
 func cgroups(root string) (dirs []string, err error) {
 	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) { // its last process has just ended
@@ -119,8 +119,8 @@ func containerCgroup(id int32) string {
 	return filepath.Join(cgroupRoot, "freezer", "*"+partitionSuffix, fmt.Sprintf("lxc-%d-*", id))
 }
 
-// thaw lets what is frozen in the cgroups that match go on: on cgroup v1 a frozen process does not even die, and a runc that is killed while
-// it changes a container leaves it frozen.
+// thaw resumes frozen processes in the cgroups that match. A runc that is killed while it changes a container leaves it frozen, and on
+// cgroup v1 a frozen process does not even die.
 func thaw(pattern string) error {
 	roots, err := filepath.Glob(pattern)
 	if err != nil {
@@ -131,7 +131,7 @@ func thaw(pattern string) error {
 		if err != nil {
 			return err
 		}
-		for _, dir := range dirs { // a child of a frozen one stays so
+		for _, dir := range dirs { // before its children: the child of a frozen cgroup stays frozen
 			state := filepath.Join(dir, "freezer.state")
 			if text, err := os.ReadFile(state); err != nil || strings.TrimSpace(string(text)) == "THAWED" {
 				continue

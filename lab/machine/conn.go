@@ -11,8 +11,8 @@ import (
 	"github.com/digitalocean/go-libvirt/socket/dialers"
 )
 
-// conn is one connection to one daemon. go-libvirt's calls take no context and wait for ever for a daemon that hangs; closing the
-// socket below them is what ends them. The next call then connects anew.
+// conn is one connection to one daemon. go-libvirt's calls take no context and wait for ever for a daemon that hangs. Closing their socket
+// ends them; the next call connects again.
 type conn struct {
 	socket, uri string
 
@@ -26,7 +26,7 @@ func newConn(socket, uri string) *conn {
 	return &conn{socket: socket, uri: uri, connecting: make(chan struct{}, 1)}
 }
 
-// call runs do with a live connection; it returns when ctx ends, whatever the daemon does.
+// call runs do with a connection. It returns when ctx ends, even if the daemon hangs.
 func (c *conn) call(ctx context.Context, what string, do func(*libvirt.Libvirt) error) error {
 	l, raw, err := c.open(ctx)
 	if err == nil {
@@ -80,7 +80,7 @@ func (c *conn) current() (*libvirt.Libvirt, net.Conn) {
 	return c.libvirt, c.raw
 }
 
-// drop closes a connection that a context gave up on; a newer one stays.
+// drop closes a connection on which a call timed out, unless it was replaced by a newer one.
 func (c *conn) drop(raw net.Conn) {
 	_ = raw.Close()
 	c.mu.Lock()

@@ -8,7 +8,7 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// files are where libvirt has what is a virtual machine's own.
+// files are the paths of a virtual machine's own volumes.
 type files struct{ disk, seed, console string }
 
 // describe describes the node's machine, whose disks are made, to libvirt.
@@ -66,7 +66,7 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 		PrivNet:      &libvirtxml.DomainFeature{},
 		Capabilities: &libvirtxml.DomainFeatureCapabilities{Policy: "allow"},
 	}
-	// containerd, kubelet and systemd-udevd use more than a share of one processor in bursts, so the quota is the whole machine's.
+	// The quota is for the whole machine, not per processor: containerd, kubelet and systemd-udevd use more than one processor in bursts.
 	dom.CPUTune = &libvirtxml.DomainCPUTune{
 		Period: &libvirtxml.DomainCPUTunePeriod{Value: 100000},
 		Quota:  &libvirtxml.DomainCPUTuneQuota{Value: int64(spec.CPUs) * 100000},
@@ -116,8 +116,8 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec, own files) {
 			Target: &libvirtxml.DomainDiskTarget{Dev: dev, Bus: "virtio"},
 		}
 	}
-	// A thread of its own keeps etcd's writes from waiting for the emulator's main loop. Through this computer's page cache all machines
-	// share what they read of the image; what they flush is written all the same. What they delete is given back.
+	// The disk gets its own I/O thread, so that etcd's writes do not wait for the emulator's main loop. With this computer's page cache,
+	// machines share what they read of the image; flushes are still written. Deleted blocks are given back.
 	root := disk(own.disk, "qcow2", "vda")
 	root.Driver.Cache, root.Driver.Discard, root.Driver.IOThread = "writeback", "unmap", new(uint(1))
 	dom.IOThreads = 1
@@ -152,31 +152,31 @@ func (l *Lab) cmdline(spec Spec) string {
 	return text
 }
 
-// emulatedCmdline makes an emulated machine read the time from the processor: Linux takes the time stamp counters of two emulated
-// processors for unsynchronised and falls back to the HPET, each read of which stops the emulator, and Go's scheduler reads it at every turn.
-// Timers go by the 4 ms of the tick: those of Go's schedulers are of 20 µs, and had the emulator's main loop wake 5600 times a second (750).
-// Nothing that mitigations protect from can happen in an emulator, and the kernel's ciphers are known to be right.
+// emulatedCmdline makes an emulated machine read the time from the processor. By default Linux considers the time stamp counters of two
+// emulated processors unsynchronised and uses the HPET; each read of that stops the emulator, and Go's scheduler reads the time constantly.
+// Timers have the resolution of the 4 ms tick: the 20 µs timers of Go's schedulers woke the emulator's main loop 5600 times a second (now
+// 750). Mitigations are useless in an emulator, and so are the self-tests of the kernel's ciphers.
 const emulatedCmdline = "tsc=reliable clocksource=tsc highres=off mitigations=off cryptomgr.notests" +
 	" systemd.setenv=" + EmulatedGOGC + " systemd.setenv=" + EmulatedGOMAXPROCS
 
-// Environment of Go programs on emulated machines, where processor time is dearer than memory and one thread that wakes another on the
-// other processor costs more than it wins.
+// Environment of Go programs on emulated machines: collect garbage less often, because processor time is scarcer than memory, and use one
+// processor, because waking a thread on another one costs more than it gains.
 const (
 	EmulatedGOGC       = "GOGC=400"
 	EmulatedGOMAXPROCS = "GOMAXPROCS=1"
 )
 
-// translatedMiB is how much translated code the emulator keeps, the most that it can. With its default of 1024, a control plane's bring-up
-// filled it five times, and each time the emulator forgot all of it. It is taken from this computer as it fills.
+// translatedMiB is the size of the emulator's cache of translated code, the largest possible. With the default of 1024 a control plane
+// filled it five times during bring-up, and each time the emulator discarded all of it. Memory is only used as the cache fills.
 const translatedMiB = 2048
 
 const emulatedModel = "qemu64"
 
 var emulatedFeatures = []string{"aes", "pclmuldq", "ssse3", "sse4.1", "sse4.2", "popcnt", "movbe", "bmi2", "adx"}
 
-// emulatedCPU is the plainest model, because what more it had the emulator would have to compute, with the instructions that compute TLS
-// in one step of the emulator instead of hundreds. bmi1 is not among them: where both are, programs take another way of unpacking zstd, which QEMU 7.2
-// computes wrongly, so that a kernel of Debian 13 halts before it says a word.
+// emulatedCPU is the simplest processor model, because the emulator has to compute every feature, plus the instructions that do TLS in one
+// step instead of hundreds. Without bmi1: with it programs unpack zstd in another way, which QEMU 7.2 computes wrongly, so that a kernel of
+// Debian 13 halts before it prints anything.
 func emulatedCPU() *libvirtxml.DomainCPU {
 	cpu := &libvirtxml.DomainCPU{Mode: "custom", Match: "exact", Model: &libvirtxml.DomainCPUModel{Fallback: "allow", Value: emulatedModel}}
 	for _, name := range emulatedFeatures {

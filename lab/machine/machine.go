@@ -31,17 +31,17 @@ const (
 	Crashed State = "crashed"
 )
 
-// Config opens the machines of one lab.
+// Config of the machines of one lab.
 type Config struct {
 	URI           string // qemu:///system or lxc:///system
 	Socket        string // of the daemon
-	NetworkSocket string // of the daemon that knows networks; the same one but for modular daemons
-	StorageSocket string // of the daemon that knows storage pools
+	NetworkSocket string // of the network driver: another daemon where libvirt is modular
+	StorageSocket string // of the storage driver: another daemon where libvirt is modular
 	Lab           string // name
-	ID            string // UUID of this lab: what its objects are known by
+	ID            string // UUID of this lab, which marks its objects
 	Dir           string // where containers' disks are, a directory per node
 	Pool          string // storage pool for virtual machines
-	PoolDir       string // directory that it gets if it is absent
+	PoolDir       string // its directory, if labctl makes the pool
 	Partition     string // path of the containers' cgroup partition, "" for the daemon's default
 	KVM           bool   // hardware virtualization works
 	Mutated       func(what string)
@@ -94,8 +94,8 @@ func MAC(labID, node string) string {
 	return fmt.Sprintf("52:54:00:%02x:%02x:%02x", h[0], h[1], h[2])
 }
 
-// Ensure makes the machine if it is absent, starts it if it is off and resumes it if it is paused. A machine that exists keeps the size
-// and image that it was made with.
+// Ensure makes the machine if it is absent, starts it if it is off and resumes it if it is paused. An existing machine keeps its size and
+// image.
 func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 	dom, state, err := l.lookup(ctx, spec.Node)
 	if err != nil {
@@ -106,7 +106,7 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 		return nil
 	case Paused:
 		return l.Resume(ctx, spec.Node)
-	case Crashed: // kept for a look at it, and still active to libvirt
+	case Crashed: // libvirt keeps a crashed machine for inspection, and counts it as active
 		if err := l.PowerOff(ctx, spec.Node); err != nil {
 			return err
 		}
@@ -132,11 +132,11 @@ func (l *Lab) Ensure(ctx context.Context, spec Spec) error {
 	return l.start(ctx, spec.Node, dom)
 }
 
-// startLock is taken for each start of a container on this computer: libvirt asks the kernel for a free loop device and then attaches the
-// disk to it, and of two that do so at once one fails ("Device or resource busy"). Only root can make a file there.
+// startLock is taken for each start of a container on this computer. libvirt asks the kernel for a free loop device and then attaches the
+// disk to it: if two do so at once, one fails ("Device or resource busy"). Only root can make a file there.
 const startLock = "/run/k8slab-start.lock"
 
-// startBudget is for all others of this computer that start one.
+// startBudget bounds the wait for all other starts on this computer.
 const startBudget = 2 * time.Minute
 
 func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error {
@@ -165,7 +165,7 @@ func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error 
 	})
 }
 
-// change is a call that changes something.
+// change is a call that changes something, and is reported.
 func (l *Lab) change(ctx context.Context, what string, do func(*libvirt.Libvirt) error) error {
 	l.cfg.Mutated("libvirt " + what)
 	return l.domains.call(ctx, what, do)
@@ -183,7 +183,7 @@ func (l *Lab) PowerOff(ctx context.Context, node string) error {
 	if err != nil || state == Absent || state == Off {
 		return err
 	}
-	// libvirt can stumble over a container's cgroups that vanish while it ends the processes in them; the next try finds them gone.
+	// libvirt can fail when a container's cgroups vanish while it ends the processes in them. The next attempt finds them gone.
 	return wait.For(ctx, "power off "+dom.Name, powerOffBudget, 100*time.Millisecond, func(ctx context.Context) error {
 		if l.container() {
 			if err := thaw(containerCgroup(dom.ID)); err != nil {
@@ -255,7 +255,7 @@ func (l *Lab) undefineFlags() libvirt.DomainUndefineFlagsValues {
 
 func (l *Lab) container() bool { return strings.HasPrefix(l.cfg.URI, "lxc:") }
 
-// List returns the lab's machines, those too that cluster.yaml no longer names.
+// List returns the lab's machines, including those that cluster.yaml no longer has.
 func (l *Lab) List(ctx context.Context) ([]Machine, error) {
 	var doms []libvirt.Domain
 	err := l.domains.call(ctx, "list domains", func(v *libvirt.Libvirt) (err error) {

@@ -58,7 +58,7 @@ func (l *Lab) NetworkActive(ctx context.Context) (active bool, err error) {
 		if err != nil {
 			return err
 		}
-		// This version of libvirt keeps no metadata for networks; the UUID says whose it is.
+		// Older versions of libvirt keep no metadata for networks, so the UUID says whose the network is.
 		if uuidString(net.UUID) != l.cfg.ID {
 			return &ForeignError{Kind: "network", Name: l.cfg.Lab}
 		}
@@ -150,7 +150,7 @@ func Networks(ctx context.Context, socket string) (all []netip.Prefix, err error
 	return all, err
 }
 
-// networkURI is libvirt's network driver, of whichever daemon has it.
+// networkURI selects libvirt's network driver.
 const networkURI = "network:///system"
 
 func rangeOf(ip libvirtxml.NetworkIP) (netip.Prefix, bool) {

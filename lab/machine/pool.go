@@ -13,10 +13,10 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// The files of virtual machines are volumes of a libvirt storage pool, made and filled through libvirt alone: so they are where the profiles of
-// AppArmor and SELinux allow them, QEMU needs not be root, and neither does who makes a lab.
+// The files of virtual machines are volumes of a libvirt storage pool, and labctl makes and fills them only through libvirt. So they are
+// where the profiles of AppArmor and SELinux allow them, and neither QEMU nor the user of labctl needs to be root.
 
-// storageURI is libvirt's storage driver, of whichever daemon has it.
+// storageURI selects libvirt's storage driver.
 const storageURI = "storage:///system"
 
 // poolTypes keep volumes as files, which can be qcow2.
@@ -29,7 +29,7 @@ type pool struct {
 	mutated func(what string)
 }
 
-// poolUUID is that of the pools that labs make, by which they are told from a user's own.
+// poolUUID is the UUID of pools that labs make. It tells them from a user's own.
 func poolUUID(name string) string {
 	h := sha256.Sum256([]byte("k8slab storage pool " + name))
 	return fmt.Sprintf("%x-%x-%x-%x-%x", h[:4], h[4:6], h[6:8], h[8:10], h[10:16])
@@ -37,7 +37,7 @@ func poolUUID(name string) string {
 
 func (p pool) madeHere() bool { return uuidString(p.it.UUID) == poolUUID(p.it.Name) }
 
-// EnsurePool makes the storage pool if it is absent. One that somebody else made must be active, and keep files.
+// EnsurePool makes the storage pool if it is absent. A pool that a user made must be active, and keep volumes as files.
 func (l *Lab) EnsurePool(ctx context.Context) error {
 	return l.storage.call(ctx, "storage pool "+l.cfg.Pool, func(v *libvirt.Libvirt) error {
 		it, err := v.StoragePoolLookupByName(l.cfg.Pool)
@@ -101,7 +101,7 @@ func (l *Lab) PoolPath(ctx context.Context) (path string, err error) {
 	return path, err
 }
 
-// withPool does something with the storage pool; nothing when there is none.
+// withPool calls a function with the storage pool. It does nothing if there is no pool.
 func (l *Lab) withPool(ctx context.Context, what string, do func(pool) error) error {
 	if l.container() {
 		return nil
@@ -119,7 +119,7 @@ func (l *Lab) withPool(ctx context.Context, what string, do func(pool) error) er
 	return err
 }
 
-// inPool is withPool for what cannot do without.
+// inPool is withPool, but fails if there is no pool.
 func (l *Lab) inPool(ctx context.Context, what string, do func(pool) error) error {
 	found := false
 	err := l.withPool(ctx, what, func(p pool) error {
@@ -143,7 +143,7 @@ func (p pool) describe() (description libvirtxml.StoragePool, err error) {
 	return description, err
 }
 
-// removeIfEmpty removes a pool that labs made when the last volume is gone.
+// removeIfEmpty removes a pool that labs made once it has no volumes.
 func (p pool) removeIfEmpty() error {
 	if !p.madeHere() {
 		return nil
@@ -161,7 +161,7 @@ func (p pool) removeIfEmpty() error {
 	return p.libvirt.StoragePoolUndefine(p.it)
 }
 
-// volume is a file of the pool that is to be made.
+// volume describes a volume to make.
 type volume struct {
 	name    string
 	format  string // raw or qcow2
@@ -169,7 +169,7 @@ type volume struct {
 	backing string // path of the qcow2 file that it is an overlay of, "" for none
 }
 
-// xml describes the volume, which root alone can read until a machine uses it.
+// xml is the description of the volume for libvirt. Only root can read the file until a machine uses it.
 func (vol volume) xml() (string, error) {
 	description := libvirtxml.StorageVolume{
 		Name: vol.name, Capacity: &libvirtxml.StorageVolumeSize{Value: vol.size}, Allocation: &libvirtxml.StorageVolumeSize{},
@@ -184,7 +184,7 @@ func (vol volume) xml() (string, error) {
 	return description.Marshal()
 }
 
-// ensure makes the volume unless it is there, and returns the one that is.
+// ensure makes the volume if it is absent, and returns it.
 func (p pool) ensure(vol volume) (libvirt.StorageVol, error) {
 	found, err := p.libvirt.StorageVolLookupByName(p.it, vol.name)
 	if !is(err, libvirt.ErrNoStorageVol) {
@@ -208,7 +208,7 @@ func (p pool) fill(name string, content io.Reader, size int64) error {
 	return p.libvirt.StorageVolUpload(vol, content, 0, uint64(size), 0)
 }
 
-// path is where libvirt has the volume.
+// path is the path of the volume's file.
 func (p pool) path(name string) (string, error) {
 	vol, err := p.libvirt.StorageVolLookupByName(p.it, name)
 	if err != nil {
@@ -217,9 +217,10 @@ func (p pool) path(name string) (string, error) {
 	return p.libvirt.StorageVolGetPath(vol)
 }
 
-// delete deletes the volumes that belongs to says. libvirtd looks for files first that others put there: a console's older parts.
+// delete deletes the volumes for which belongs is true. libvirt first rescans the pool for files that it does not know, such as the older
+// parts of a console.
 func (p pool) delete(belongs func(name string) bool) error {
-	_ = p.libvirt.StoragePoolRefresh(p.it, 0) // refused while another lab fills a volume: then what libvirt knows of goes
+	_ = p.libvirt.StoragePoolRefresh(p.it, 0) // fails while another lab fills a volume: then only volumes that libvirt knows are deleted
 	volumes, _, err := p.libvirt.StoragePoolListAllVolumes(p.it, 1, 0)
 	if err != nil {
 		return err

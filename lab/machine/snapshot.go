@@ -22,8 +22,8 @@ var ErrNoSnapshots = errors.New("libvirt saves no memory of containers, only of 
 
 var errAbsent = errors.New("is absent")
 
-// SaveSnapshot saves the machine, which is paused and stays so. Its memory goes into a file of its own and its disk into the disk's own
-// file, while it is off for a moment: memory that QEMU keeps in the disk's file takes five times as long to come back.
+// SaveSnapshot saves a paused machine, which stays paused. Its memory goes into a file of its own, and its disk into the disk's file while
+// the machine is off for a moment. QEMU could keep the memory in the disk's file too, but then a restore takes five times as long.
 func (l *Lab) SaveSnapshot(ctx context.Context, node, name string) error {
 	text, err := (&libvirtxml.DomainSnapshot{Name: name, Description: "labctl snapshot save"}).Marshal()
 	if err != nil {
@@ -91,7 +91,7 @@ func (l *Lab) RevertSnapshot(ctx context.Context, node, name string) error {
 	})
 }
 
-// DeleteSnapshot deletes the snapshot, and what an absent machine left of it; one that is not there is deleted.
+// DeleteSnapshot deletes the snapshot, also what is left of it when the machine is absent. It is no error if there is none.
 func (l *Lab) DeleteSnapshot(ctx context.Context, node, name string) error {
 	err := l.withSnapshot(ctx, node, name, func(s libvirt.DomainSnapshot) error {
 		return l.change(ctx, "delete snapshot "+name+" of "+s.Dom.Name, func(v *libvirt.Libvirt) error { return v.DomainSnapshotDelete(s, 0) })
@@ -138,7 +138,7 @@ func (l *Lab) Snapshots(ctx context.Context, node string) (all []Snapshot, err e
 	return all, err
 }
 
-// withDomain is for a virtual machine that exists.
+// withDomain calls a function for a virtual machine that exists.
 func (l *Lab) withDomain(ctx context.Context, node string, do func(libvirt.Domain) error) error {
 	if l.container() {
 		return ErrNoSnapshots

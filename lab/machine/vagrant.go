@@ -20,12 +20,12 @@ const (
 	Vagrant Maker = "vagrant"
 )
 
-// VagrantMachine is a virtual machine in the terms of vagrant-libvirt's configuration: the same as Ensure makes of the spec, but for
-// what that cannot express.
+// VagrantMachine is a virtual machine in the terms of vagrant-libvirt's configuration. It is the machine that Ensure makes of the spec, as
+// far as vagrant can express that.
 type VagrantMachine struct {
 	Name        string   `json:"name"`        // of the node
 	Domain      string   `json:"domain"`      // of the machine
-	Description string   `json:"description"` // of the domain; by it the lab knows the machine for its own
+	Description string   `json:"description"` // of the domain: marks it as the lab's
 	MAC         string   `json:"mac"`
 	Driver      string   `json:"driver"` // kvm or qemu
 	MachineType string   `json:"machine_type"`
@@ -57,7 +57,7 @@ func (l *Lab) Vagrant(spec Spec, poolDir string) VagrantMachine {
 	return m
 }
 
-// vagrantDescription is the mark that vagrant can give a domain, which knows nothing of metadata.
+// vagrantDescription is the mark in a domain that vagrant made: vagrant can set a description but no metadata.
 const vagrantDescription = "node %s of lab %s (%s), made by vagrant"
 
 var vagrantDescribed = regexp.MustCompile(`^node (\S+) of lab (\S+) \(([0-9a-f-]{36})\), made by vagrant$`)
@@ -81,8 +81,8 @@ func (l *Lab) vagrantMark(ctx context.Context, dom libvirt.Domain) (mark, error)
 	return mark{Lab: m[2], ID: m[3], Node: m[1], Maker: Vagrant}, nil
 }
 
-// MakeVagrantSeed makes the disk from which the node's machine reads its own files. It is qcow2, because vagrant's disks can be written, and every
-// disk that can be must be able to keep snapshots.
+// MakeVagrantSeed makes the disk from which the node's machine reads its own files. It is qcow2: vagrant makes all its disks writable, and
+// a snapshot needs qcow2 for each writable disk.
 func (l *Lab) MakeVagrantSeed(ctx context.Context, node, dir string) error {
 	seed, err := tarOf(ctx, dir)
 	if err != nil {

@@ -10,11 +10,13 @@ import (
 	"strings"
 
 	"github.com/digitalocean/go-libvirt"
+	"github.com/diskfs/go-diskfs/backend/file"
+	"github.com/diskfs/go-diskfs/filesystem/iso9660"
 
 	"k8slab/lab/command"
 )
 
-// What a virtual machine has of its own in the storage pool.
+// Kinds of volumes that a virtual machine has in the storage pool.
 const (
 	diskVolume    = "qcow2"   // an overlay on what it boots from
 	seedVolume    = "seed"    // its own files, read at boot
@@ -29,7 +31,7 @@ func (l *Lab) volumePrefix() string { return "k8slab-" + l.cfg.ID[:8] + "-" }
 // volumeName is the volume of the kind. Names of nodes have no dot.
 func (l *Lab) volumeName(node, kind string) string { return l.volumePrefix() + node + "." + kind }
 
-// makeVolumes makes the volumes of a virtual machine. A disk that is there stays: it may have a member of etcd on it.
+// makeVolumes makes the volumes of a virtual machine. An existing disk stays: it may have an etcd member's data.
 func (l *Lab) makeVolumes(ctx context.Context, spec Spec) error {
 	seed, err := seedOf(ctx, spec)
 	if err != nil {
@@ -48,7 +50,7 @@ func (l *Lab) makeVolumes(ctx context.Context, spec Spec) error {
 	})
 }
 
-// volumePath is where libvirt has the node's volume.
+// volumePath is the path of the node's volume of that kind.
 func (l *Lab) volumePath(ctx context.Context, node, kind string) (path string, err error) {
 	name := l.volumeName(node, kind)
 	err = l.inPool(ctx, "look up "+name, func(p pool) (err error) {
@@ -78,7 +80,7 @@ func (l *Lab) Console(ctx context.Context, node string, most uint64) (string, er
 	return text.String(), err
 }
 
-// seedOf is the disk from which a virtual machine reads its own files: an archive of the directory, or what cloud-init reads.
+// seedOf is the content of the disk from which a virtual machine reads its own files: a tar archive, or for cloud-init a NoCloud disk.
 func seedOf(ctx context.Context, spec Spec) ([]byte, error) {
 	if !spec.Boot.stock() {
 		return tarOf(ctx, spec.Seed)
@@ -95,14 +97,14 @@ func seedOf(ctx context.Context, spec Spec) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// tarOf archives the directory, filled up to whole MiB as a disk is.
+// tarOf archives the directory, padded to whole MiB because it becomes a disk.
 func tarOf(ctx context.Context, dir string) ([]byte, error) {
 	var out bytes.Buffer
 	_, err := command.Command{Argv: []string{"tar", "-C", dir, "--owner=0", "--group=0", "--blocking-factor=2048", "-cf", "-", "."}, Stdout: &out}.Run(ctx)
 	return out.Bytes(), err
 }
 
-// deleteNodesVolumes deletes what the node's machine has in the pool, whoever made it.
+// deleteNodesVolumes deletes the node's volumes, whoever made them.
 func (l *Lab) deleteNodesVolumes(ctx context.Context, node string) error {
 	return l.withPool(ctx, "delete volumes of "+node, func(p pool) error {
 		return p.delete(func(name string) bool {
@@ -126,4 +128,27 @@ func (l *Lab) DeleteAllDisks(ctx context.Context) error {
 	err = os.RemoveAll(l.loopDir())
 	_ = os.Remove(filepath.Dir(l.loopDir())) // unless another lab has names there
 	return errors.Join(err, os.RemoveAll(filepath.Clean(l.cfg.Dir)))
+}
+
+// writeNoCloud writes the files of the directory into a new disk at path, readable by the user alone, as cloud-init's NoCloud reads them:
+// ISO 9660 with the label cidata. Rock Ridge keeps their names, which have characters that those of ISO 9660 cannot have.
+func writeNoCloud(path, dir string) (err error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	stage, err := os.MkdirTemp(filepath.Dir(path), "nocloud-") // 0700: the library removes it; until then it has the files, which include keys
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(stage)) }()
+	if err := os.CopyFS(stage, os.DirFS(dir)); err != nil {
+		return err
+	}
+	iso, err := iso9660.Create(file.New(f, false), 0, 0, 0, stage)
+	if err != nil {
+		return err
+	}
+	return iso.Finalize(iso9660.FinalizeOptions{RockRidge: true, VolumeIdentifier: "cidata"})
 }

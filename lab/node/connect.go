@@ -49,8 +49,7 @@ func (n *Node) connection(ctx context.Context) (*link, error) {
 	}
 }
 
-// begin starts an attempt. It belongs to no single caller, so that one who gives up does
-// not fail the others. The caller holds n.mu.
+// begin starts an attempt. It belongs to no single caller, so that one who gives up does not fail the others. The caller holds n.mu.
 func (n *Node) begin() *attempt {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	a := &attempt{done: make(chan struct{}), cancel: cancel}
@@ -71,7 +70,7 @@ func (n *Node) begin() *attempt {
 	return a
 }
 
-// leave abandons an attempt nobody waits for any more.
+// leave cancels an attempt for which nobody waits any more.
 func (n *Node) leave(a *attempt) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -83,7 +82,7 @@ func (n *Node) leave(a *attempt) {
 }
 
 func (n *Node) connect(ctx context.Context) (*link, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, n.patience, fmt.Errorf("no SSH handshake within %v", n.patience))
+	ctx, cancel := context.WithTimeoutCause(ctx, n.dialLimit, fmt.Errorf("no SSH handshake within %v", n.dialLimit))
 	defer cancel()
 	conn, err := n.dial(ctx, "tcp", n.address)
 	if err != nil {
@@ -117,8 +116,7 @@ func discardChannels(channels <-chan ssh.NewChannel) {
 }
 
 func (n *Node) clientConfig() *ssh.ClientConfig {
-	// Ask for the pinned key's type only: a server with several host keys would otherwise
-	// be free to present another one.
+	// Ask for the pinned key's type only: a server with several host keys would otherwise be free to present another one.
 	algorithms := []string{n.hostKey.Type()}
 	if n.hostKey.Type() == ssh.KeyAlgoRSA {
 		algorithms = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
@@ -136,7 +134,7 @@ func (n *Node) clientConfig() *ssh.ClientConfig {
 	}
 }
 
-// hostKeyError is a machine that is not the one the lab made.
+// hostKeyError says that the machine is not the one that the lab made: its host key is another.
 type hostKeyError struct{ got, want string }
 
 func (e *hostKeyError) Error() string {
@@ -144,7 +142,7 @@ func (e *hostKeyError) Error() string {
 		"another machine answers at this address, or this one was recreated without the lab's host key", e.got, e.want)
 }
 
-// connectError tells a wrong machine, which stays wrong, from one that may not be ready yet.
+// connectError distinguishes a wrong machine, for which trying again is useless, from one that may not be ready yet.
 func (n *Node) connectError(cause error) *ConnectError {
 	e := &ConnectError{Node: n.name, Address: n.address, Cause: cause}
 	var wrongKey *hostKeyError
@@ -159,7 +157,7 @@ func (n *Node) connectError(cause error) *ConnectError {
 	return e
 }
 
-// watched notes a broken connection before anybody above it can see the consequences.
+// watched notices a broken connection before its users see the consequences.
 type watched struct {
 	net.Conn
 	broken atomic.Bool
@@ -171,4 +169,20 @@ func (w *watched) Read(p []byte) (int, error) {
 		w.broken.Store(true)
 	}
 	return count, err
+}
+
+// Dial connects to address as seen from the node; network is "tcp" or "unix". The context bounds only the dialing. The connection ends with
+// the node's, and setting a deadline on it fails: SSH channels have none.
+func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, _, err := through(ctx, n,
+		func(c *ssh.Client) (net.Conn, error) { return c.Dial(network, address) },
+		func(c net.Conn) { c.Close() })
+	if err == nil {
+		return conn, nil
+	}
+	var unreachable *ConnectError
+	if errors.As(err, &unreachable) {
+		return nil, err
+	}
+	return nil, fmt.Errorf("%s: dial %s %s: %w", n.name, network, address, err)
 }

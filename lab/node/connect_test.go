@@ -91,7 +91,7 @@ func TestSilentServer(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	n.patience = 50 * time.Millisecond
+	n.dialLimit = 50 * time.Millisecond
 	promptly(t, func() {
 		_, err := n.Read(context.Background(), "true")
 		var connect *ConnectError

@@ -8,8 +8,7 @@ import (
 	"unicode"
 )
 
-// ErrLost is wrapped when the connection went away under a started command: whether the
-// command finished is unknown.
+// ErrLost is wrapped when the connection went away under a started command: whether the command finished is unknown.
 var ErrLost = errors.New("connection lost before the command was seen to end")
 
 var errClosed = fmt.Errorf("node is closed: %w", net.ErrClosed)
@@ -52,13 +51,12 @@ func (e *ConnectError) Error() string {
 
 func (e *ConnectError) Unwrap() error { return e.Cause }
 
-// commandError names the node and the command of an error that is not an exit.
+// commandError adds the node and the command to an error other than an exit.
 func (n *Node) commandError(argv []string, err error) error {
 	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)
 }
 
-// summary names a command by its first two words: enough to recognize it, and unlikely to
-// put a token or a whole script into an error.
+// summary names a command by its first two words: enough to recognize it, and unlikely to put a token or a whole script into an error.
 func summary(argv []string) string {
 	if len(argv) == 0 {
 		return "shell"

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// grace is how long a caller's reader or writer that is stuck in a call may hold us up.
+// grace is how long to wait for a caller's reader or writer that is blocked.
 const grace = 100 * time.Millisecond
 
 var errShut = errors.New("command is over")
@@ -42,7 +42,7 @@ func (g *gate) shut() {
 	}
 }
 
-// output takes one stream of a command: all of it to the caller, the end of it for errors.
+// output passes a stream of a command to the caller, and keeps its end for errors.
 type output struct {
 	gate
 	tail tail
@@ -52,8 +52,8 @@ type output struct {
 
 func newOutput(to io.Writer) *output { return &output{gate: newGate(), to: to} }
 
-// Write never fails while the command runs: a full log file on our side must not leave a
-// command blocked on output that nobody takes.
+// Write never fails while the command runs: if the caller's writer fails, such as on a full disk, the command must not block on output that
+// nobody reads.
 func (o *output) Write(p []byte) (int, error) {
 	return o.do(func() (int, error) {
 		_, _ = o.tail.Write(p)

@@ -13,11 +13,11 @@ import (
 // missed is how many keep-alive intervals may pass without an answer.
 const missed = 3
 
-// link is one SSH connection and the knowledge whether it still works.
+// link is one SSH connection, and whether it still works.
 type link struct {
 	client *ssh.Client
 	raw    *watched
-	gone   chan struct{} // closed when the connection is of no use any more
+	gone   chan struct{} // closed when the connection can no longer be used
 
 	once  sync.Once
 	cause error // readable once gone is closed
@@ -35,8 +35,7 @@ func (l *link) fail(cause error) {
 	l.once.Do(func() {
 		l.cause = cause
 		close(l.gone)
-		// The socket, not the client: closing that waits for its write lock, which a
-		// write to a dead machine may hold.
+		// The socket, not the client: closing that waits for its write lock, which a write to a dead machine may hold.
 		l.raw.Close()
 	})
 }
@@ -58,8 +57,8 @@ func (l *link) lost() error {
 	return ErrLost
 }
 
-// stayAlive drops a connection whose other end has fallen silent. TCP alone would not
-// notice a machine that was switched off while we only wait for it to speak.
+// stayAlive closes a connection whose other end no longer answers. TCP alone would not notice a machine that was switched off while labctl
+// waits for its output.
 func (l *link) stayAlive(interval time.Duration) {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -88,8 +87,8 @@ func (l *link) stayAlive(interval time.Duration) {
 	}
 }
 
-// through opens a channel on the node's connection. If the connection turns out to be dead
-// it is made anew, once: a channel that never opened cannot have started anything.
+// through opens a channel on the node's connection. If the connection is dead it is made again, once: a channel that did not open cannot
+// have started anything.
 func through[T any](ctx context.Context, n *Node, open func(*ssh.Client) (T, error), discard func(T)) (T, *link, error) {
 	for again := false; ; again = true {
 		l, err := n.connection(ctx)
@@ -114,7 +113,7 @@ func through[T any](ctx context.Context, n *Node, open func(*ssh.Client) (T, err
 	}
 }
 
-// await gives open the context it lacks; a channel that opens too late is discarded.
+// await makes open return when ctx ends; a channel that opens later is discarded.
 func await[T any](ctx context.Context, l *link, open func(*ssh.Client) (T, error), discard func(T)) (T, error) {
 	type result struct {
 		channel T

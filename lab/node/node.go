@@ -1,6 +1,5 @@
-// Package node is one running machine over SSH: run commands, copy files, dial through it.
-// It holds one connection per node, keeps no state of its own and never repeats a command
-// that may have started. The machine needs a POSIX login shell and GNU-like coreutils.
+// Package node is one running machine over SSH: run commands, copy files, dial through it. It holds one connection per node, keeps no state
+// of its own and never repeats a command that may have started. The machine needs a POSIX login shell and GNU-like coreutils.
 package node
 
 import (
@@ -18,8 +17,8 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// sshd allows 10 sessions per connection by default. Two are left free because a cancelled
-// command occupies its session on the machine until it has really ended.
+// sshd allows 10 sessions per connection by default. Two are left free, because a cancelled command occupies its session until it has
+// really ended.
 const maxSessions = 8
 
 // DialFunc reaches an address, possibly from another network namespace.
@@ -44,7 +43,7 @@ type Node struct {
 	dial                DialFunc
 	mutated             func(what string)
 
-	patience  time.Duration // bounds dial and handshake together
+	dialLimit time.Duration // bounds dial and handshake together
 	keepAlive time.Duration // between keep-alive requests
 	slots     chan struct{} // one element per open session
 
@@ -70,7 +69,7 @@ func New(cfg Config) (*Node, error) {
 	n := &Node{
 		name: cfg.Name, address: cfg.Address, user: cfg.User,
 		signer: signer, hostKey: hostKey, dial: cfg.Dial, mutated: cfg.Mutated,
-		patience: 10 * time.Second, keepAlive: 5 * time.Second,
+		dialLimit: 10 * time.Second, keepAlive: 5 * time.Second,
 		slots: make(chan struct{}, maxSessions),
 	}
 	if n.dial == nil {

@@ -17,7 +17,7 @@ import (
 	"strings"
 )
 
-// packScript writes a tar archive of what $1 names, in which that has the name ./it. A file that changes meanwhile is no failure.
+// packScript writes a tar archive of the file or directory $1, in which it has the name ./it. A file that changes meanwhile is no failure.
 const packScript = `set -u
 src=$(readlink -e -- "$1") || { echo "there is no $1" >&2; exit 3; }
 [ -d "$src" ] || [ -f "$src" ] || { echo "$1 is neither a file nor a directory" >&2; exit 3; }
@@ -35,9 +35,9 @@ src=$(readlink -e -- "$1") || { echo "there is no $1" >&2; exit 1; }
 exec cat -- "$src"
 `
 
-// Receive copies a file or a directory of the node to this computer, as cp -r would: into dst if that is a directory, else to that name. Modes
-// and links are kept. The node is a stranger: nothing is written outside of the destination, whatever it sends, and no link there is followed
-// out of it.
+// Receive copies a file or a directory of the node to this computer, as cp -r would: into dst if that is a directory, else to that name.
+// Modes and links are kept. The node is not trusted: whatever it sends, nothing is written outside of the destination, and no link out of
+// it is followed.
 func (n *Node) Receive(ctx context.Context, src, dst string) error {
 	target, err := localTarget(src, dst)
 	if err != nil {
@@ -63,7 +63,7 @@ func (n *Node) Receive(ctx context.Context, src, dst string) error {
 	err = n.Run(ctx, Command{Argv: []string{"sh", "-c", packScript, "sh", here(src)}, Stdout: into, ReadOnly: true})
 	into.CloseWithError(err)
 	bad := <-unpacked
-	if err != nil && !errors.Is(err, bad) { // the node's failure is why the archive is cut off, not the other way round
+	if err != nil && !errors.Is(err, bad) { // the archive is cut off because the node failed, not the other way round
 		return n.said(err)
 	}
 	if bad != nil {
@@ -96,7 +96,7 @@ func localTarget(src, dst string) (string, error) {
 	return target, nil
 }
 
-// unpack writes what an archive of packScript's kind has: one file, or a directory and what is below it. It gets the name base in the root.
+// unpack writes the content of packScript's archive: one file, or a directory and everything below it. It gets the name base in the root.
 func unpack(r io.Reader, parent *os.Root, base string) error {
 	u := unpacking{parent: parent, base: base, modes: map[string]fs.FileMode{}}
 	archive := tar.NewReader(r)
@@ -118,17 +118,17 @@ func unpack(r io.Reader, parent *os.Root, base string) error {
 	}
 }
 
-// unpacking is an archive that is being written to files.
+// unpacking is an archive that is being unpacked.
 type unpacking struct {
 	parent  *os.Root
 	base    string
 	began   bool
-	tree    *os.Root // the directory that is copied, nil until its entry came
+	tree    *os.Root // the copied directory; nil before its entry
 	modes   map[string]fs.FileMode
 	refused []string
 }
 
-// entry writes one entry. All but the first are below the directory that the first one is: paths out of that the os.Root refuses.
+// entry writes one entry. The first is the copied file or directory; all others are below it, and os.Root refuses paths out of it.
 func (u *unpacking) entry(h *tar.Header, content io.Reader) error {
 	_, rel, below := strings.Cut(strings.TrimPrefix(strings.TrimSuffix(h.Name, "/"), "./"), "/")
 	mode := fs.FileMode(h.Mode) & fs.ModePerm
@@ -157,7 +157,7 @@ func (u *unpacking) entry(h *tar.Header, content io.Reader) error {
 	return nil
 }
 
-// open makes the directory that is copied, unless it is there.
+// open makes the copied directory, unless it exists.
 func (u *unpacking) open(mode fs.FileMode) (err error) {
 	switch err := u.parent.Mkdir(u.base, 0o700); {
 	case err == nil:
@@ -169,7 +169,7 @@ func (u *unpacking) open(mode fs.FileMode) (err error) {
 	return err
 }
 
-// mkdir makes a directory that the user can write to until the end. One that is there keeps its mode.
+// mkdir makes a directory that the user can write to until the end. An existing one keeps its mode.
 func (u *unpacking) mkdir(rel string, mode fs.FileMode) error {
 	err := u.tree.Mkdir(rel, 0o700)
 	if errors.Is(err, fs.ErrExist) {
@@ -181,7 +181,7 @@ func (u *unpacking) mkdir(rel string, mode fs.FileMode) error {
 	return err
 }
 
-// end gives the directories their modes, which may forbid to write, the deepest first.
+// end sets the modes of the directories, the deepest first, because a mode may forbid writing.
 func (u *unpacking) end() error {
 	if u.tree == nil {
 		return nil
@@ -201,7 +201,7 @@ func deepestFirst(modes map[string]fs.FileMode) []string {
 	return slices.SortedFunc(maps.Keys(modes), func(a, b string) int { return cmp.Compare(len(b), len(a)) }) // a path is longer than its parent's
 }
 
-// writeIn replaces a file as a whole. Before it has its mode only the user can read it.
+// writeIn replaces a file atomically. Until it has its mode, only the user can read it.
 func writeIn(root *os.Root, name string, mode fs.FileMode, content io.Reader) error {
 	temporary := path.Join(path.Dir(name), ".copy."+rand.Text())
 	f, err := root.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -13,11 +13,11 @@ import (
 type Command struct {
 	Argv           []string
 	Stdin          io.Reader // nil means empty; a read that blocks for good outlives the command
-	Stdout, Stderr io.Writer // nil means only the end is kept, for an ExitError
+	Stdout, Stderr io.Writer // nil: only the end is kept, for an ExitError
 	ReadOnly       bool      // changes nothing on the node
 }
 
-// Read runs a command that changes nothing and returns its stdout, also when it failed. One that says more than 32 MiB is ended.
+// Read runs a command that changes nothing and returns its stdout, also when it failed. A command that prints more than 32 MiB is ended.
 func (n *Node) Read(ctx context.Context, argv ...string) (string, error) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -26,8 +26,8 @@ func (n *Node) Read(ctx context.Context, argv ...string) (string, error) {
 	return stdout.String(), err
 }
 
-// Run runs a command to its end. A failing one gives an *ExitError; when ctx ends first the
-// command is sent SIGTERM and not waited for, and the error wraps the context's cause.
+// Run runs a command to its end. A failing command gives an *ExitError. When ctx ends first, the command gets SIGTERM and Run returns at
+// once; the error wraps the context's cause.
 func (n *Node) Run(ctx context.Context, cmd Command) error {
 	line, err := commandLine(cmd.Argv)
 	if err != nil {
@@ -39,9 +39,9 @@ func (n *Node) Run(ctx context.Context, cmd Command) error {
 	})
 }
 
-// job is what a session is to do.
+// job is what to run in a session.
 type job struct {
-	argv           []string // what errors call it
+	argv           []string // for errors
 	line           string   // for the login shell; empty means the shell itself
 	mutates        bool
 	interactive    bool // the caller has seen the output
@@ -59,7 +59,7 @@ func (n *Node) run(ctx context.Context, j job) error {
 	return n.finish(ctx, s, j)
 }
 
-// finish runs the job in the session and gives up on it when ctx ends.
+// finish runs the job in the session, and gives up when ctx ends.
 func (n *Node) finish(ctx context.Context, s *session, j job) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -72,7 +72,7 @@ func (n *Node) finish(ctx context.Context, s *session, j job) error {
 	ended := make(chan error, 1)
 	go func() {
 		ended <- s.perform(j, stdin)
-		s.abandon() // only now: sshd counts a session until its command has ended
+		s.abandon() // only when the command has ended: until then sshd counts its session
 	}()
 
 	var err error

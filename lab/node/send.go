@@ -3,6 +3,7 @@ package node
 import (
 	"archive/tar"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -10,11 +11,59 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 )
 
-// targetScript takes a destination and the base name of what is to be there, "" where only a file will do. It prints the absolute path that
-// cp would write to.
+// copyScript takes directory, file, mode, end mark and its length. Only content followed by the mark is complete: a broken connection ends
+// stdin just like the end of the content. The temporary's name is known before it exists, so that an interruption at any moment removes it;
+// noclobber makes sure it is a new file.
+const copyScript = `set -eu
+umask 022
+mkdir -p -- "$1"
+umask 077
+temp=$1/.copy.$4
+trap 'rm -f -- "$temp"' EXIT
+trap 'exit 1' HUP INT TERM
+set -C
+cat >"$temp"
+if [ "$(tail -c "$5" -- "$temp" | tr -d '\000')" != "$4" ]; then
+	echo "content did not arrive completely" >&2
+	exit 1
+fi
+truncate -s "-$5" -- "$temp"
+chmod "$3" -- "$temp"
+mv -fT -- "$temp" "$2"
+trap - EXIT
+`
+
+// Copy writes a file on the node atomically: whoever looks sees the old file or the new one, and before it has its final mode only its
+// owner can read it. Missing parent directories are made with mode 0755. A symlink at file is replaced, not followed.
+func (n *Node) Copy(ctx context.Context, file string, mode fs.FileMode, content io.Reader) error {
+	argv := []string{"copy", file}
+	if !path.IsAbs(file) || path.Clean(file) != file || file == "/" {
+		return n.commandError(argv, fmt.Errorf("not a clean absolute path"))
+	}
+	if mode&^fs.ModePerm != 0 {
+		return n.commandError(argv, fmt.Errorf("mode %v is more than permissions", mode))
+	}
+	mark := rand.Text()
+	line, err := commandLine([]string{
+		"sh", "-c", copyScript, "sh", path.Dir(file), file,
+		fmt.Sprintf("%04o", mode), mark, strconv.Itoa(len(mark)),
+	})
+	if err != nil {
+		return n.commandError(argv, err)
+	}
+	return n.run(ctx, job{
+		argv: argv, line: line, mutates: true,
+		stdin: io.MultiReader(content, strings.NewReader(mark)),
+	})
+}
+
+// targetScript takes a destination and the base name of the copy, "" for a file that must not go into a directory. It prints the absolute
+// path to which cp would write.
 const targetScript = `set -eu
 target=$1
 if [ -d "$target" ]; then
@@ -29,7 +78,7 @@ cd -- "$dir"
 printf %s "$(pwd -P)/$(basename -- "$target")"
 `
 
-// target is the path on the node that a copy to dst writes.
+// target is the path on the node to which a copy to dst writes.
 func (n *Node) target(ctx context.Context, dst, base string) (string, error) {
 	out, err := n.Read(ctx, "sh", "-c", targetScript, "sh", here(dst), base)
 	if err != nil {
@@ -38,7 +87,7 @@ func (n *Node) target(ctx context.Context, dst, base string) (string, error) {
 	return path.Clean(out), nil
 }
 
-// here is a path that no command takes for a flag; "" is the home directory, where commands start.
+// here makes a path that no command mistakes for a flag; "" is the home directory, where commands start.
 func here(p string) string {
 	if path.IsAbs(p) {
 		return p
@@ -46,7 +95,7 @@ func here(p string) string {
 	return "./" + p
 }
 
-// said is the error of one of our scripts, as the script put it.
+// said is the error of one of our scripts, in the script's words.
 func (n *Node) said(err error) error {
 	if exit, is := errors.AsType[*ExitError](err); is && exit.Stderr != "" {
 		return fmt.Errorf("%s: %s", n.name, lastLines(exit.Stderr))
@@ -86,7 +135,7 @@ func (n *Node) Send(ctx context.Context, src, dst string) error {
 	return n.Copy(ctx, target, info.Mode().Perm(), f)
 }
 
-// SendFrom writes what a stream has to a file on the node.
+// SendFrom writes the content of a stream to a file on the node.
 func (n *Node) SendFrom(ctx context.Context, content io.Reader, dst string) error {
 	target, err := n.target(ctx, dst, "")
 	if err != nil {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -10,7 +11,7 @@ import (
 	"golang.org/x/crypto/ssh"
 )
 
-// errCutOff marks an end without exit status, to be explained by outcome.
+// errCutOff is a session that ended without an exit status; outcome explains it.
 var errCutOff = errors.New("no exit status")
 
 // session is an open SSH session that occupies one of the node's slots.
@@ -34,7 +35,7 @@ func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
 	case <-ctx.Done():
 		return nil, n.commandError(argv, fmt.Errorf("wait for a free session: %w", context.Cause(ctx)))
 	}
-	opened, l, err := n.openPatiently(ctx)
+	opened, l, err := n.openRetrying(ctx)
 	if err == nil {
 		return &session{opened, l, n.slots, make(chan struct{})}, nil
 	}
@@ -46,9 +47,9 @@ func (n *Node) open(ctx context.Context, argv []string) (*session, error) {
 	return nil, n.commandError(argv, fmt.Errorf("open session: %w", err))
 }
 
-// openPatiently retries a refusal for a while: sessions of cancelled commands count towards
-// sshd's limit until those commands have ended.
-func (n *Node) openPatiently(ctx context.Context) (*ssh.Session, *link, error) {
+// openRetrying opens a session, and repeats that while sshd refuses: sessions of cancelled commands count towards its limit until the
+// commands have ended.
+func (n *Node) openRetrying(ctx context.Context) (*ssh.Session, *link, error) {
 	for tries := 1; ; tries++ {
 		opened, l, err := through(ctx, n, (*ssh.Client).NewSession, func(s *ssh.Session) { s.Close() })
 		var refused *ssh.OpenChannelError
@@ -96,8 +97,8 @@ func (s *session) start(j job) (pipe io.WriteCloser, err error) {
 	return pipe, s.Start(j.line)
 }
 
-// feed is not waited for: a command may end without having read everything. After a failed
-// read no end of input is sent, so that the command cannot take a part for the whole.
+// feed is not waited for, because a command may end before it has read everything. After a failed read the input is not closed, so that the
+// command does not take a part for the whole.
 func feed(pipe io.WriteCloser, stdin *input) {
 	if _, err := io.Copy(pipe, stdin); err == nil {
 		pipe.Close()
@@ -109,4 +110,55 @@ func (s *session) terminate() {
 	<-s.started
 	_ = s.Signal(ssh.SIGTERM)
 	s.Close()
+}
+
+// A machine is not trusted: its output must not fill this computer's memory.
+const (
+	answerLimit = 32 << 20 // bytes of an Answer
+	lineLimit   = 1 << 20  // bytes of a line of Lines
+)
+
+// Answer keeps a command's output, up to 32 MiB.
+type Answer struct {
+	text bytes.Buffer
+	full func(error) // called when the output is longer; may be nil
+}
+
+func (a *Answer) Write(p []byte) (int, error) {
+	if a.text.Len()+len(p) <= answerLimit {
+		return a.text.Write(p)
+	}
+	err := fmt.Errorf("it says more than %d MiB", answerLimit>>20)
+	if a.full != nil {
+		a.full(err)
+	}
+	return 0, err
+}
+
+func (a *Answer) String() string { return a.text.String() }
+
+// Lines calls Each with every whole line of a command's output, without its end, until Each returns an error.
+type Lines struct {
+	Each func(line []byte) error
+
+	rest []byte
+}
+
+func (l *Lines) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	for {
+		line, rest, found := bytes.Cut(l.rest, []byte("\n"))
+		if !found {
+			break
+		}
+		if err := l.Each(line); err != nil {
+			return 0, err
+		}
+		l.rest = rest
+	}
+	if len(l.rest) > lineLimit {
+		l.rest = nil
+		return 0, fmt.Errorf("it says a line longer than %d MiB", lineLimit>>20)
+	}
+	return len(p), nil
 }

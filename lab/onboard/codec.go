@@ -13,7 +13,7 @@ import (
 	"k8slab/lab/event"
 )
 
-// RefusedError is a state file that nothing is done with.
+// RefusedError is a state file that cannot be used.
 type RefusedError struct {
 	Path   string
 	Reason string
@@ -51,7 +51,7 @@ func checksum(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// encode returns the content of the state's file, and an error for a state that parse would refuse: it must not get onto the disk.
+// encode returns the content of the state's file. It refuses a state that parse would refuse, so that such a file is never written.
 func (s *State) encode() ([]byte, error) {
 	data, err := s.marshal()
 	if err == nil {
@@ -80,7 +80,7 @@ func seal(body []byte) []byte {
 	return append([]byte(head+checksum(body)+headDone), body...)
 }
 
-// parse reads what encode wrote, byte for byte, and refuses everything else with a *RefusedError.
+// parse reads exactly what encode writes, and refuses everything else with a *RefusedError.
 func parse(data []byte) (*State, error) {
 	if len(data) > maxSize {
 		return nil, refuse(nextAside, "it is larger than %d bytes", maxSize)
@@ -117,7 +117,7 @@ func parse(data []byte) (*State, error) {
 	return s, nil
 }
 
-// sound finds what a strict decoder lets pass: keys that are there twice or in other letters, other spellings of values, contradictions.
+// sound finds what a strict decoder accepts: keys that occur twice or in other letter case, other spellings of values, contradictions.
 func (s *State) sound(data []byte) error {
 	if s.Schema != schema {
 		return refuse(nextAside, "it has version %d, which never existed", s.Schema)

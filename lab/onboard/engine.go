@@ -15,23 +15,23 @@ import (
 
 // Runner is what a phase does. All of it ends soon after its context.
 type Runner interface {
-	// Plan tells what Run would do, a line for each step. It changes nothing.
+	// Plan lists what Run would do, a line for each step.
 	Plan(ctx context.Context) ([]string, error)
-	// Run does the phase. It makes every change through the journal, and may be run again after any interruption.
+	// Run does the phase. It makes every change through the journal, and can be repeated after any interruption.
 	Run(ctx context.Context, j *Journal) error
-	// Verify returns nil if what Run completed is still so. It looks once, and changes nothing.
+	// Verify returns nil if what Run completed still holds. It checks once.
 	Verify(ctx context.Context) error
 }
 
 // Undoer undoes the changes of one kind. All of it ends soon after its context.
 type Undoer interface {
-	// Undo makes the world what it was before the change, and returns when it is. The change may never have been made, or be undone already.
+	// Undo undoes the change, and returns when that is done. The change may never have been made, or be undone already.
 	Undo(ctx context.Context, c Change) error
-	// Verify returns nil if nothing is left of the change. It looks once, and changes nothing.
+	// Verify returns nil if nothing is left of the change. It checks once.
 	Verify(ctx context.Context, c Change) error
 }
 
-// Engine takes one node into a cluster, and out of it again. Another process can go on wherever one is ended.
+// Engine adds one node to a cluster, or removes it again. Another process can continue wherever one was ended.
 type Engine struct {
 	Store    *Store
 	Runners  map[PhaseID]Runner        // one for each phase
@@ -49,7 +49,7 @@ type Options struct {
 // ErrNothing is that there is no onboarding to resume or to roll back.
 var ErrNothing = errors.New("there is nothing to do")
 
-// withState works on the state that choose picks, alone.
+// withState locks the target and works on the state that choose picks.
 func (e *Engine) withState(ctx context.Context, purpose string, choose func(under, last *State) (*State, error), work func(*session) error) error {
 	release, err := e.Store.lock(ctx, purpose)
 	if err != nil {
@@ -77,7 +77,7 @@ func (e *Engine) withState(ctx context.Context, purpose string, choose func(unde
 	return work(&session{Engine: &with, state: st})
 }
 
-// complete is an error for phases that nothing runs.
+// complete is an error if a phase has no runner.
 func (e *Engine) complete() error {
 	var lack []string
 	for _, p := range phases {
@@ -98,7 +98,7 @@ func (e *Engine) limit(id PhaseID) time.Duration {
 	return phases[slices.IndexFunc(phases, func(p Phase) bool { return p.ID == id })].Timeout
 }
 
-// bounded ends do after its budget. The error then has what was in the way: what do was busy with, and what it had last told, if anything.
+// bounded ends do after its budget. The error then says what do was busy with, and what it last reported.
 func bounded(ctx context.Context, what string, budget time.Duration, told func() string, do func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -119,7 +119,7 @@ type stopwatch struct {
 	before float64 // seconds that earlier attempts took
 }
 
-// count brings the phase's time up to now.
+// count updates the phase's time.
 func (w *stopwatch) count(st *State) {
 	t := st.PhaseTimes[w.phase]
 	t.Seconds = math.Round((w.before+time.Since(w.began).Seconds())*1000) / 1000

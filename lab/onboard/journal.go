@@ -4,13 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"unicode/utf8"
 
 	"k8slab/lab/event"
 )
 
-// Journal is a phase's pen: through it every change is made, and people are told of what goes on. It is safe for concurrent use.
+// Journal is how a phase makes changes and reports. It is safe for concurrent use.
 type Journal struct {
 	session *session
 	phase   PhaseID
@@ -21,7 +22,8 @@ type Journal struct {
 	absent string // why the phase does not apply
 }
 
-// NotApplicable says that the phase had nothing to check or to do, and why. If it ends well then, it is not counted as completed.
+// NotApplicable says that the phase had nothing to check or to do, and why. A phase that then ends without error does not count as
+// completed.
 func (j *Journal) NotApplicable(why string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -34,10 +36,10 @@ func (j *Journal) notApplicable() string {
 	return j.absent
 }
 
-// Do makes a change, once, whatever interrupts it and however often it is asked for. isMade looks at the world; do makes the change. The
-// change's Kind, Params, What and Undo are the caller's, the rest is filled in. It is written down before it is made, as intended, and after
-// it, as made: so a rollback knows of everything that may have happened. What the world has already, without being in the journal, is not of
-// this onboarding, and stays in a rollback.
+// Do makes a change once, whatever interrupts it and however often it is called. isMade checks whether the change is made already; do makes
+// it. The caller sets the change's Kind, Params, What and Undo. The journal records the change as intended before it is made, and as made
+// after it, so a rollback knows of everything that may have happened. A change that is made but not in the journal does not belong to this
+// onboarding, and a rollback leaves it.
 func (j *Journal) Do(ctx context.Context, c Change, isMade func(context.Context) (bool, error), do func(context.Context) error) error {
 	c.Phase = j.phase
 	if err := j.acceptable(c); err != nil {
@@ -67,7 +69,7 @@ func (j *Journal) Do(ctx context.Context, c Change, isMade func(context.Context)
 	return j.session.note(c, Made)
 }
 
-// acceptable refuses what could not be undone, or not be read back.
+// acceptable refuses a change that could not be undone, or not be read from the file again.
 func (j *Journal) acceptable(c Change) error {
 	if j.session.Undoers[c.Kind] == nil {
 		return fmt.Errorf("%s: nothing can undo a change of the kind %q, so it is not made", c.What, c.Kind)
@@ -80,13 +82,13 @@ func (j *Journal) acceptable(c Change) error {
 	return nil
 }
 
-// Info tells people what goes on; the last of it is what a time-out names as seen.
+// Info reports what goes on. A time-out shows the last report.
 func (j *Journal) Info(format string, args ...any) { j.say("", format, args...) }
 
-// Warn tells of a fault that does not stop the onboarding.
+// Warn reports a problem that does not stop the onboarding.
 func (j *Journal) Warn(format string, args ...any) { j.say(warnMark, format, args...) }
 
-// Debug tells what only a search for a fault needs.
+// Debug reports details that are only needed to find a fault.
 func (j *Journal) Debug(format string, args ...any) { j.say(debugMark, format, args...) }
 
 func (j *Journal) say(mark, format string, args ...any) {
@@ -141,7 +143,7 @@ func (s *session) status(c Change) Status {
 	return ""
 }
 
-// note writes down where a change stands.
+// note records the status of a change.
 func (s *session) note(c Change, status Status) error {
 	return s.update(func(st *State) {
 		i := slices.IndexFunc(st.Changes, c.same)
@@ -151,4 +153,30 @@ func (s *session) note(c Change, status Status) error {
 		}
 		st.Changes[i].Status, st.Changes[i].Time = status, now()
 	})
+}
+
+// Marks in the progress events of an onboarding.
+const (
+	warnMark  = "warning: "
+	debugMark = "debug: "
+	beatMark  = "still running" // the stream's own words while a step is silent
+)
+
+// Level is an event of an onboarding as a level of a log: INFO, WARN, ERROR, SUCCESS, DEBUG, or PROGRESS, which is the start of a step and
+// the passing of time. DEBUG is for those who ask for it.
+func Level(e event.Event) string {
+	is := func(mark string) bool { return e.State == event.Progress && strings.HasPrefix(e.Detail, mark) }
+	switch {
+	case e.State == event.Failed:
+		return "ERROR"
+	case e.State == event.Done:
+		return "SUCCESS"
+	case e.State == event.Started || is(beatMark):
+		return "PROGRESS"
+	case is(warnMark):
+		return "WARN"
+	case is(debugMark):
+		return "DEBUG"
+	}
+	return "INFO"
 }

@@ -16,7 +16,7 @@ import (
 	"k8slab/lab/wait"
 )
 
-// LockedError is another process at work on the node.
+// LockedError says that another process works on the node.
 type LockedError struct{ Node, Holder string }
 
 func (e *LockedError) Error() string {
@@ -25,10 +25,10 @@ func (e *LockedError) Error() string {
 
 var errHeld = errors.New("the lock is held")
 
-// lookTime is how long a lock may be held by processes that only look whether it is held.
+// lookTime is how long processes that only check the lock may hold it.
 const lookTime = time.Second
 
-// lock takes the target for this process, which frees it by ending, however it ends.
+// lock takes the target's lock for this process. The kernel frees it when the process ends, however it ends.
 func (s *Store) lock(ctx context.Context, purpose string) (release func(), err error) {
 	if err := s.makeDirs(); err != nil {
 		return nil, fmt.Errorf("onboard %s: %w", s.target.Node, err)
@@ -77,13 +77,13 @@ func (s *Store) makeDirs() error {
 	return nil
 }
 
-// holder is who has the lock, in its own words.
+// holder is what the lock's holder wrote about itself.
 func (s *Store) holder() string {
 	text, _ := os.ReadFile(s.path(lockFile))
 	return strings.TrimSpace(string(text))
 }
 
-// locked tells whether a process is at work, for a look that neither takes the lock nor waits for it nor makes it.
+// locked tells whether a process works on the target. It neither takes the lock, nor waits for it, nor makes its file.
 func (s *Store) locked() (bool, error) {
 	l := flock.New(s.path(lockFile), flock.SetFlag(os.O_RDONLY))
 	defer func() { _ = l.Close() }()

@@ -1,6 +1,6 @@
-// Package onboard takes one node into a running cluster in nine phases, and out of it again. It keeps what it has done in a file, so that
-// another process can go on after any interruption, undo everything, or look on. It knows neither Kubernetes nor the lab: what the phases
-// do and how changes are undone is given to it, and so is the directory of the state.
+// Package onboard adds one node to a running cluster in nine phases, and removes it again. It keeps what it has done in a file, so that
+// another process can continue after any interruption, undo everything, or show the state. It knows neither Kubernetes nor the lab: what
+// the phases do, how changes are undone, and the state's directory are given to it.
 package onboard
 
 import (

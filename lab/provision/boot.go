@@ -6,19 +6,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
+
 	"k8slab/config"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 	"k8slab/lab/wait"
-	"time"
 )
 
-// machineBudget bounds boot to SSH. An emulated virtual machine was measured at 13 s alone; several share two processors.
+// machineBudget bounds boot to SSH. A single emulated virtual machine takes 13 s; several share two processors.
 const machineBudget = 4 * time.Minute
 
-// Boot gets the machines running and answering over SSH, all at once, and with all programs that a node needs.
+// Boot starts all the machines at once, waits until they answer over SSH, and installs a node's programs on those with a stock image.
 func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot) error {
 	s := m.Session
 	return session.ForEachNode(nodes, func(n config.Node) error {
@@ -37,7 +38,7 @@ func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot
 			return step.End(err)
 		}
 		step.Progress("waiting for SSH")
-		err = silentStock(s, n, AwaitSSH(ctx, s, n))
+		err = withConsole(s, n, AwaitSSH(ctx, s, n))
 		if err == nil && state == machine.Paused {
 			err = setClock(ctx, s, n)
 		}
@@ -62,7 +63,8 @@ func specOf(l state.Lab, id string, n config.Node, boot machine.Boot) machine.Sp
 	return machine.Spec{Node: n.Name, MachineID: state.MachineID(id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
 }
 
-// seedOf is the directory of the node's own files, or of what cloud-init makes them of, for a machine that is about to start.
+// seedOf writes the node's own files, or cloud-init's configuration of them, for a machine that is about to start. It returns their
+// directory.
 func seedOf(s *session.Session, n config.Node) (string, error) {
 	var files map[string]seedFile
 	var err error
@@ -77,7 +79,7 @@ func seedOf(s *session.Session, n config.Node) (string, error) {
 	return writeSeed(s, n, files)
 }
 
-// AwaitSSH waits until the node's machine answers, or has ended.
+// AwaitSSH waits until the node answers over SSH. It fails at once when the machine has ended.
 func AwaitSSH(ctx context.Context, s *session.Session, n config.Node) error {
 	return wait.For(ctx, n.Name+" to answer over SSH", bootBudget(s), 100*time.Millisecond, func(ctx context.Context) error {
 		_, err := s.Nodes[n.Name].Read(ctx, "true")

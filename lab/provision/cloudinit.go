@@ -12,8 +12,8 @@ import (
 	"k8slab/lab/state"
 )
 
-// cloudMeta and cloudConfig are what cloud-init makes a node of (https://docs.cloud-init.io, NoCloud and its modules). Everything else is
-// left as the image has it.
+// cloudMeta and cloudConfig are cloud-init's configuration of a node (https://docs.cloud-init.io, NoCloud and its modules). The rest stays
+// as in the image.
 type cloudMeta struct {
 	InstanceID string `yaml:"instance-id"`
 	Hostname   string `yaml:"local-hostname"`
@@ -23,14 +23,14 @@ type cloudConfig struct {
 	DisableRoot    bool              `yaml:"disable_root"`
 	PasswordLogin  bool              `yaml:"ssh_pwauth"`
 	AuthorizedKeys []string          `yaml:"ssh_authorized_keys"`
-	DeleteHostKeys bool              `yaml:"ssh_deletekeys"` // those that the image came with
+	DeleteHostKeys bool              `yaml:"ssh_deletekeys"` // the image's own
 	HostKeys       map[string]string `yaml:"ssh_keys"`
-	ManageHosts    bool              `yaml:"manage_etc_hosts"` // a name that is 127.0.1.1 is no use to a cluster
+	ManageHosts    bool              `yaml:"manage_etc_hosts"` // it would give the host name the address 127.0.1.1
 	Files          []cloudFile       `yaml:"write_files"`
 	GrowPartition  cloudGrow         `yaml:"growpart"`
 	ResizeRoot     bool              `yaml:"resize_rootfs"`
-	Locale         string            `yaml:"locale"` // one that is there: to make another takes an emulated machine a minute
-	// The lab's network leads to no mirror.
+	Locale         string            `yaml:"locale"` // the image's: an emulated machine needs a minute to generate another
+	// No package mirror is reachable from the lab's network.
 	PackageUpdate  bool `yaml:"package_update"`
 	PackageUpgrade bool `yaml:"package_upgrade"`
 }
@@ -46,8 +46,8 @@ type cloudGrow struct {
 	Devices []string `yaml:"devices"`
 }
 
-// cloudNetwork is version 2 of cloud-init's network configuration. The image's own names of network devices are many: the one with the
-// machine's hardware address is called eth0, as in the lab's own image.
+// cloudNetwork is version 2 of cloud-init's network configuration. Images name their network devices differently, so the one with the
+// machine's hardware address is renamed to eth0, as in the lab's own image.
 type cloudNetwork struct {
 	Version   int                   `yaml:"version"`
 	Ethernets map[string]cloudEther `yaml:"ethernets"`
@@ -64,11 +64,11 @@ type cloudEther struct {
 	DNS       map[string][]string `yaml:"nameservers"`
 }
 
-// cloudSeeded are those of the node's own files that cloud-init writes as they are. The machine-id and the name server are set when the
-// machine is made a node, because systemd and the image's resolver come before cloud-init.
+// cloudSeeded are the node's own files that cloud-init writes unchanged. The bundle's install script sets the machine-id and the name
+// server, because systemd and the image's resolver start before cloud-init.
 var cloudSeeded = []string{"etc/hosts", "etc/keepalived/keepalived.conf"}
 
-// cloudFiles are the files of the NoCloud disk of a node with a stock image.
+// cloudFiles are the files of the NoCloud disk for a node with a stock image.
 func cloudFiles(s *session.Session, n config.Node) (map[string]seedFile, error) {
 	own, err := seedFiles(s, n, "")
 	if err != nil {

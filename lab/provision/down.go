@@ -17,8 +17,8 @@ import (
 	"k8slab/lab/state"
 )
 
-// Down removes everything that the lab made on this computer, and with adopted also the machines of it that vagrant made: without, those
-// keep it from removing anything. What else it did not make stays. Interrupted, it is run again.
+// Down removes everything that the lab made on this computer. With adopted it also removes the lab's machines that vagrant made; without,
+// it refuses to remove anything while there are such machines. After an interruption it can be run again.
 func Down(ctx context.Context, l state.Lab, events *event.Stream, o session.Options, adopted bool) error {
 	step := events.Start("", "down", 0)
 	if _, err := os.Stat(l.Path()); os.IsNotExist(err) {
@@ -34,8 +34,8 @@ func down(ctx context.Context, l state.Lab, events *event.Stream, o session.Opti
 			return err
 		}
 	}
-	// What says which daemon had the machines goes when there is nothing left to remove from it, and what describes the lab last, so that --lab finds
-	// it after an interruption.
+	// The id and the daemon's directory go last: after an interruption they lead to what is left to remove. So does the lab's description,
+	// for --lab.
 	entries, err := os.ReadDir(l.Path())
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func removeAll(ctx context.Context, l state.Lab, events *event.Stream, o session
 	if err := removeObjects(ctx, l, events, o, adopted); err != nil {
 		return err
 	}
-	// Also after a run whose processes were all killed at once: what they left is found by the lab's identity.
+	// Also when labctl and its daemon were killed at once: what they left is found by the lab's UUID.
 	if err := host.Stop(ctx, dir); err != nil {
 		return err
 	}
@@ -79,7 +79,7 @@ func removeAll(ctx context.Context, l state.Lab, events *event.Stream, o session
 func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o session.Options, adopted bool) error {
 	h, err := session.Connect(l)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
-		return noVagrantDisks(l, adopted) // an own daemon that is gone: its processes are ended by host.Stop, its objects are files of the state
+		return refuseVagrantDisks(l, adopted) // the lab's own daemon is gone: host.Stop ends its processes, and its objects are files of the state
 	}
 	if err != nil {
 		return err
@@ -93,12 +93,12 @@ func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o ses
 	defer cancel()
 	machines, err := s.Machines.List(ctx)
 	if err != nil {
-		if h.Own { // a hung daemon of our own is ended with everything in its namespace
-			return noVagrantDisks(l, adopted)
+		if h.Own { // a hung daemon of the lab's own: host.Stop ends it and everything in its namespace
+			return refuseVagrantDisks(l, adopted)
 		}
 		return err
 	}
-	if err := notOurs(machines); err != nil && !adopted {
+	if err := refuseVagrantMachines(machines); err != nil && !adopted {
 		return err
 	}
 	errs := make([]error, len(machines))
@@ -122,17 +122,17 @@ func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o ses
 	return s.Libvirt.DeleteAllDisks(ctx)
 }
 
-// noVagrantDisks is notOurs where no daemon says who made what.
-func noVagrantDisks(l state.Lab, adopted bool) error {
+// refuseVagrantDisks is refuseVagrantMachines without a daemon to ask: it looks for vagrant's disks.
+func refuseVagrantDisks(l state.Lab, adopted bool) error {
 	machines, err := machine.VagrantDisks(host.OwnFile(session.DaemonDir(l), session.PoolDir(l)), l.Cluster.Name)
 	if err != nil || adopted {
 		return err
 	}
-	return notOurs(machines)
+	return refuseVagrantMachines(machines)
 }
 
-// notOurs refuses to remove machines that vagrant made and believes to have.
-func notOurs(machines []machine.Machine) error {
+// refuseVagrantMachines refuses to remove machines that vagrant made and still manages.
+func refuseVagrantMachines(machines []machine.Machine) error {
 	var names []string
 	for _, m := range machines {
 		if m.Maker != machine.Labctl {

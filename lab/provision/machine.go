@@ -2,11 +2,15 @@ package provision
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"time"
+
 	"k8slab/config"
+	"k8slab/lab/host"
 	"k8slab/lab/machine"
 	"k8slab/lab/session"
-	"slices"
 )
 
 // Absent are the members without a machine.
@@ -24,7 +28,7 @@ func Absent(ctx context.Context, s *session.Session) ([]config.Node, error) {
 	return absent, nil
 }
 
-// Make gets the machine of one node running and answering over SSH, as `up` does for all. What is there already is left as it is.
+// Make gets the machine of one node running and answering over SSH, as `up` does for all nodes. A machine that exists is only started.
 func Make(ctx context.Context, s *session.Session, n config.Node) error {
 	m := For(s)
 	missing, err := Absent(ctx, s)
@@ -49,7 +53,7 @@ func Make(ctx context.Context, s *session.Session, n config.Node) error {
 	return m.Boot(ctx, []config.Node{n}, boot)
 }
 
-// MadeByLabctl refuses a machine that vagrant made and believes to have.
+// MadeByLabctl refuses a machine that vagrant made and still manages.
 func MadeByLabctl(ctx context.Context, s *session.Session, name string) error {
 	machines, err := s.Machines.List(ctx)
 	if slices.ContainsFunc(machines, func(m machine.Machine) bool { return m.Node == name && m.Maker != machine.Labctl }) {
@@ -58,11 +62,72 @@ func MadeByLabctl(ctx context.Context, s *session.Session, name string) error {
 	return err
 }
 
-// Delete deletes the machine of a node, with its disk, unless vagrant made it. One that is gone is no error.
+// Delete deletes the node's machine and its disk, unless vagrant made it. It is no error if the machine does not exist.
 func Delete(ctx context.Context, s *session.Session, name string) error {
 	if err := MadeByLabctl(ctx, s, name); err != nil {
 		return err
 	}
 	step := s.Events.Start(name, "delete", 0)
 	return step.End(s.Machines.Delete(ctx, name))
+}
+
+// powerBudget bounds what libvirt does to one machine. It ends a container's processes one by one.
+const powerBudget = 30 * time.Second
+
+// Power calls a function of libvirt on the node's machine, with a step and a time limit.
+func Power(ctx context.Context, s *session.Session, name string, do func(ctx context.Context, node string) error) error {
+	step := s.Events.Start(name, "machine", powerBudget)
+	ctx, cancel := context.WithTimeoutCause(ctx, powerBudget, fmt.Errorf("no answer for %s", powerBudget))
+	defer cancel()
+	return step.End(do(ctx, name))
+}
+
+// Resume lets a paused machine go on.
+func Resume(ctx context.Context, s *session.Session, name string) error {
+	if err := Power(ctx, s, name, s.Machines.Resume); err != nil {
+		return err
+	}
+	n, _ := s.Cluster.Node(name)
+	return setClock(ctx, s, n)
+}
+
+// setClock sets the clock of a virtual machine, which stood still while the machine was paused. A container uses this computer's clock.
+func setClock(ctx context.Context, s *session.Session, n config.Node) error {
+	if s.URI == host.Containers {
+		return nil
+	}
+	if err := AwaitSSH(ctx, s, n); err != nil {
+		return err
+	}
+	now := time.Now()
+	return session.Do(ctx, s.Nodes[n.Name], "date", "--utc", "--set", fmt.Sprintf("@%d.%09d", now.Unix(), now.Nanosecond()))
+}
+
+// Network makes the lab's network, and prepares this computer's kernel for containers.
+func Network(ctx context.Context, s *session.Session) error {
+	if s.Libvirt == nil { // machines that exist already have a network
+		return nil
+	}
+	if s.URI == host.Containers {
+		if err := host.PrepareKernel(ctx, s.ID, s.Events); err != nil {
+			return err
+		}
+		if err := machine.EnsurePartition(session.Partition(s.Lab, s.ID), host.UnifiedControllers); err != nil {
+			return err
+		}
+	}
+	hosts := []machine.Host{}
+	for _, n := range s.Cluster.Nodes {
+		hosts = append(hosts, machine.Host{Name: n.Name, IP: n.IP})
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("no answer for 30s"))
+	defer cancel()
+	active, err := s.Libvirt.NetworkActive(ctx)
+	if err != nil || active {
+		return err
+	}
+	step := s.Events.Start("", "network", 0)
+	return step.End(s.Libvirt.EnsureNetwork(ctx, machine.Network{
+		CIDR: s.Cluster.Network.CIDR, Gateway: s.Cluster.Network.Gateway(), Hosts: hosts,
+	}))
 }

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"text/template"
 
 	"k8slab/config"
@@ -45,14 +44,15 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 	return files, nil
 }
 
-// fixedAddress is how a node gets its address from the lab's own seed: not leased, so that it outlives the daemon that would renew it.
+// fixedAddress is the network configuration of machines that labctl makes. The address is static, so that it does not depend on libvirt's
+// DHCP.
 func fixedAddress(s *session.Session, n config.Node) string {
 	gateway := s.Cluster.Network.Gateway()
 	return fmt.Sprintf("Address=%s/%d\nGateway=%s\nDNS=%s\n", n.IP, s.Cluster.Network.CIDR.Bits(), gateway, gateway)
 }
 
-// leasedAddress is how it gets the same one in a machine that vagrant makes, which looks for it among the network's leases. It is kept when
-// nobody renews the lease.
+// leasedAddress is the network configuration of machines that vagrant makes. Vagrant reads the address from libvirt's DHCP leases. The
+// machine keeps it even when nobody renews the lease.
 const leasedAddress = "DHCP=ipv4\nKeepConfiguration=yes\n\n[DHCPv4]\nClientIdentifier=mac\n"
 
 type seedFile struct {
@@ -60,7 +60,7 @@ type seedFile struct {
 	text string
 }
 
-// writeSeed writes files of the node's own into its seed directory and returns it.
+// writeSeed writes the node's own files into its seed directory and returns that.
 func writeSeed(s *session.Session, n config.Node, files map[string]seedFile) (string, error) {
 	dir := s.Path("seeds", n.Name)
 	if err := os.RemoveAll(dir); err != nil {
@@ -84,7 +84,7 @@ func writeSeed(s *session.Session, n config.Node, files map[string]seedFile) (st
 	return dir, nil
 }
 
-// makeDirs makes directories with the modes that they have in the node, where theirs take effect.
+// makeDirs makes directories with the modes that they get in the node: the seed's modes replace those of the image.
 func makeDirs(root, rel string) error {
 	modes := map[string]fs.FileMode{"root": 0o700, "root/.ssh": 0o700}
 	for dir := rel; ; dir = filepath.Dir(dir) {
@@ -105,8 +105,8 @@ func makeDirs(root, rel string) error {
 	}
 }
 
-// keepalivedConf gives the virtual IP to a control plane whose own API server is alive: a live one (+50) always beats a dead one, and
-// before any is up the first in cluster.yaml, which initialises the cluster, has it. An only one always has it.
+// keepalivedConf gives the virtual IP to a control plane whose own API server is alive: its priority is 50 higher. Before any API server
+// runs, the first control plane of cluster.yaml has the address, because it initialises the cluster. A single control plane always has it.
 var keepalivedConf = template.Must(template.New("keepalived").Parse(`global_defs {
     router_id {{.Name}}
     vrrp_version 3
@@ -147,20 +147,15 @@ vrrp_instance api {
 }
 `))
 
-// EveryControlPlane has those that are still to be onboarded too.
-func EveryControlPlane(s *session.Session) []config.Node {
-	return slices.DeleteFunc(slices.Clone(s.Cluster.Nodes), func(n config.Node) bool { return n.Role != config.ControlPlane })
-}
-
-// keepalived counts with every control plane of cluster.yaml, one that is still to be onboarded too: who is not a peer of all takes the
-// address from them.
+// keepalived is the node's configuration of keepalived. Its peers include the control planes that are to be onboarded later: two that are
+// not each other's peers would both take the address.
 func keepalived(s *session.Session, n config.Node) (string, error) {
 	data := struct {
 		Name, IP, VirtualIP string
 		Priority, Bits      int
 		Peers               []string
 	}{Name: n.Name, IP: n.IP.String(), VirtualIP: s.Cluster.Network.VirtualIP.String(), Bits: s.Cluster.Network.CIDR.Bits()}
-	for i, cp := range EveryControlPlane(s) {
+	for i, cp := range s.EveryControlPlane() {
 		if cp.Name == n.Name {
 			data.Priority = 150 - i
 		} else {

@@ -10,7 +10,7 @@ import (
 	"k8slab/lab/state"
 )
 
-// CheckSize refuses a lab that does not exist yet and that this computer is too small for.
+// CheckSize refuses to make a lab that this computer is too small for.
 func CheckSize(l state.Lab) error {
 	if l.Exists() {
 		return nil
@@ -19,7 +19,7 @@ func CheckSize(l state.Lab) error {
 	return err
 }
 
-// WarnSize is CheckSize for machines that are to be made, and shows a warning.
+// WarnSize is CheckSize for machines that a lab lacks. It also shows a warning when memory is short.
 func WarnSize(l state.Lab, events *event.Stream, absent []config.Node) error {
 	warning, err := checkSize(l, absent)
 	if warning != "" {
@@ -40,8 +40,8 @@ func checkSize(l state.Lab, absent []config.Node) (warning string, err error) {
 	return tooLarge(l.Cluster, l.URI, absent, has)
 }
 
-// tooLarge says what of the machines that are to be made does not fit. More processors than there are in all of them together are normal.
-// Containers share the memory: all together may be allowed more than there is. A virtual machine takes its memory and keeps it.
+// tooLarge says which of the absent machines do not fit. All machines together may have more processors than the computer. Containers may
+// also have more memory together, because they share it; virtual machines may not, because each keeps its memory.
 func tooLarge(c *config.Cluster, uri string, absent []config.Node, has host.Size) (warning string, err error) {
 	var problems []error
 	for _, role := range []config.Role{config.ControlPlane, config.Worker} {

@@ -18,10 +18,10 @@ import (
 	"k8slab/lab/state"
 )
 
-// stockBudget bounds boot to SSH with a stock image: cloud-init is Python in four stages, which an emulated machine takes minutes for.
+// stockBudget bounds boot to SSH with a stock image: on an emulated machine, cloud-init's four stages take minutes.
 const stockBudget = 15 * time.Minute
 
-// provisionBudget bounds what makes a node of such a machine: 1.2 GB come over SSH, and some thirty packages are installed.
+// provisionBudget bounds the installation of the bundle: 1.2 GB are sent over SSH, and some thirty packages are installed.
 const provisionBudget = 30 * time.Minute
 
 // CheckBase refuses a stock image that the lab's machines cannot boot.
@@ -47,7 +47,7 @@ func CheckBase(l state.Lab) error {
 	return nil
 }
 
-// bundle returns what makes nodes of the lab's machines, after making it if the cache does not have it. Several may ask at once.
+// bundle returns the bundle with a node's programs, which it builds if the cache does not have it. It can be called concurrently.
 func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	m.bundling.Lock()
 	defer m.bundling.Unlock()
@@ -68,13 +68,13 @@ func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	return b, err
 }
 
-// provision makes a node of a machine with a stock image, unless it is one. A machine keeps the bundle that it was made a node with.
+// provision installs the bundle on a machine with a stock image, unless one is installed: a machine keeps its bundle.
 func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	s := m.Session
 	if s.Cluster.Image.Base == "" {
 		return nil
 	}
-	if done, err := provisioned(ctx, s.Nodes[n.Name]); err != nil || done {
+	if done, err := bundleInstalled(ctx, s.Nodes[n.Name]); err != nil || done {
 		return err
 	}
 	b, err := m.bundle(ctx)
@@ -84,23 +84,23 @@ func (m *Maker) provision(ctx context.Context, n config.Node) error {
 	step := s.Events.Start(n.Name, "provision", provisionBudget)
 	ctx, cancel := context.WithTimeoutCause(ctx, provisionBudget, fmt.Errorf("the %s budget of provisioning ran out", provisionBudget))
 	defer cancel()
-	p := provisioning{machine: s.Nodes[n.Name], bundle: b, step: step}
+	p := bundleInstall{machine: s.Nodes[n.Name], bundle: b, step: step}
 	if err := p.run(ctx, state.MachineID(s.ID, n.Name), s.Cluster.Network.Gateway().String(), b.Hash); err != nil {
 		return step.End(fmt.Errorf("%w\nnext: labctl up, which provisions it again, from the start", err))
 	}
 	return step.End(nil)
 }
 
-// silentStock shows what a machine with a stock image did instead of answering.
-func silentStock(s *session.Session, n config.Node, err error) error {
+// withConsole adds to the error the end of the console of a machine with a stock image, which did not answer.
+func withConsole(s *session.Session, n config.Node, err error) error {
 	if err == nil || s.Cluster.Image.Base == "" {
 		return err
 	}
-	return fmt.Errorf("%w\nnext: look at the end of its console, whether it booted and what cloud-init made of its disk cidata:\n%s", err, s.Console(n.Name))
+	return fmt.Errorf("%w\nnext: see at the end of its console whether it booted, and what cloud-init did with its disk cidata:\n%s", err, s.Console(n.Name))
 }
 
-// provisioned tells whether a bundle was installed on the machine to its end.
-func provisioned(ctx context.Context, machine session.Runner) (bool, error) {
+// bundleInstalled tells whether a bundle was installed completely on the machine.
+func bundleInstalled(ctx context.Context, machine session.Runner) (bool, error) {
 	err := machine.Run(ctx, node.Command{Argv: []string{"test", "-e", image.BundleMark}, ReadOnly: true})
 	var exit *node.ExitError
 	if errors.As(err, &exit) {
@@ -109,20 +109,20 @@ func provisioned(ctx context.Context, machine session.Runner) (bool, error) {
 	return err == nil, err
 }
 
-// provisioning is the making of one node. Each part can be repeated, whatever an earlier one that was interrupted left.
-type provisioning struct {
+// bundleInstall installs the bundle on one machine. Each part can be repeated after an interruption.
+type bundleInstall struct {
 	machine session.Runner
 	bundle  image.Bundle
 	step    *event.Step
 }
 
 // run gives the bundle's install script its arguments.
-func (p *provisioning) run(ctx context.Context, arguments ...string) error {
+func (p *bundleInstall) run(ctx context.Context, arguments ...string) error {
 	p.step.Progress("waiting for cloud-init")
 	err := p.machine.Run(ctx, node.Command{Argv: []string{"cloud-init", "status", "--wait"}, ReadOnly: true})
 	var exit *node.ExitError
 	switch {
-	case errors.As(err, &exit): // a part of the image's own may have failed: what a node needs is seen to in what follows
+	case errors.As(err, &exit): // a module of the image may have failed; the bundle brings what a node needs
 		p.step.Progress("cloud-init reports a failure, see /var/log/cloud-init.log there")
 	case err != nil:
 		return err
@@ -130,16 +130,17 @@ func (p *provisioning) run(ctx context.Context, arguments ...string) error {
 	if err := p.unpack(ctx); err != nil {
 		return err
 	}
-	return p.machine.Run(ctx, node.Command{Argv: alone(append([]string{image.BundleInstall}, arguments...)...), Stdout: shown(p.step)})
+	return p.machine.Run(ctx, node.Command{Argv: exclusively(append([]string{image.BundleInstall}, arguments...)...), Stdout: progressLines(p.step)})
 }
 
-// alone has the command wait for what an interrupted one left at work on the machine, apt for example: a lost connection does not end it.
-func alone(argv ...string) []string {
+// exclusively makes the command wait for one that an interrupted run left running on the machine, such as apt: a lost connection does not
+// end it.
+func exclusively(argv ...string) []string {
 	return append([]string{"flock", "/run/k8slab-provision.lock"}, argv...)
 }
 
-// unpack sends the bundle through SSH into tar: a copy there would take its 1.2 GB twice.
-func (p *provisioning) unpack(ctx context.Context) error {
+// unpack streams the bundle over SSH into tar: a copy on the machine would need its 1.2 GB twice.
+func (p *bundleInstall) unpack(ctx context.Context) error {
 	f, err := os.Open(p.bundle.Archive)
 	if err != nil {
 		return err
@@ -150,22 +151,22 @@ func (p *provisioning) unpack(ctx context.Context) error {
 		return err
 	}
 	return p.machine.Run(ctx, node.Command{
-		// Directories that are there stay as they are, links to directories too.
-		Argv: alone("tar", "--extract", "--file", "-", "--directory", "/", "--numeric-owner", "--xattrs", "--xattrs-include=*",
+		// Existing directories, and links to directories, stay as they are.
+		Argv: exclusively("tar", "--extract", "--file", "-", "--directory", "/", "--numeric-owner", "--xattrs", "--xattrs-include=*",
 			"--keep-directory-symlink", "--no-overwrite-dir"),
-		Stdin: &counted{from: f, size: info.Size(), step: p.step},
+		Stdin: &tenthsReader{from: f, size: info.Size(), step: p.step},
 	})
 }
 
-// counted shows with each tenth how much of a file was read.
-type counted struct {
+// tenthsReader shows with each tenth how much of a file was read.
+type tenthsReader struct {
 	from       io.Reader
 	size, done int64
 	tenths     int64
 	step       *event.Step
 }
 
-func (c *counted) Read(b []byte) (int, error) {
+func (c *tenthsReader) Read(b []byte) (int, error) {
 	n, err := c.from.Read(b)
 	c.done += int64(n)
 	if tenths := c.done * 10 / max(c.size, 1); tenths > c.tenths {
@@ -175,8 +176,8 @@ func (c *counted) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// shown is output whose lines are progress.
-func shown(step *event.Step) *node.Lines {
+// progressLines shows each line of output as progress.
+func progressLines(step *event.Step) *node.Lines {
 	return &node.Lines{Each: func(line []byte) error {
 		step.Progress("%s", line)
 		return nil

@@ -97,10 +97,10 @@ func TestProvisioning(t *testing.T) {
 	sink := &progressSink{}
 	step := event.NewStream(sink).Start("cp1", "provision", 0)
 	defer func() { _ = step.End(nil) }()
-	p := provisioning{machine: m, bundle: stockBundle(t), step: step}
+	p := bundleInstall{machine: m, bundle: stockBundle(t), step: step}
 	expectDone := func(want bool) {
 		t.Helper()
-		if done, err := provisioned(t.Context(), m); err != nil || done != want {
+		if done, err := bundleInstalled(t.Context(), m); err != nil || done != want {
 			t.Errorf("provisioned: %v, %v, want %v", done, err, want)
 		}
 	}
@@ -137,7 +137,7 @@ func TestProvisioning(t *testing.T) {
 
 	// Not knowing is not the same as not done.
 	m.fail = map[string]error{"test": lost}
-	if _, err := provisioned(t.Context(), m); !errors.Is(err, lost) {
+	if _, err := bundleInstalled(t.Context(), m); !errors.Is(err, lost) {
 		t.Errorf("a question that was not answered: %v", err)
 	}
 }
@@ -148,7 +148,7 @@ func TestCounted(t *testing.T) {
 	defer func() { _ = step.End(nil) }()
 	var out bytes.Buffer
 	content := strings.Repeat("x", 5<<20)
-	if _, err := out.ReadFrom(&counted{from: strings.NewReader(content), size: 5 << 20, step: step}); err != nil || out.String() != content {
+	if _, err := out.ReadFrom(&tenthsReader{from: strings.NewReader(content), size: 5 << 20, step: step}); err != nil || out.String() != content {
 		t.Errorf("%d bytes, %v", out.Len(), err)
 	}
 	if n := len(sink.lines); n == 0 || n > 10 || sink.lines[n-1] != "sent 5 of 5 MiB" {

@@ -16,7 +16,7 @@ import (
 	"k8slab/lab/state"
 )
 
-// Vagrant is what the Vagrantfile makes machines from: the same as labctl would make.
+// Vagrant is what the Vagrantfile reads, to make the same machines as labctl.
 type Vagrant struct {
 	Network  string                   `json:"network"` // name of the lab's libvirt network
 	Pool     string                   `json:"pool"`    // name of the storage pool
@@ -46,14 +46,14 @@ func MakeVagrantBox(ctx context.Context, s *session.Session) (image.Box, error) 
 	return box, writeVagrantBox(s.Lab, b)
 }
 
-// vagrantBox is what the state keeps of the box: the kernel and the rest of what boots must be of the disk that is in it.
+// vagrantBox is what the state keeps of the box. The kernel that boots must belong to the disk in the box.
 type vagrantBox struct {
 	Box  image.Box    `json:"box"`
 	Boot machine.Boot `json:"boot"`
 	Pool string       `json:"pool"` // directory of the storage pool
 }
 
-// writeVagrantBox also makes the identity and the keys, since Vagrant has no lock.
+// writeVagrantBox also makes the lab's UUID and keys, because Vagrant does not take the lab's lock.
 func writeVagrantBox(l state.Lab, b vagrantBox) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -68,7 +68,7 @@ func writeVagrantBox(l state.Lab, b vagrantBox) error {
 	return errors.Join(l.KeepImage(b.Box.Dir()), l.Write("box", text))
 }
 
-// NeedVMs refuses a lab of containers, of which vagrant knows nothing, and one of a stock image.
+// NeedVMs refuses labs that vagrant cannot make: of containers, or from a stock image.
 func NeedVMs(l state.Lab) error {
 	if l.URI == host.Containers {
 		return errors.New("the lab's machines are containers on this computer, and vagrant makes virtual machines; set libvirt.uri: qemu:///system in cluster.yaml")

@@ -69,10 +69,10 @@ func TestLeasedSeed(t *testing.T) {
 
 func TestNotOurs(t *testing.T) {
 	own := machine.Machine{Node: "cp1"}
-	if err := notOurs([]machine.Machine{own}); err != nil {
+	if err := refuseVagrantMachines([]machine.Machine{own}); err != nil {
 		t.Error(err)
 	}
-	err := notOurs([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
+	err := refuseVagrantMachines([]machine.Machine{{Node: "w1", Maker: machine.Vagrant}, own, {Node: "cp2", Maker: machine.Vagrant}})
 	if err == nil || !strings.Contains(err.Error(), "vagrant destroy cp2 w1") {
 		t.Error(err)
 	}
@@ -85,16 +85,16 @@ func TestDownKeepsVagrantsDisks(t *testing.T) {
 	if err := os.MkdirAll(filepath.Dir(disk), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := noVagrantDisks(l, false); err != nil {
+	if err := refuseVagrantDisks(l, false); err != nil {
 		t.Errorf("without one: %v", err)
 	}
 	if err := os.WriteFile(disk, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := noVagrantDisks(l, false); err == nil || !strings.Contains(err.Error(), "vagrant destroy cp1,") {
+	if err := refuseVagrantDisks(l, false); err == nil || !strings.Contains(err.Error(), "vagrant destroy cp1,") {
 		t.Errorf("got %v", err)
 	}
-	if err := noVagrantDisks(l, true); err != nil {
+	if err := refuseVagrantDisks(l, true); err != nil {
 		t.Errorf("--adopted: %v", err)
 	}
 }

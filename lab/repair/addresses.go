@@ -11,8 +11,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// addresses gives pods that have an address of no network of their node another one. They got it while another configuration won, or before
-// their Node was made anew, and nobody reaches them.
+// addresses gives new addresses to pods whose address is outside their node's network, so that nobody reaches them. They got it from
+// another CNI configuration, or before their Node was recreated.
 func (r *repairRun) addresses(ctx context.Context) error {
 	nodes, err := r.Admin.Kube.Nodes(ctx)
 	if err != nil {
@@ -23,7 +23,7 @@ func (r *repairRun) addresses(ctx context.Context) error {
 		return err
 	}
 	var errs []error
-	for _, p := range r.strangers(pods, nodes) {
+	for _, p := range r.misaddressed(pods, nodes) {
 		r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNIStaleConfig), Evidence: fmt.Sprintf("pod %s/%s has the address %s, which is not in its node's network", p.Namespace, p.Name, p.IP)},
 			"delete its sandbox; kubelet recreates it", "deleted its sandbox; kubelet recreates it")
 		if !r.DryRun {
@@ -33,12 +33,12 @@ func (r *repairRun) addresses(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// strangers are the pods to get another address: those on nodes that answer, and whose network is repaired. Elsewhere they would get one of the
-// same kind again.
-func (r *repairRun) strangers(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
+// misaddressed are the pods that need another address, on nodes that answer and on which nothing is left to repair. On other nodes they
+// would get a wrong address again.
+func (r *repairRun) misaddressed(pods []kube.Pod, nodes []kube.Node) []kube.Pod {
 	return slices.DeleteFunc(pods, func(p kube.Pod) bool {
 		answers := r.Answers(p.Node)
 		broken := slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == p.Node && f.Left != "" })
-		return !answers || broken || !slices.ContainsFunc(nodes, p.Strange)
+		return !answers || broken || !slices.ContainsFunc(nodes, p.Misaddressed)
 	})
 }

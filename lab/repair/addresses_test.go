@@ -20,12 +20,12 @@ func TestStrangersGetAnotherAddressOnlyWhereTheNetworkIsRepaired(t *testing.T) {
 		}
 	}
 	r := &repairRun{Run: cluster.New(nil, map[string]join.Facts{"w1": {}, "w2": {}}, nil)}
-	if got := r.strangers(pods(), nodes); len(got) != 2 || got[0].Name != "old" || got[1].Name != "moved" {
+	if got := r.misaddressed(pods(), nodes); len(got) != 2 || got[0].Name != "old" || got[1].Name != "moved" {
 		t.Errorf("%+v", got)
 	}
 	r.found = []Repaired{{Node: "w1", Left: "its configuration is its owner's"}}
 	r.Run = cluster.New(nil, map[string]join.Facts{"w1": {}}, nil)
-	if got := r.strangers(pods(), nodes); len(got) != 0 {
+	if got := r.misaddressed(pods(), nodes); len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

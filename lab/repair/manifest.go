@@ -18,12 +18,12 @@ import (
 	"k8slab/lab/wait"
 )
 
-// staticPod is a part of a control plane that kubeadm makes the manifest of out of the cluster's configuration alone. etcd's is made of its
-// members too, and is not among them.
+// staticPod is a component whose manifest kubeadm makes from the cluster's configuration alone. etcd is not one: its manifest also depends
+// on the members.
 type staticPod struct {
-	name  string       // its container's and its manifest's
+	name  string       // of the container and the manifest
 	phase string       // kubeadm's
-	check join.CheckID // of a member, which says that it does not work
+	check join.CheckID // fails when the component does not work
 }
 
 var staticPods = []staticPod{
@@ -32,8 +32,8 @@ var staticPods = []staticPod{
 	{"kube-scheduler", "scheduler", join.CheckScheduler},
 }
 
-// manifests writes the manifest that kubeadm makes for a static pod that ends again and again, where it is another one. Only the API server of
-// another control plane can tell what kubeadm makes, and a control plane whose etcd is ill has nearer trouble.
+// manifests repairs static pods that crash again and again and whose manifest differs from kubeadm's: it writes the one that kubeadm makes.
+// It skips control planes whose kubelet or etcd does not work, because that is the nearer cause.
 func (r *repairRun) manifests(ctx context.Context) error {
 	return session.ForEachNode(r.Cluster.ControlPlanes(), func(n config.Node) error {
 		if f := r.Fact(n); !f.Joined || f.Running() || r.has(n.Name) {
@@ -43,12 +43,12 @@ func (r *repairRun) manifests(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 		}
-		if !sound(checks, join.CheckKubelet) || !sound(checks, join.CheckEtcdMember) {
+		if !passes(checks, join.CheckKubelet) || !passes(checks, join.CheckEtcdMember) {
 			return nil
 		}
 		var errs []error
 		for _, p := range staticPods {
-			if !sound(checks, p.check) {
+			if !passes(checks, p.check) {
 				errs = append(errs, r.manifest(ctx, n, p))
 			}
 		}
@@ -62,8 +62,8 @@ func (r *repairRun) manifests(ctx context.Context) error {
 // manifestTime bounds the start of static pods with new manifests.
 const manifestTime = 2 * time.Minute
 
-// awaitManifests waits until the control plane works. Its kubelet knows no other API server than the node's own, and looks at it again at
-// once after a restart, instead of when its back-off ends.
+// awaitManifests waits until the control plane works. Its kubelet talks only to the node's own API server. It is restarted, because
+// otherwise it would retry only when its back-off ends.
 func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 	step := r.Events.Start(n.Name, "static pods", manifestTime)
 	await := func(what string, ids ...join.CheckID) error {
@@ -73,7 +73,7 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 				return err
 			}
 			for _, id := range ids {
-				if !sound(checks, id) {
+				if !passes(checks, id) {
 					return fmt.Errorf("%s does not work yet", id)
 				}
 			}
@@ -90,8 +90,8 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 	return step.End(err)
 }
 
-// sound tells whether a member passes the check.
-func sound(checks []join.Check, id join.CheckID) bool {
+// passes tells whether a member passes the check.
+func passes(checks []join.Check, id join.CheckID) bool {
 	for _, c := range checks {
 		if c.ID == id {
 			return c.Result == join.OK
@@ -125,10 +125,10 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod) er
 	return nil
 }
 
-// youth is the age until which a container that was started again may be one that is about to end again.
+// youth is how long a restarted container may run before it counts as stable.
 const youth = time.Minute
 
-// crashing tells whether the newest container of the name has ended, or is a young successor of one that did.
+// crashing tells whether the newest container of the name has exited, or was restarted within the last minute.
 func crashing(ctx context.Context, n session.Reader, name string, now time.Time) (bool, error) {
 	out, err := n.Read(ctx, "crictl", "ps", "--all", "--latest", "--name", "^"+name+"$", "--output", "json")
 	if err != nil {
@@ -145,7 +145,7 @@ func crashing(ctx context.Context, n session.Reader, name string, now time.Time)
 		return false, fmt.Errorf("containers of %s: %w", name, err)
 	}
 	for _, c := range list.Containers {
-		created, _ := strconv.ParseInt(c.CreatedAt, 10, 64) // nanoseconds; what is no number is old
+		created, _ := strconv.ParseInt(c.CreatedAt, 10, 64) // nanoseconds; an unreadable time counts as old
 		young := c.Metadata.Attempt > 0 && now.Sub(time.Unix(0, created)) < youth
 		return c.State == "CONTAINER_EXITED" || young, nil
 	}
@@ -157,7 +157,7 @@ const (
 	remakeDir    = "/run/k8slab/manifests"
 )
 
-// remake has kubeadm make the manifest and puts it into the place of one that differs, which is kept outside of kubelet's sight.
+// remake has kubeadm make the manifest. If the present one differs, it is replaced and kept outside of kubelet's manifest directory.
 func remake(ctx context.Context, n session.Shell, p staticPod, configuration string, dryRun bool) (kept string, changed bool, err error) {
 	if err := n.Copy(ctx, remakeConfig, 0o600, strings.NewReader(configuration)); err != nil {
 		return "", false, err

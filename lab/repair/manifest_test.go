@@ -108,7 +108,7 @@ func TestCrashing(t *testing.T) {
 // What is not known to be sound is not: the repair then leaves the control plane alone.
 func TestSound(t *testing.T) {
 	checks := []join.Check{{ID: "kubelet", Result: join.OK}, {ID: "etcd-member", Result: join.Blocked}}
-	if !sound(checks, "kubelet") || sound(checks, "etcd-member") || sound(nil, "kubelet") {
+	if !passes(checks, "kubelet") || passes(checks, "etcd-member") || passes(nil, "kubelet") {
 		t.Error(checks)
 	}
 }

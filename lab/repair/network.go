@@ -15,8 +15,8 @@ import (
 	"k8slab/lab/wait"
 )
 
-// network brings the pod network's objects back to what the lab deployed, and restarts flannel on a node where it runs while what it told
-// the CNI plugin is gone, or is about a Node that was deleted. The plugins and their configuration each node repairs itself.
+// network applies the pod network's manifest again if its objects differ. It restarts flannel on a node whose subnet.env is missing, or has
+// the subnet of a Node that was deleted. CNI plugins and their configuration are repaired by labnode.
 func (r *repairRun) network(ctx context.Context) error {
 	manifest, err := health.Manifests(r.Session)
 	if err != nil {
@@ -51,11 +51,11 @@ func (r *repairRun) network(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// flannelOn looks after flannel's pod on its node, whose pods are to have addresses of the subnet.
+// flannelOn repairs flannel on the node of its pod p. The subnet is the Node's.
 func (r *repairRun) flannelOn(ctx context.Context, p kube.Pod, subnet string) error {
 	n, known := r.Nodes[p.Node]
 	if answers := r.Answers(p.Node); !known || !answers || !p.Ready || p.Deleting || r.has(p.Node) {
-		return nil // one that is not ready may be about to start: if not, a diagnosis names it
+		return nil // a pod that is not ready may just be starting; if not, the diagnosis names it
 	}
 	text, err := n.Read(ctx, "sh", "-c", "! test -s "+health.SubnetFile+" || cat "+health.SubnetFile)
 	if err != nil {
@@ -85,7 +85,7 @@ func (r *repairRun) flannelOn(ctx context.Context, p kube.Pod, subnet string) er
 	return r.awaitFlannel(ctx, p)
 }
 
-// awaitFlannel waits for the pod that follows the old one, and for its word to the plugin.
+// awaitFlannel waits for the new flannel pod, and for the subnet.env that it writes.
 func (r *repairRun) awaitFlannel(ctx context.Context, old kube.Pod) error {
 	return wait.For(ctx, "flannel on "+old.Node+" to restart", time.Minute, r.Pace(), func(ctx context.Context) error {
 		pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")

@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// outside registers again the nodes whose Node was deleted, and joins those that are in no cluster. A join that is at work comes to its end
-// first; what it may wait for is repaired by now.
+// outside registers nodes whose Node was deleted, and joins those that are in no cluster. It first waits for running joins: the stages
+// before have repaired what those may wait for.
 func (r *repairRun) outside(ctx context.Context) error {
 	if !r.DryRun {
 		r.waited = slices.ContainsFunc(r.Cluster.Members(), func(n config.Node) bool { return r.Fact(n).Running() })
@@ -23,7 +23,7 @@ func (r *repairRun) outside(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var toJoin []outsider
+	var toJoin []nonMember
 	for _, n := range r.Cluster.Members() {
 		switch f := r.Fact(n); {
 		case !r.Answers(n.Name):
@@ -31,10 +31,10 @@ func (r *repairRun) outside(ctx context.Context) error {
 		case f.Running():
 			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm runs on it", Left: "labctl join " + n.Name + " follows it to its end"})
 		case f.Joined && session.FindNode(nodes, n.Name) == nil:
-			toJoin = append(toJoin, outsider{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
+			toJoin = append(toJoin, nonMember{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
 				"restart kubelet, which registers it", "restarted kubelet, which registered it"})
 		case !f.Joined:
-			toJoin = append(toJoin, outsider{n, symptom.KubeletConfigMissing, "it is in no cluster", "labctl join " + n.Name, "joined it to the cluster"})
+			toJoin = append(toJoin, nonMember{n, symptom.KubeletConfigMissing, "it is in no cluster", "labctl join " + n.Name, "joined it to the cluster"})
 		}
 	}
 	if r.DryRun {
@@ -46,20 +46,20 @@ func (r *repairRun) outside(ctx context.Context) error {
 	return r.joinAll(ctx, toJoin)
 }
 
-// outsider is a node that the cluster has no Node of, or not its machine's.
-type outsider struct {
+// nonMember is a node that is to be registered or joined.
+type nonMember struct {
 	node       config.Node
 	symptom    symptom.ID
 	evidence   string
 	would, did string
 }
 
-func (o outsider) found() Repaired {
+func (o nonMember) found() Repaired {
 	return Repaired{Node: o.node.Name, Symptom: string(o.symptom), Evidence: o.evidence}
 }
 
-// foreseen is what a repair would come to: a cause that needs a person stops the join, too.
-func (o outsider) foreseen(findings []symptom.Finding) Repaired {
+// foreseen is what a repair would do about the node in a dry run. A cause that only a person can remove would stop the join.
+func (o nonMember) foreseen(findings []symptom.Finding) Repaired {
 	f := o.found()
 	for _, s := range findings {
 		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable {
@@ -70,8 +70,8 @@ func (o outsider) foreseen(findings []symptom.Finding) Repaired {
 	return f
 }
 
-// joinAll gets the nodes into the cluster and tells how each went.
-func (r *repairRun) joinAll(ctx context.Context, all []outsider) error {
+// joinAll joins the nodes to the cluster and adds a finding for each.
+func (r *repairRun) joinAll(ctx context.Context, all []nonMember) error {
 	err := r.JoinAll(ctx)
 	if ctx.Err() != nil {
 		return err
@@ -91,7 +91,7 @@ func (r *repairRun) joinAll(ctx context.Context, all []outsider) error {
 			r.add(f)
 		}
 	}
-	if len(r.Failures()) > 0 { // told of above
+	if len(r.Failures()) > 0 { // they are findings
 		return nil
 	}
 	return err

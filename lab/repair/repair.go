@@ -18,20 +18,20 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Repaired is one thing that Repair found and what became of it: one of Did, Would and Left is set.
+// Repaired is one thing that Run found. Exactly one of Did, Would and Left is set.
 type Repaired struct {
-	Node     string `json:"node,omitempty"` // none for what concerns the whole cluster
+	Node     string `json:"node,omitempty"` // "" for the whole cluster
 	Symptom  string `json:"symptom"`
 	Evidence string `json:"evidence"`
 	Did      string `json:"did,omitempty"`   // what was done
 	Would    string `json:"would,omitempty"` // what would be done, in a dry run
-	Left     string `json:"left,omitempty"`  // it needs a person: what to do
+	Left     string `json:"left,omitempty"`  // what a person has to do
 }
 
-// Run makes the repairs that are safe: on each node what `labnode mend` repairs, a Node that was deleted under a kubelet that lives,
-// learners that no join will promote, nodes that are in no cluster, manifests that make a static pod end again and again, the pod network.
-// What needs a person a diagnosis names. It starts no machine. It returns when what it did has taken effect: the diagnosis finds it no
-// more, and the cluster is proven healthy unless something is left.
+// Run makes the repairs that are safe: what `labnode repair` repairs on each node, learners that no join will promote, Nodes that were
+// deleted while their kubelet runs, nodes that are in no cluster, manifests that make a static pod crash, and the pod network. For what
+// needs a person it returns the diagnosis' findings. It starts no machine. It returns when the repairs have taken effect: the diagnosis no
+// longer finds their causes, and the proof holds, unless something is left.
 func Run(ctx context.Context, c *cluster.Run) ([]Repaired, error) {
 	r := &repairRun{Run: c, step: c.Events.Start("", "repair", 0)}
 	err := r.all(ctx)
@@ -44,13 +44,13 @@ func Run(ctx context.Context, c *cluster.Run) ([]Repaired, error) {
 type repairRun struct {
 	*cluster.Run
 	step   *event.Step
-	before []symptom.Finding // what the diagnosis said before the first repair
-	waited bool              // for a kubeadm that was at work
+	before []symptom.Finding // of the diagnosis before the first repair
+	waited bool              // it waited for a running kubeadm
 	mu     sync.Mutex
 	found  []Repaired
 }
 
-// all makes the repairs, from cause to effect. Each is tried, also when one before it failed.
+// all makes the repairs, from cause to effect. Each is tried, even if one before it failed.
 func (r *repairRun) all(ctx context.Context) error {
 	r.step.Progress("diagnose")
 	r.before = r.diagnose(ctx)
@@ -72,7 +72,7 @@ func (r *repairRun) all(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// add keeps a finding and tells of it.
+// add keeps a finding and shows it.
 func (r *repairRun) add(f Repaired) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,16 +110,17 @@ func (r *repairRun) nodes(ctx context.Context) error {
 		if f := r.Fact(n); !f.Joined || f.Running() {
 			return nil
 		}
-		checks, err := r.MendNode(ctx, n.Name, r.DryRun)
-		for _, f := range mended(n.Name, r.DryRun, checks, err) {
+		checks, err := r.RepairNode(ctx, n.Name, r.DryRun)
+		for _, f := range nodeRepairs(n.Name, r.DryRun, checks, err) {
 			r.add(f)
 		}
 		return ctx.Err()
 	})
 }
 
-// mended tells of what labnode repaired on a node, would repair, or left. That it did not answer is something that is left.
-func mended(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
+// nodeRepairs turns labnode's checks into findings: what it repaired, would repair, or left. A labnode that did not answer is left to a
+// person.
+func nodeRepairs(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
 	if err != nil {
 		return []Repaired{{Node: node, Symptom: "labnode-not-answering", Evidence: "labnode does not answer: " + err.Error(),
 			Left: "labctl ssh " + node + " -- labnode mend --dry-run shows why"}}

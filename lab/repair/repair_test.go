@@ -48,8 +48,8 @@ func TestMendedWithoutAnAnswer(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			s := labtest.Session(t, labtest.Small)
 			s.Nodes["w1"] = tt.says
-			checks, err := s.MendNode(t.Context(), "w1", false)
-			if found := mended("w1", false, checks, err); len(found) != 1 || found[0].Left == "" || !strings.Contains(found[0].Evidence, tt.wrong) {
+			checks, err := s.RepairNode(t.Context(), "w1", false)
+			if found := nodeRepairs("w1", false, checks, err); len(found) != 1 || found[0].Left == "" || !strings.Contains(found[0].Evidence, tt.wrong) {
 				t.Errorf("a repair tells %+v", found)
 			}
 		})
@@ -65,7 +65,7 @@ func TestMended(t *testing.T) {
 		{ID: "clock", Result: join.Warn, Symptom: "clock-skew"},
 	}
 	for _, dryRun := range []bool{true, false} {
-		found := mended("w1", dryRun, checks, nil)
+		found := nodeRepairs("w1", dryRun, checks, nil)
 		if len(found) != 3 || found[0].Did != "started containerd" || found[2].Left != "umount" {
 			t.Fatalf("%+v", found)
 		}

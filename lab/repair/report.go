@@ -14,17 +14,17 @@ import (
 	"k8slab/lab/wait"
 )
 
-// How long a cluster may take until it is well: after a repair, and when nothing was repaired. Then it may still be about to notice that
-// somebody else removed a cause: a kubelet that could not report for a while needs seconds to be Ready again, and its pods after it.
+// How long to wait for a healthy cluster: after a repair, and when nothing was repaired. In the second case somebody else may just have
+// removed a cause, and a kubelet that could not report needs some seconds to be Ready again, and its pods some more.
 const (
 	effectTime = 3 * time.Minute
 	restTime   = 45 * time.Second
 )
 
-// verdict tells of what is wrong and was not repaired, and waits until what was repaired has taken effect. It does not wait for what is left.
+// verdict waits until the repairs have taken effect, and adds what was not repaired to the findings. It does not wait for the latter.
 func (r *repairRun) verdict(ctx context.Context) error {
 	if r.DryRun {
-		r.leave(unforeseen(r.before, r.found))
+		r.addLeft(unforeseen(r.before, r.found))
 		return nil
 	}
 	budget, findings := restTime, r.before
@@ -37,16 +37,16 @@ func (r *repairRun) verdict(ctx context.Context) error {
 		if findings == nil {
 			findings = r.diagnose(ctx)
 		}
-		r.leave(lasting(findings, r.before, r.found))
+		r.addLeft(lasting(findings, r.before, r.found))
 		if open = failures(findings, r.found); len(open) > 0 {
 			findings = nil
 			return errors.New(named(open))
 		}
-		if r.leftAnything() { // then the proof may never hold
+		if r.leftAnything() { // the proof may never hold
 			return nil
 		}
 		if errs := health.Healthy(ctx, r.Session, r.Admin); len(errs) > 0 {
-			findings = nil // what is wrong may be named by now, or gone
+			findings = nil // diagnose again: the cause may be visible now, or gone
 			return errors.Join(errs...)
 		}
 		return nil
@@ -55,21 +55,21 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	case err == nil || ctx.Err() != nil:
 		return err
 	case len(open) > 0:
-		r.leave(open)
+		r.addLeft(open)
 		return nil
 	}
 	return fmt.Errorf("%w\nnext: labctl diagnose", err)
 }
 
-// showing has the step show what is waited for, whenever that changes.
+// showing shows on the step what the check waits for, whenever that changes.
 func (r *repairRun) showing(check func(context.Context) error) func(context.Context) error {
 	r.step.Progress("verify: diagnosis and proof")
-	said := ""
+	shown := ""
 	return func(ctx context.Context) error {
 		err := check(ctx)
-		if err != nil && err.Error() != said {
-			said = err.Error()
-			r.step.Progress("waiting: %s", strings.ReplaceAll(said, "\n", "; "))
+		if err != nil && err.Error() != shown {
+			shown = err.Error()
+			r.step.Progress("waiting: %s", strings.ReplaceAll(shown, "\n", "; "))
 		}
 		return err
 	}
@@ -87,8 +87,8 @@ func (r *repairRun) leftAnything() bool {
 	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Left != "" })
 }
 
-// leave tells of findings that are not repaired.
-func (r *repairRun) leave(findings []symptom.Finding) {
+// addLeft adds findings of the diagnosis that are not repaired.
+func (r *repairRun) addLeft(findings []symptom.Finding) {
 	for _, f := range findings {
 		r.add(leftOver(f))
 	}
@@ -115,7 +115,8 @@ func named(findings []symptom.Finding) string {
 	return "the diagnosis finds " + strings.Join(names, ", ")
 }
 
-// failures are the roots of a diagnosis that fail something, but for what is left: on a node of which something is, nothing else is expected.
+// failures are the root causes among a diagnosis' findings, without those that are left to a person. On a node where something is left,
+// other failures are expected and left out too.
 func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 	return slices.DeleteFunc(slices.Clone(findings), func(f symptom.Finding) bool {
 		return f.Level != symptom.Fail || f.BecauseOf != "" || slices.ContainsFunc(found, func(t Repaired) bool {
@@ -124,8 +125,8 @@ func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 	})
 }
 
-// lasting are the failures that a repair cannot be expected to end, so that nobody needs to wait: they name a cause that a
-// person has to remove, were there before the first repair, and nothing was done on their node.
+// lasting are the failures that will not go away by waiting: a person has to remove their cause, they were there before the first repair,
+// and nothing was repaired on their node.
 func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
 		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
@@ -133,7 +134,7 @@ func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Fin
 	})
 }
 
-// unforeseen are the failures that a dry run does not say a repair for, and that the diagnosis does not call repairable.
+// unforeseen are the failures for which a dry run found no repair and which the diagnosis does not call repairable.
 func unforeseen(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
 		return f.Repairable || slices.ContainsFunc(found, func(t Repaired) bool {

@@ -55,7 +55,7 @@ func TestUnforeseen(t *testing.T) {
 }
 
 func TestForeseenJoin(t *testing.T) {
-	o := outsider{symptom: symptom.KubeletConfigMissing, evidence: "it is in no cluster", would: "labctl join w1"}
+	o := nonMember{symptom: symptom.KubeletConfigMissing, evidence: "it is in no cluster", would: "labctl join w1"}
 	o.node.Name = "w1"
 	if f := o.foreseen([]symptom.Finding{repairable(onNode(symptom.LeftoverState, "w1")), onNode(symptom.DiskFull, "w2")}); f.Would != "labctl join w1" || f.Left != "" {
 		t.Errorf("%+v", f)

@@ -29,7 +29,7 @@ func (v *Admin) Close() {
 	_ = v.Etcd.Close()
 }
 
-// OpenAdmin reads the administrator's credentials from a control plane that has joined. They stay in memory, but for the kubeconfig.
+// OpenAdmin reads the administrator's credentials from a control plane that has joined. They stay in memory.
 func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes []config.Node) (*Admin, error) {
 	const pki = "/etc/kubernetes/pki/"
 	files := []string{"/etc/kubernetes/admin.conf", pki + "etcd/ca.crt", pki + "apiserver-etcd-client.crt", pki + "apiserver-etcd-client.key"}
@@ -66,8 +66,8 @@ func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes
 	return v, err
 }
 
-// SaveKubeconfig writes the administrator's kubeconfig for this computer: to the virtual IP, or where that is in a namespace of the lab,
-// to the port that leads there.
+// SaveKubeconfig writes the administrator's kubeconfig for this computer. Its server is the virtual IP; if that is in the lab's own network
+// namespace, it is the local port that is forwarded there.
 func (s *Session) SaveKubeconfig(v *Admin) error {
 	server, name := "https://"+s.Endpoint(), ""
 	if s.Host != nil && s.Host.Own {

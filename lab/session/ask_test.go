@@ -22,7 +22,7 @@ func TestSlow(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var events seen
 			s := &Session{Events: event.NewStream(&events)}
-			end := s.Slow("w1", "facts")
+			end := s.ShowIfSlow("w1", "facts")
 			time.Sleep(took)
 			synctest.Wait()
 			why := errors.New("no answer within 1m")

@@ -22,7 +22,7 @@ const RootKey = "ssh/id_ed25519"
 // DaemonDir is the directory of a libvirt daemon of the lab's own.
 func DaemonDir(l state.Lab) string { return l.Path("libvirt") }
 
-// PoolDir is the directory of the storage pool, as the daemon sees it.
+// PoolDir is the directory of the storage pool in the daemon's mount namespace.
 func PoolDir(l state.Lab) string {
 	return filepath.Join("/var/lib/libvirt/images", l.Cluster.Libvirt.Pool)
 }
@@ -30,7 +30,7 @@ func PoolDir(l state.Lab) string {
 // HostKey is the key of the node's SSH server, a file of the state.
 func HostKey(node string) string { return filepath.Join("ssh", "host_"+node) }
 
-// Connect finds the daemon that has the lab's machines, or is to have them. An error that wraps fs.ErrNotExist is that there is none.
+// Connect finds the libvirt daemon of the lab's machines. The error wraps fs.ErrNotExist when there is none.
 func Connect(l state.Lab) (*host.Host, error) {
 	if OwnDaemon(l) {
 		return host.Connect(DaemonDir(l))
@@ -43,8 +43,8 @@ func Connect(l state.Lab) (*host.Host, error) {
 	return h, err
 }
 
-// OwnDaemon tells whether the lab has, or would get, a libvirt daemon of its own. One of containers gets it, so that no firewall, route or other
-// lab of this computer is in their way. A lab keeps its daemon, whatever else appears on this computer.
+// OwnDaemon tells whether the lab has, or would get, a libvirt daemon of its own. A lab of containers gets one, in its own network
+// namespace, so that no firewall, route or other lab of this computer disturbs it. A lab keeps the daemon that it was made with.
 func OwnDaemon(l state.Lab) bool {
 	if _, err := os.Stat(DaemonDir(l)); err == nil {
 		return true
@@ -77,7 +77,7 @@ func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session,
 	return s, nil
 }
 
-// Connection is a new one to the node. It connects when first used.
+// Connection is a new SSH client for the node. It connects when first used.
 func Connection(l state.Lab, h *host.Host, n config.Node, mutated func(string)) (*node.Node, error) {
 	key, _, err := l.KeyPair(RootKey)
 	if err != nil {
@@ -93,7 +93,7 @@ func Connection(l state.Lab, h *host.Host, n config.Node, mutated func(string)) 
 	})
 }
 
-// Partition is the cgroup partition of containers: what is left in it, down removes.
+// Partition is the cgroup of the containers. Down ends whatever still runs in it.
 func Partition(l state.Lab, id string) string {
 	if scope := Scope(l, id); scope != "" {
 		return scope + "/nodes"
@@ -101,13 +101,13 @@ func Partition(l state.Lab, id string) string {
 	return "/" + CgroupName(l.Cluster.Name, id)
 }
 
-// Scope is where the lab's own daemon is in the cgroup tree, "" where that does not matter.
+// Scope is the cgroup of the lab's own daemon, "" on a computer without systemd or cgroup v2.
 func Scope(l state.Lab, id string) string { return host.Scope(CgroupName(l.Cluster.Name, id)) }
 
-// CgroupName has the lab's identity too: labs of one name can be in several state directories.
+// CgroupName also has a part of the lab's UUID: several state directories can have labs of the same name.
 func CgroupName(name, id string) string { return "k8slab-" + name + "-" + id[:8] }
 
-// consoleEnd is how much of a console's end is looked at, in bytes.
+// consoleEnd is how much of a console is read from its end, in bytes.
 const consoleEnd = 8 << 10
 
 // Console is the end of what a virtual machine wrote to its console; a container has none.

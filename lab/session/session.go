@@ -1,5 +1,5 @@
-// Package session is an opened lab: its machines, its nodes, and its cluster as the administrator sees it. It looks and hands on; what to do
-// about what it finds is for the packages above.
+// Package session is an opened lab: its machines, its nodes, and its cluster as the administrator sees it. It looks and hands on; what to
+// do about what it finds is for the packages above.
 package session
 
 import (
@@ -56,23 +56,22 @@ type Node interface {
 	Close() error
 }
 
-// Session is an opened lab. Nothing in it changes after it was made: whoever changes what the lab is made of opens it again. Several may use
-// it at once.
+// Session is an opened lab. It is immutable, so several goroutines may use it: after a change of the lab's description, open another.
 type Session struct {
-	state.Lab // as it was when it was opened
+	state.Lab // the description and the directory, as read when the session was opened
 	ID        string
 	Events    *event.Stream
 	Machines  Machines
 	Nodes     map[string]Node // every member's, by name
-	Host      *host.Host      // that has the machines
-	Libvirt   *machine.Lab    // what of the machines only libvirt has; nil where they are not libvirt's
+	Host      *host.Host      // the computer whose libvirt has the machines
+	Libvirt   *machine.Lab    // snapshots, pools, networks and consoles; nil for machines that are not libvirt's
 	Options
 }
 
-// Options are what a session is given.
+// Options of a session.
 type Options struct {
-	Labnode func() (string, error) // the path of the labnode binary, which an image is made of
-	Mutated func(what string)      // told of every change before it is made; several may tell at once
+	Labnode func() (string, error) // the path of the labnode binary, which becomes part of the image
+	Mutated func(what string)      // called before every change, also concurrently
 }
 
 // LabnodeBinary is the path of the labnode binary.
@@ -93,19 +92,19 @@ func (s *Session) Close() {
 	}
 }
 
-// Emulated tells whether the machines' processors are computed, about ten times slower than real ones.
+// Emulated tells whether software emulates the machines' processors, which makes them about ten times slower.
 func (s *Session) Emulated() bool { return Emulated(s.URI) }
 
-// TimeScale is how many times longer than on this computer's own processors everything may take in the lab.
+// TimeScale is the factor for all time limits of the lab: above 1 where processors are emulated.
 func (s *Session) TimeScale() int { return TimeScale(s.URI) }
 
-// Emulated tells whether machines of the URI have computed processors.
+// Emulated tells whether machines of the URI have emulated processors.
 func Emulated(uri string) bool {
 	return host.Emulated() || uri == host.VirtualMachines && !host.KVM()
 }
 
-// TimeScale is how many times longer everything may take in machines of the URI. Of an emulated 1 + 1, a machine's own part of a diagnosis
-// took 5.5 s when nothing else was asked of it; a container's takes less than 1.
+// TimeScale is the factor for time limits in machines of the URI. Measured: labnode's part of a diagnosis takes 5.5 s on an idle emulated
+// machine, and less than 1 s in a container.
 func TimeScale(uri string) int {
 	if Emulated(uri) {
 		return 5
@@ -113,13 +112,13 @@ func TimeScale(uri string) int {
 	return 1
 }
 
-// Within bounds a look at the lab.
+// Within is the context with a time limit, which is longer on emulated machines.
 func (s *Session) Within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
 	limit *= time.Duration(s.TimeScale())
 	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("no answer within %s", limit))
 }
 
-// Pace is how often a condition of the whole cluster is looked at: asking must not be what loads it.
+// Pace is the pause between two checks of a condition of the whole cluster: polling must not load an emulated one.
 func (s *Session) Pace() time.Duration {
 	if s.Emulated() {
 		return 2 * time.Second
@@ -133,15 +132,15 @@ const DaemonBudget = 10 * time.Second
 // ErrDaemonSilent is the cause of a context whose DaemonBudget ran out.
 var ErrDaemonSilent = fmt.Errorf("no answer for %s", DaemonBudget)
 
-// MachineState is what the node's machine does.
+// MachineState asks what the node's machine does, with libvirt's time limit.
 func (s *Session) MachineState(ctx context.Context, name string) (machine.State, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, DaemonBudget, ErrDaemonSilent)
 	defer cancel()
 	return s.Machines.State(ctx, name)
 }
 
-// Stabilize is how long a control plane may take until it is stable.
-func (s *Session) Stabilize() time.Duration {
+// StabilizeBudget bounds the wait for a stable control plane.
+func (s *Session) StabilizeBudget() time.Duration {
 	return time.Duration(s.Cluster.Tuning.CPStabilizeTimeoutSeconds) * time.Second
 }
 
@@ -155,17 +154,23 @@ func Do(ctx context.Context, n Runner, argv ...string) error {
 
 // ForEachNode runs f for each node at once, waits for all and returns all errors.
 func ForEachNode(nodes []config.Node, f func(config.Node) error) error {
-	errs := make([]error, len(nodes))
-	var wg sync.WaitGroup
-	for i, n := range nodes {
-		wg.Go(func() { errs[i] = f(n) })
-	}
-	wg.Wait()
-	return errors.Join(errs...)
+	_, err := FromEachNode(nodes, func(n config.Node) (struct{}, error) { return struct{}{}, f(n) })
+	return err
 }
 
-// Telling has the step say why the check has not succeeded yet.
-func Telling(step *event.Step, check func(context.Context) error) func(context.Context) error {
+// FromEachNode is ForEachNode for a function with a result; the results are in the order of the nodes.
+func FromEachNode[T any](nodes []config.Node, f func(config.Node) (T, error)) ([]T, error) {
+	results, errs := make([]T, len(nodes)), make([]error, len(nodes))
+	var wg sync.WaitGroup
+	for i, n := range nodes {
+		wg.Go(func() { results[i], errs[i] = f(n) })
+	}
+	wg.Wait()
+	return results, errors.Join(errs...)
+}
+
+// ShowWaiting shows on the step why the check has not succeeded yet.
+func ShowWaiting(step *event.Step, check func(context.Context) error) func(context.Context) error {
 	return func(ctx context.Context) error {
 		err := check(ctx)
 		if err != nil {
@@ -175,8 +180,8 @@ func Telling(step *event.Step, check func(context.Context) error) func(context.C
 	}
 }
 
-// DialCluster connects to an address in the cluster through a control plane: its own if the address is a node's, else the first that
-// can reach it (the virtual IP).
+// DialCluster connects to an address in the cluster through SSH: through the node that has the address, or for another address, such as the
+// virtual IP, through the first control plane that reaches it.
 func (s *Session) DialCluster(ctx context.Context, network, address string) (net.Conn, error) {
 	ip, _, err := net.SplitHostPort(address)
 	if err != nil {

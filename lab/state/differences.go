@@ -2,16 +2,17 @@ package state
 
 import (
 	"fmt"
-	"k8slab/config"
 	"slices"
 	"strings"
+
+	"k8slab/config"
 )
 
-// Difference is something that cluster.yaml says now and that the lab was made without.
+// Difference is a setting in which cluster.yaml differs from what the lab was made with.
 type Difference struct {
-	Key   string `json:"key"`           // of cluster.yaml, or nodes[NAME] and what of it
-	Made  string `json:"made_with"`     // "" for nothing
-	Now   string `json:"now,omitempty"` // "" for a node that is not in the file
+	Key   string `json:"key"`           // in cluster.yaml, or nodes[NAME].FIELD
+	Made  string `json:"made_with"`     // "" for none
+	Now   string `json:"now,omitempty"` // "" for a node that the file no longer has
 	Takes string `json:"takes"`         // how to apply it
 }
 
@@ -49,7 +50,7 @@ const (
 	takesReset  = "labctl reset %s --remove, then labctl up"
 )
 
-// settled are the keys that a lab is made with once and for all.
+// settled are the keys that cannot change after a lab was made.
 var settled = []struct {
 	key string
 	of  func(*config.Cluster) string
@@ -74,7 +75,7 @@ func settledDifferences(file, made *config.Cluster, machines []config.Node) (all
 	}
 	for _, s := range settled {
 		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
-			continue // it was chosen when the lab was made
+			continue // labctl chose it when the lab was made
 		}
 		add(s.key, s.of(made), s.of(file))
 	}
@@ -91,7 +92,7 @@ func settledDifferences(file, made *config.Cluster, machines []config.Node) (all
 	return all
 }
 
-// takesOf is how a node is changed. The only control plane cannot leave.
+// takesOf says how to apply a change of the node. A single control plane cannot be removed, so it takes a new lab.
 func takesOf(n config.Node, machines []config.Node) string {
 	if n.Role == config.ControlPlane && !slices.ContainsFunc(machines, func(m config.Node) bool { return m.Role == n.Role && m.Name != n.Name }) {
 		return takesNewLab
@@ -99,7 +100,7 @@ func takesOf(n config.Node, machines []config.Node) string {
 	return fmt.Sprintf(takesReset, n.Name)
 }
 
-// nodeDifferences compares a node that has a machine with what the file says of it.
+// nodeDifferences compares a node that has a machine with the file.
 func nodeDifferences(file *config.Cluster, was config.Node, takes string, admitted bool) (all []Difference) {
 	key := "nodes[" + was.Name + "]"
 	n, found := file.Node(was.Name)

@@ -12,17 +12,17 @@ import (
 	"k8slab/lab/host"
 )
 
-// Lab is a closed lab: what cluster.yaml says, and what its directory says of it, both as they were when it was read. Nothing in it changes
-// after that: whoever changes the directory reads it again.
+// Lab is a closed lab: what cluster.yaml and the lab's directory said when it was read. It is immutable: after a change of the directory,
+// read it again.
 type Lab struct {
 	Dir
 	Described   *config.Cluster // by cluster.yaml
-	Cluster     *config.Cluster // as it is: see AsMade
-	Differences []Difference    // of Described and what the lab was made with
-	URI         string          // what the lab was made with, or will be: never auto
+	Cluster     *config.Cluster // as it was made: see AsMade
+	Differences []Difference    // between Described and what the lab was made with
+	URI         string          // libvirt's, that the lab was made with or will be; never auto
 }
 
-// Read reads the lab that the cluster describes, as it was made if it was. It changes nothing.
+// Read reads the lab that the cluster describes. If it was made, it is read as it was made.
 func Read(described *config.Cluster) (Lab, error) {
 	d, err := Open(described.Name)
 	if err != nil {
@@ -42,7 +42,7 @@ func Read(described *config.Cluster) (Lab, error) {
 	return l, nil
 }
 
-// membersDir has an empty file for each node with `onboard: true` that is a member nevertheless, because it was onboarded or is being so.
+// membersDir has an empty file for each node with `onboard: true` that became a member: its onboarding has begun.
 const membersDir = "members"
 
 // Admitted are the names of the nodes that were admitted.
@@ -58,7 +58,7 @@ func (d Dir) Admitted() ([]string, error) {
 	return names, nil
 }
 
-// Admit makes a node with `onboard: true` a member, which `up` and everything else count with from now on. It stays one until Dismiss or Down.
+// Admit makes a node with `onboard: true` a member: from now on `up` and all other verbs include it. It stays one until Dismiss or Down.
 func (l Lab) Admit(name string) error {
 	if err := l.Onboards(name); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (l Lab) Dismiss(name string) error {
 	return nil
 }
 
-// Onboards is an error for a node that needs no admission.
+// Onboards is an error unless the node has `onboard: true` in cluster.yaml.
 func (l Lab) Onboards(name string) error {
 	if n, ok := l.Described.Node(name); !ok || !n.Onboard {
 		return fmt.Errorf("cluster.yaml has no node %q with onboard: true", name)
@@ -88,7 +88,7 @@ func (l Lab) Onboards(name string) error {
 	return nil
 }
 
-// Member is the node of the name that has a machine, or gets one from `up`.
+// Member is the member of this name: a node that has a machine, or gets one from `up`.
 func (l Lab) Member(name string) (config.Node, error) {
 	if n, ok := l.Cluster.Node(name); ok && !n.Onboard {
 		return n, nil
@@ -96,7 +96,7 @@ func (l Lab) Member(name string) (config.Node, error) {
 	return config.Node{}, l.unknownNode(name)
 }
 
-// unknownNode says what to do about a name that is no member's.
+// unknownNode is the error for a name that no member has.
 func (l Lab) unknownNode(name string) error {
 	if n, ok := l.Cluster.Node(name); ok && n.Onboard {
 		return fmt.Errorf("%s is to be onboarded: run `labctl onboard %[1]s`", name)
@@ -108,7 +108,7 @@ func (l Lab) unknownNode(name string) error {
 	return config.Unknown("node", name, "the lab has", names)
 }
 
-// Settle writes down what the lab is made with, before machines of the nodes are made.
+// Settle writes down what the lab is made with. It comes before the machines of the nodes are made.
 func (l Lab) Settle(nodes ...config.Node) error {
 	was, err := l.Made()
 	if err != nil {
@@ -127,7 +127,7 @@ func (l Lab) Settle(nodes ...config.Node) error {
 		nodes = append(l.Cluster.Members(), nodes...)
 	}
 	waiting := slices.DeleteFunc(slices.Clone(l.Described.Nodes), func(n config.Node) bool { return !n.Onboard })
-	for _, n := range slices.Concat(waiting, nodes) { // one that was admitted is in both, and stays one that was onboarded
+	for _, n := range slices.Concat(waiting, nodes) { // an admitted node is in both, and stays marked as onboarded
 		if !slices.ContainsFunc(made.Nodes, hasName(n.Name)) {
 			made.Nodes = append(made.Nodes, n)
 		}
@@ -135,7 +135,7 @@ func (l Lab) Settle(nodes ...config.Node) error {
 	return l.writeMade(&made)
 }
 
-// Forget takes a node out of what the lab is made with, after its machine was removed.
+// Forget removes a node from what the lab is made with, after its machine was removed.
 func (d Dir) Forget(name string) error {
 	if err := os.Remove(d.Path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -154,12 +154,12 @@ func (d Dir) writeMade(c *config.Cluster) error {
 		return err
 	}
 	if _, _, err := config.Parse("cluster.yaml, together with the lab that is there", text); err != nil {
-		return err // what cannot be read again would lock the lab
+		return err // a file that cannot be read again would make the lab unusable
 	}
 	return d.Write(MadeFile, text)
 }
 
-// CheckMade is ErrNotUp for a lab of which nothing was made yet, or nothing is left.
+// CheckMade is ErrNotUp for a lab that does not exist.
 func (d Dir) CheckMade() error {
 	if !d.Exists() {
 		return ErrNotUp
@@ -167,7 +167,7 @@ func (d Dir) CheckMade() error {
 	return nil
 }
 
-// CheckDescribed refuses a cluster.yaml that differs from the lab in what cannot change.
+// CheckDescribed refuses a cluster.yaml with changes that cannot be applied to the lab.
 func (l Lab) CheckDescribed() error {
 	if len(l.Differences) == 0 {
 		return nil
@@ -175,7 +175,7 @@ func (l Lab) CheckDescribed() error {
 	return &ChangedError{Lab: l.Cluster.Name, Differences: l.Differences}
 }
 
-// ErrNotUp is a lab that has no machines yet.
+// ErrNotUp is the error for a lab without machines.
 var ErrNotUp = errors.New("the lab is not up: run `labctl up`")
 
 // Kubeconfig is the path of the administrator's kubeconfig for use on this computer.
@@ -196,5 +196,5 @@ func (d Dir) Kubectl() (string, error) {
 	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
 }
 
-// OnboardingDir is where the states of the lab's onboardings are.
+// OnboardingDir has the states of the lab's onboardings.
 func (d Dir) OnboardingDir() string { return d.Path("onboard") }

@@ -13,14 +13,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LockedError is another labctl at work on the lab.
+// LockedError says that another labctl works on the lab.
 type LockedError struct{ Lab, Holder string }
 
 func (e *LockedError) Error() string {
 	return fmt.Sprintf("lab %s is in use by %s; wait for it, or end it and run this again", e.Lab, e.Holder)
 }
 
-// Lock takes the lab for this process, which frees it by ending, however it ends.
+// Lock takes the lab's lock for this process. The kernel frees it when the process ends, however it ends.
 func Lock(name, purpose string) (release func(), err error) {
 	path, err := lockPath(name)
 	if err != nil {
@@ -29,7 +29,7 @@ func Lock(name, purpose string) (release func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, err
 	}
-	// A file that is there could be locked all the same, and the lab be changed or removed without the state knowing.
+	// On a read-only disk an existing file can be locked, but changes of the lab could not be written to its state.
 	if err := unix.Access(filepath.Dir(path), unix.W_OK); errors.Is(err, unix.EROFS) {
 		return nil, fmt.Errorf("lock lab %s: %s: %w; nothing was changed; next: see in `dmesg` whether the disk has failed, and mount it again", name, filepath.Dir(path), err)
 	}
@@ -42,12 +42,13 @@ func Lock(name, purpose string) (release func(), err error) {
 		holder, _ := os.ReadFile(path)
 		return nil, &LockedError{Lab: name, Holder: strings.TrimSpace(string(holder))}
 	}
-	// For people alone, so that it may fail: what frees a full disk takes the lock first.
+	// The text is only for people, so it may fail: `down`, which frees a full disk, takes the lock too.
 	_ = os.WriteFile(path, fmt.Appendf(nil, "%s (process %d, since %s)\n", purpose, os.Getpid(), time.Now().Format(time.TimeOnly)), 0o600)
 	return func() { _ = l.Close() }, nil
 }
 
-// LockFaults takes the faults of the lab for this process, which calls other labctls: two such at once would undo each other's.
+// LockFaults takes the lock for faults, so that two processes do not undo each other's faults. It is a lock of its own, because such a
+// process runs labctl, which takes the lab's.
 func LockFaults(name, purpose string) (release func(), err error) {
 	release, err = Lock(name+".faults", purpose)
 	if held, is := errors.AsType[*LockedError](err); is {
@@ -61,7 +62,7 @@ func lockPath(name string) (string, error) {
 	return filepath.Join(root, name+".lock"), err
 }
 
-// Locked tells whether a process has the lab, for a look that neither takes it nor waits.
+// Locked tells whether a process holds the lab's lock, without taking it.
 func Locked(name string) (bool, error) {
 	path, err := lockPath(name)
 	if err != nil {

@@ -1,23 +1,27 @@
 package state
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/netip"
 	"os"
 	"slices"
+	"time"
 
 	"k8slab/config"
+	"k8slab/lab/host"
+	"k8slab/lab/machine"
 )
 
-// MadeFile is a cluster.yaml that describes the lab as it was made: with every default, the libvirt URI that was chosen, and the nodes that
-// have machines, or had.
+// MadeFile is a cluster.yaml that describes the lab as it was made: with all defaults, the chosen libvirt URI, and the nodes for which
+// machines were made.
 const MadeFile = "cluster.yaml"
 
-// AsMade is the cluster as it is: what the lab was made with outranks cluster.yaml, which adds nodes and has the say in all that can change;
-// nodes that were onboarded are members like any other, and nodes that the file no longer has stay. The differences are what of the file does
-// not apply. Without a lab it is the cluster of the file.
+// AsMade is the cluster as the lab was made. cluster.yaml adds nodes and sets everything that can change; what cannot change is as it was
+// made, and nodes that the file no longer has stay. Onboarded nodes are members like any other. The differences are what of the file is not
+// applied. Without a lab it is the cluster of the file.
 func AsMade(c *config.Cluster) (*config.Cluster, []Difference, error) {
 	d, err := Open(c.Name)
 	if err != nil {
@@ -38,8 +42,7 @@ func AsMade(c *config.Cluster) (*config.Cluster, []Difference, error) {
 	return now, differences, nil
 }
 
-// Made reads what the lab was made with, nil before it was made. Its nodes with Onboard are those of cluster.yaml that wait, or that were
-// admitted since.
+// Made reads what the lab was made with, nil before it was made. Its nodes with Onboard are still to be onboarded, or were admitted since.
 func (d Dir) Made() (*config.Cluster, error) {
 	data, err := os.ReadFile(d.Path(MadeFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -52,13 +55,13 @@ func (d Dir) Made() (*config.Cluster, error) {
 	return c, err
 }
 
-// Settled tells whether what the lab is made with has been written down: its machines may exist.
+// Settled tells whether Settle has written down what the lab is made with. Then its machines may exist.
 func (d Dir) Settled() bool {
 	_, err := os.Stat(d.Path(MadeFile))
 	return err == nil
 }
 
-// unreadable says where the state is. The usual reason is that the user is not the one whose labs these are.
+// unreadable is the error for a state that cannot be read. Usually the lab belongs to another user.
 func unreadable(dir string, err error) error {
 	if cause, ok := errors.AsType[*fs.PathError](err); ok {
 		err = cause.Err
@@ -66,7 +69,7 @@ func unreadable(dir string, err error) error {
 	return fmt.Errorf("the lab's state in %s cannot be read: %w; run as the user who made the lab (root), or set XDG_STATE_HOME", dir, err)
 }
 
-// merge is AsMade without the disk.
+// merge is AsMade without reading files.
 func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Difference) {
 	now := *file
 	now.Nodes = slices.Clone(file.Nodes)
@@ -89,7 +92,7 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 			n, found := made.Node(name)
 			return n.IP, found
 		})
-		now.Nodes = slices.DeleteFunc(now.Nodes, func(n config.Node) bool { // an address belongs to the machine that has it
+		now.Nodes = slices.DeleteFunc(now.Nodes, func(n config.Node) bool { // a machine keeps its address: a new node cannot have it
 			return slices.ContainsFunc(machines, func(m config.Node) bool { return m.IP == n.IP && m.Name != n.Name })
 		})
 	}
@@ -103,7 +106,47 @@ func hasName(name string) func(config.Node) bool {
 	return func(n config.Node) bool { return n.Name == name }
 }
 
-// machinesOf are the nodes that have machines, or had: one that waits to be onboarded has none.
+// machinesOf are the nodes for which machines were made: not those that are still to be onboarded.
 func machinesOf(made *config.Cluster, admitted []string) []config.Node {
 	return slices.DeleteFunc(slices.Clone(made.Nodes), func(n config.Node) bool { return n.Onboard && !slices.Contains(admitted, n.Name) })
+}
+
+// libvirtTime bounds the listing of libvirt's networks.
+const libvirtTime = 10 * time.Second
+
+// freeNetwork chooses the network of a lab that is not made yet: the first candidate that nothing else on this computer uses. If none is
+// free it is the first, and the check of this computer then says what is in the way. A lab with its own network namespace has no
+// neighbours.
+func freeNetwork(c *config.Cluster) netip.Prefix {
+	taken := append(takenBeside(c), c.Network.PodSubnet, c.Network.ServiceSubnet)
+	candidates := config.Networks()
+	i := slices.IndexFunc(candidates, func(p netip.Prefix) bool { return !slices.ContainsFunc(taken, p.Overlaps) })
+	return candidates[max(i, 0)]
+}
+
+// takenBeside are the networks that this computer and its other labs use. A lab of containers has its own network namespace: for it there
+// are none.
+func takenBeside(c *config.Cluster) []netip.Prefix {
+	uri := c.Libvirt.URI
+	if uri == "auto" {
+		uri, _ = host.Choose()
+	}
+	h, err := host.Computers(uri)
+	if err != nil || uri == host.Containers {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), libvirtTime)
+	defer cancel()
+	// An error is ignored here: making the network will report it.
+	taken, _ := machine.Networks(ctx, h.NetworkSocket())
+	taken = append(taken, host.Routes()...)
+	names, _ := Names()
+	for _, name := range names {
+		if d, err := Open(name); err == nil {
+			if made, err := d.Made(); err == nil && made != nil && made.Libvirt.URI == host.VirtualMachines {
+				taken = append(taken, made.Network.CIDR)
+			}
+		}
+	}
+	return taken
 }

@@ -1,5 +1,5 @@
-// Package state is what is kept of a lab on this computer: its identity, its keys, what it was made with, who was admitted, and the lock. It
-// reads and writes files only; what runs is not asked, but for a network that is free.
+// Package state is what this computer keeps of a lab: its UUID, its keys, what it was made with, the admitted nodes, and the lock. It only
+// reads and writes files; it asks what runs only to find a free network.
 package state
 
 import (
@@ -28,10 +28,10 @@ func Root() (string, error) {
 	return filepath.Join(home, ".local", "state", "k8slab"), nil
 }
 
-// Dir is a lab's directory: its identity, its keys and what belongs to its machines. Everything in it is the user's alone.
+// Dir is a lab's directory: its UUID, its keys and files of its machines. Only its owner can read it.
 type Dir struct{ dir string }
 
-// Open refuses a directory in which another user can change files: what is in it names processes that are ended and files that are removed.
+// Open refuses a directory in which another user can change files, because labctl kills processes and removes files that are named in it.
 func Open(name string) (Dir, error) {
 	root, err := Root()
 	if err != nil {
@@ -40,7 +40,7 @@ func Open(name string) (Dir, error) {
 	d := Dir{dir: filepath.Join(root, name)}
 	for _, dir := range []string{root, d.dir} {
 		if _, err := os.Lstat(dir); err != nil {
-			break // there is none, or whoever reads it says why not
+			break // it does not exist, or reading it will fail with the reason
 		}
 		if err := atomicfile.CheckDir(dir); err != nil {
 			return d, fmt.Errorf("state of lab %s: %w", name, err)
@@ -49,7 +49,7 @@ func Open(name string) (Dir, error) {
 	return d, nil
 }
 
-// Path is that of the directory, or of something in it.
+// Path is the path of the directory, or of something in it.
 func (d Dir) Path(elem ...string) string { return filepath.Join(append([]string{d.dir}, elem...)...) }
 
 // Exists tells whether something of the lab was made.
@@ -58,7 +58,7 @@ func (d Dir) Exists() bool {
 	return err == nil
 }
 
-// ID is the lab's UUID, by which its libvirt objects are known; made when first asked for. It is a part of paths and names.
+// ID is the lab's UUID, which marks its libvirt objects and is part of paths and names. It is made when first asked for.
 func (d Dir) ID() (string, error) {
 	data, err := d.Once("id", func() ([]byte, error) { return []byte(uuid.NewString()), nil })
 	if err != nil {
@@ -71,14 +71,14 @@ func (d Dir) ID() (string, error) {
 	return id.String(), nil
 }
 
-// MachineID is the systemd machine-id of a node: it stays when the machine is built anew, because kubelet reports it and containers share
-// the computer's own DMI identity.
+// MachineID is the systemd machine-id of a node. kubelet reports it, so it stays the same when the machine is made again. Something of the
+// hardware cannot serve: containers share the computer's DMI identity.
 func MachineID(labID, node string) string {
 	h := sha256.Sum256([]byte("machine-id " + labID + "/" + node))
 	return hex.EncodeToString(h[:16])
 }
 
-// Once returns the content of a file of the state, after making it if it is not there.
+// Once returns the content of a file of the state, and makes the file first if it does not exist.
 func (d Dir) Once(name string, make func() ([]byte, error)) ([]byte, error) {
 	path := d.Path(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -87,7 +87,7 @@ func (d Dir) Once(name string, make func() ([]byte, error)) ([]byte, error) {
 	return atomicfile.Once(path, make)
 }
 
-// Write replaces a file of the state as a whole, readable by the user alone.
+// Write replaces a file of the state atomically. Only its owner can read it.
 func (d Dir) Write(name string, data []byte) error {
 	path := d.Path(name)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -96,7 +96,7 @@ func (d Dir) Write(name string, data []byte) error {
 	return atomicfile.Write(path, atomicfile.Private, data)
 }
 
-// KeyPair returns a key of the state: the private part, which alone is kept, and the public one.
+// KeyPair returns a key of the state, which it makes if there is none. Only the private part is stored.
 func (d Dir) KeyPair(name string) (private, public []byte, err error) {
 	if private, err = d.Once(name, node.GenerateKey); err != nil {
 		return nil, nil, err

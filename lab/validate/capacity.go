@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// CapacityChecks look whether the cluster has room for one more Node, with this number of CPUs and MiB of memory (0 is unknown), and whether
-// it has waited for one.
+// CapacityChecks check whether the cluster has room for one more Node, with this number of CPUs and MiB of memory (0 for unknown), and
+// whether pods wait for one.
 func (c *Cluster) CapacityChecks(cpus, memory int) []Check {
 	return []Check{
 		check(AreaCluster, "the pod network has room for one more Node", c.podNetworkRoom),
@@ -24,7 +24,7 @@ func (c *Cluster) CapacityChecks(cpus, memory int) []Check {
 	}
 }
 
-// podNetworkRoom counts the networks that kube-controller-manager can still hand out.
+// podNetworkRoom counts the pod networks that kube-controller-manager can still give to Nodes.
 func (c *Cluster) podNetworkRoom(ctx context.Context) (Finding, error) {
 	flags, err := c.controllerFlags(ctx)
 	if err != nil {
@@ -63,7 +63,7 @@ func (c *Cluster) podNetworkRoom(ctx context.Context) (Finding, error) {
 	return t.finding("take away Nodes that are gone (kubectl delete node), or give the cluster a larger pod network: a Node without one gets no pods"), nil
 }
 
-// maskSize is the size of a Node's network within the given one: kube-controller-manager's defaults are 24 and 64.
+// maskSize is the prefix length of a Node's network within the given one. kube-controller-manager's defaults are 24 and 64.
 func maskSize(flags map[string]string, given netip.Prefix) int {
 	family, size := "ipv4", 24
 	if given.Addr().Is6() {
@@ -77,7 +77,7 @@ func maskSize(flags map[string]string, given netip.Prefix) int {
 	return size
 }
 
-// room counts the networks of the size that are within the given one, and those that no Node has.
+// room counts the networks of that size within the given one, and those that no Node has.
 func room(given netip.Prefix, size int, nodes []corev1.Node) (left, of int) {
 	of = 1 << min(max(0, size-given.Bits()), 30)
 	left = of
@@ -112,7 +112,7 @@ func (c *Cluster) controllerFlags(ctx context.Context) (map[string]string, error
 	return nil, nil
 }
 
-// podSubnet is what kubeadm was told.
+// podSubnet is the pod subnet in kubeadm's configuration.
 func (c *Cluster) podSubnet(ctx context.Context) (string, error) {
 	m, err := c.Kube.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, "kubeadm-config", metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -132,7 +132,7 @@ func (c *Cluster) podSubnet(ctx context.Context) (string, error) {
 	return config.Networking.PodSubnet, nil
 }
 
-// noneWaits reports the pods that no Node has room for, and beside them those that none is right for.
+// noneWaits reports pods for which no Node has room, and separately those that no Node suits.
 func (c *Cluster) noneWaits(ctx context.Context, cpus, memory int) (Finding, error) {
 	list, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "status.phase=Pending"})
 	if err != nil {
@@ -166,7 +166,7 @@ func (c *Cluster) noneWaits(ctx context.Context, cpus, memory int) (Finding, err
 	return warn("the new Node may be full at once; see what asks for so much: kubectl describe nodes", "%s: %s", asked, few(waiting)), nil
 }
 
-// unschedulable says why the scheduler places the pod nowhere, "" if it does.
+// unschedulable says why the scheduler cannot place the pod, "" if it can.
 func unschedulable(p *corev1.Pod) string {
 	for _, cond := range p.Status.Conditions {
 		if cond.Type == corev1.PodScheduled && cond.Status == corev1.ConditionFalse && cond.Reason == corev1.PodReasonUnschedulable {
@@ -176,7 +176,7 @@ func unschedulable(p *corev1.Pod) string {
 	return ""
 }
 
-// requested is what the pod needs to be placed: its containers' together, or an init container's that is more.
+// requested is what the pod requests: the sum of its containers, or an init container's request if that is larger.
 func requested(p *corev1.Pod, name corev1.ResourceName) resource.Quantity {
 	var sum resource.Quantity
 	for _, container := range p.Spec.Containers {

@@ -45,7 +45,7 @@ func (c *Cluster) defaultClass(ctx context.Context) (*storagev1.StorageClass, er
 	return newest, nil
 }
 
-// claimWorks has a pod on each Node write to a new volume, and another one read it.
+// claimWorks has a pod on each Node write to a new volume, and another pod read it.
 func (c *Cluster) claimWorks(ctx context.Context, node string) (Finding, error) {
 	class, err := c.defaultClass(ctx)
 	if err != nil {
@@ -90,8 +90,8 @@ func (c *Cluster) claimWorks(ctx context.Context, node string) (Finding, error) 
 	return t.finding(claimNext), nil
 }
 
-// claimNodes are the Nodes on which volumes of the class are to work: the named one, or those that take ordinary pods. A named Node that takes
-// none may have a provisioner that needs nothing there; a CSI driver is needed there.
+// claimNodes are the Nodes on which volumes of the class must work: the named one, or those that accept ordinary pods. If the named Node
+// does not accept them, a provisioner may not need to run there, but a CSI driver must.
 func (c *Cluster) claimNodes(ctx context.Context, node string, class *storagev1.StorageClass) (names []string, err error) {
 	tested, err := c.tested(ctx, node)
 	if err != nil {
@@ -114,7 +114,7 @@ func (c *Cluster) claimNodes(ctx context.Context, node string, class *storagev1.
 	return names, nil
 }
 
-// useClaims has a pod on each Node use the Node's claim, which it makes where there is none, and says for each that failed why.
+// useClaims has a pod on each Node use the Node's claim, which it makes if there is none. It returns the reason for each Node that failed.
 func (c *Cluster) useClaims(ctx context.Context, namespace, verb, text string, nodes []string) (bad map[string]string, err error) {
 	var pods []*corev1.Pod
 	for i, n := range nodes {
@@ -146,7 +146,7 @@ func (c *Cluster) makeClaim(ctx context.Context, namespace, node string) error {
 	return nil
 }
 
-// claimPod is placed by the scheduler, because a volume that waits for its first user is made where the scheduler places that.
+// claimPod has no fixed Node: a volume that waits for its first consumer is made where the scheduler places that.
 func (c *Cluster) claimPod(name, node, verb, text string) *corev1.Pod {
 	p := c.testPod(name, "", verb, claimFile)
 	p.Spec.Affinity = onlyOn(node)

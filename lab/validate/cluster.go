@@ -22,7 +22,7 @@ var staticPods = []string{"kube-apiserver", "kube-controller-manager", "kube-sch
 
 const etcdComponent = "etcd"
 
-// ClusterChecks look at the control plane and at what every Node needs of it.
+// ClusterChecks check the control plane, and what every Node needs of it.
 func (c *Cluster) ClusterChecks() []Check {
 	return []Check{
 		check(AreaCluster, "the API server is ready", c.apiReady),
@@ -112,12 +112,12 @@ func (c *Cluster) controlPlane(ctx context.Context) (cp controlPlane, err error)
 }
 
 const (
-	// reportBudget is how long a kubelet may take to report that a static pod which is young is ready.
+	// reportBudget is how long a kubelet may take to report a new static pod as ready.
 	reportBudget = 30 * time.Second
 	young        = 2 * time.Minute
 )
 
-// staticPodsReady gives pods that are young time to be reported.
+// staticPodsReady waits for the report of static pods that have just been made.
 func (c *Cluster) staticPodsReady(ctx context.Context) (f Finding, err error) {
 	waited := wait.For(ctx, "static pods to be ready", c.patient(reportBudget), settlePace, func(ctx context.Context) error {
 		cp, looked := c.controlPlane(ctx)
@@ -172,7 +172,7 @@ func (c *Cluster) judgeStatic(ctx context.Context, cp controlPlane) Finding {
 
 const etcdNext = "bring the members back before any Node joins; in a lab: labctl etcd members, labctl diagnose"
 
-// etcdHealthy asks who knows etcd's members, or else looks at what shows of them: its pods, and the API server's own connection to it.
+// etcdHealthy asks Etcd about the members. Without it, it checks etcd's pods and the API server's own connection to etcd.
 func (c *Cluster) etcdHealthy(ctx context.Context) (Finding, error) {
 	if c.Etcd != nil {
 		problems, err := c.Etcd(ctx)

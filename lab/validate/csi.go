@@ -87,8 +87,8 @@ func (c *Cluster) csiRegistered(ctx context.Context, node string) (Finding, erro
 	return t.finding(csiNext), nil
 }
 
-// judge says what is to be said of a driver on a Node: nothing where a taint keeps ordinary pods away. A driver that several Nodes lack may be
-// meant for some only.
+// judge returns the findings of a driver on a Node: none where a taint keeps ordinary pods away. A driver that several Nodes lack may be
+// meant for only some of them.
 func (s csi) judge(t *tally, driver string, n *corev1.Node, all []corev1.Node) {
 	if !slices.Contains(s.on[driver], n.Name) {
 		line := fmt.Sprintf("%s: the kubelet has not registered %s, as it has on %s", n.Name, driver, few(s.on[driver]))
@@ -116,7 +116,7 @@ func (s csi) judge(t *tally, driver string, n *corev1.Node, all []corev1.Node) {
 	}
 }
 
-// capacity is the most that a class of the driver's has for volumes on the Node, in bytes.
+// capacity is the largest capacity for volumes on the Node that a class of the driver has, in bytes.
 func (s csi) capacity(driver string, n *corev1.Node) (most int64) {
 	for _, c := range s.capacities {
 		selector, err := metav1.LabelSelectorAsSelector(c.NodeTopology)

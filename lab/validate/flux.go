@@ -23,7 +23,7 @@ import (
 // The parts of Flux's contract that are used here: fluxcd/source-controller and fluxcd/kustomize-controller api/v1, fluxcd/pkg apis/meta.
 const (
 	requestedAt = "reconcile.fluxcd.io/requestedAt"
-	// buildFailed is the reason of a Kustomization whose revision cannot become manifests. Only another revision cures that.
+	// buildFailed is the reason of a Kustomization whose revision cannot be built. Only another revision helps.
 	buildFailed = "BuildFailed"
 	fluxStalled = "Stalled" // the condition of what no retry cures
 	fluxReady   = "Ready"
@@ -37,7 +37,7 @@ var (
 // fluxBudget bounds a reconciliation whose context has no end.
 const fluxBudget = 15 * time.Minute
 
-// ErrOtherRevision is a GitRepository that was reconciled on request and found another revision: someone pushed since, or it follows
+// ErrOtherRevision says that a GitRepository was reconciled on request and found another revision: somebody has pushed since, or it follows
 // another branch. Waiting does not help.
 var ErrOtherRevision = errors.New("the repository is at another revision")
 
@@ -48,7 +48,7 @@ type Ref struct {
 	Kustomization string
 }
 
-// fluxObject is what is looked at of a GitRepository or a Kustomization.
+// fluxObject is the part of a GitRepository or a Kustomization that is read here.
 type fluxObject struct {
 	Kind     string            `json:"kind"`
 	Metadata metav1.ObjectMeta `json:"metadata"`
@@ -85,7 +85,7 @@ func (o fluxObject) String() string {
 	return o.Kind + " " + o.Metadata.Namespace + "/" + o.Metadata.Name
 }
 
-// revision is what the object is at.
+// revision is the revision that the object has reconciled.
 func (o fluxObject) revision() string {
 	if o.Kind == "GitRepository" {
 		return o.Status.Artifact.Revision
@@ -93,7 +93,7 @@ func (o fluxObject) revision() string {
 	return o.Status.LastAppliedRevision
 }
 
-// unready says why the object is not reconciled as it is written now, nil when it is.
+// unready says why the object's present specification is not reconciled, nil when it is.
 func (o fluxObject) unready() error {
 	c := meta.FindStatusCondition(o.Status.Conditions, fluxReady)
 	switch {
@@ -109,8 +109,8 @@ func (o fluxObject) unready() error {
 	return nil
 }
 
-// at says why the object is not reconciled at exactly the revision, and whether that is final: no waiting cures it. With requested, the
-// request that is on the object must have been handled.
+// at says why the object is not reconciled at exactly the revision, and whether that is final, so that waiting is useless. With requested,
+// the last request to reconcile must have been handled.
 func (o fluxObject) at(revision string, requested bool) (final bool, err error) {
 	handled := requested && o.handled()
 	if o.Spec.Suspend {
@@ -122,7 +122,8 @@ func (o fluxObject) at(revision string, requested bool) (final bool, err error) 
 	if o.revision() != revision {
 		err := fmt.Errorf("at %s, wanted %s", o.revision(), revision)
 		if o.Kind == "GitRepository" && handled {
-			// Its fetch came after the request, which came after the push. A Kustomization may have read an older artifact from its cache.
+			// The request came after the push, and the fetch after the request, so another revision is final. A Kustomization may still
+			// have an older artifact from its cache.
 			return true, fmt.Errorf("%w: %w", ErrOtherRevision, err)
 		}
 		return false, err
@@ -138,7 +139,7 @@ func (o fluxObject) handled() bool {
 	return o.Status.LastHandledReconcileAt == o.Metadata.Annotations[requestedAt]
 }
 
-// hopeless reports whether the object, which is not ready, will not become so at the revision.
+// hopeless reports whether the object, which is not ready, can never become ready at the revision.
 func (o fluxObject) hopeless(revision string) bool {
 	c := meta.FindStatusCondition(o.Status.Conditions, fluxReady)
 	return meta.IsStatusConditionTrue(o.Status.Conditions, fluxStalled) ||
@@ -172,7 +173,8 @@ func (c *Cluster) listFlux(ctx context.Context, resource schema.GroupVersionReso
 	return objects, true, nil
 }
 
-// Reconciled looks once whether Flux is reconciled at exactly the revision ("main@sha1:" and the commit), and says all that is not.
+// Reconciled checks once whether Flux is reconciled at exactly the revision ("main@sha1:" and the commit). The error lists everything that
+// is not.
 func (c *Cluster) Reconciled(ctx context.Context, ref Ref, revision string) error {
 	var errs []error
 	for _, p := range c.parts(ref) {
@@ -187,9 +189,9 @@ func (c *Cluster) Reconciled(ctx context.Context, ref Ref, revision string) erro
 	return errors.Join(errs...)
 }
 
-// Reconcile asks Flux to fetch the repository and then to apply it, and waits until both are done at exactly the revision ("main@sha1:"
-// and the commit). say, if not nil, is told of each state that was seen. The error has the last state. It comes at once where waiting is
-// in vain: an object that is suspended or stalled, a revision that cannot be built, and ErrOtherRevision.
+// Reconcile asks Flux to fetch the repository and then to apply it, and waits until both are done at exactly the revision ("main@sha1:" and
+// the commit). say, if not nil, is told of each state. The error has the last state. It comes at once when waiting is useless: an object
+// that is suspended or stalled, a revision that cannot be built, and ErrOtherRevision.
 func (c *Cluster) Reconcile(ctx context.Context, ref Ref, revision string, say func(string)) error {
 	for _, p := range c.parts(ref) {
 		if err := p.reconcile(ctx, revision, say); err != nil {
@@ -199,7 +201,7 @@ func (c *Cluster) Reconcile(ctx context.Context, ref Ref, revision string, say f
 	return nil
 }
 
-// part is one of the two objects that take a revision into the cluster.
+// part is one of the two objects through which a revision gets into the cluster.
 type part struct {
 	what     string
 	resource dynamic.ResourceInterface
@@ -249,8 +251,8 @@ func (p part) reconcile(ctx context.Context, revision string, say func(string)) 
 	return err
 }
 
-// follow hands each state of the object to see, the present one first, until see has seen enough, and returns see's last error. A watch
-// that ends before, as every watch does some time, is an error: the caller follows again.
+// follow calls see with each state of the object, beginning with the present one, until see has seen enough, and returns see's last error.
+// It is an error if the watch ends before, which happens to every watch: the caller follows again.
 func (p part) follow(ctx context.Context, see func(*unstructured.Unstructured) (enough bool, err error)) error {
 	now, err := p.resource.Get(ctx, p.name, metav1.GetOptions{})
 	if err != nil {

@@ -14,19 +14,19 @@ import (
 	"k8slab/lab/kube"
 )
 
-// The bounds of what counts as worse than before. Both must be passed, the factor and the difference: with a few samples on a small cluster,
-// a doubled millisecond is noise. For the same reason only medians are compared, and worse is a warning.
+// Limits above which a latency counts as worse than before. It must pass both, the factor and the difference: with few samples on a small
+// cluster, a doubled millisecond is noise. For the same reason only medians are compared, and worse is only a warning.
 const (
 	worseFactor  = 2
 	latencySlack = 20 * time.Millisecond
 	startSlack   = 5 * time.Second
 )
 
-// noBefore is the detail of a comparison without its first half.
+// noBefore is the detail of a comparison without a snapshot from before.
 const noBefore = "there is no snapshot from before to compare with"
 
-// HealthChecks are the checks of the whole cluster with a Node that has joined, or with none in particular (""): against the snapshot from
-// before, where there is one.
+// HealthChecks are the checks of the whole cluster with a Node that has joined, or with none in particular (""). They compare it with the
+// snapshot from before, if there is one.
 func (c *Cluster) HealthChecks(node string, before *Snapshot) []Check {
 	h := &health{c, node, before}
 	return []Check{
@@ -81,7 +81,7 @@ func (h *health) members(ctx context.Context) (Finding, error) {
 	return t.finding("see `kubectl describe node NAME` and the kubelet's journal there; in the lab `labctl diagnose`"), nil
 }
 
-// spread wants a pod of a DaemonSet on each node, and all of those ready.
+// spread requires a ready pod of a DaemonSet on each node.
 func (c *Cluster) spread(ctx context.Context, nodes []corev1.Node) (Finding, error) {
 	list, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -133,7 +133,7 @@ func (h *health) starts(ctx context.Context) (Finding, error) {
 	return pass("Ready after %s, before after %s", seconds(took), seconds(then)), nil
 }
 
-// pods compares the pods that wait or have failed. A Job's failed pod is kept by intent, so it is a warning.
+// pods compares the pods that wait or have failed. A Job keeps its failed pods on purpose, so they are a warning.
 func (h *health) pods(ctx context.Context) (Finding, error) {
 	phases, _, err := h.countPods(ctx)
 	if err != nil {
@@ -177,8 +177,8 @@ func duration(ms float64) time.Duration { return time.Duration(ms * float64(time
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 
-// redundant wants every volume of Longhorn to have all its replicas. Volumes that were degraded before, such as those that want more replicas
-// than there are nodes, are a warning.
+// redundant requires every volume of Longhorn to have all its replicas. Volumes that were degraded before, such as those that want more
+// replicas than there are nodes, are a warning.
 func (h *health) redundant(ctx context.Context) (Finding, error) {
 	volumes, err := h.robustness(ctx)
 	if err != nil {
@@ -203,7 +203,7 @@ func (h *health) redundant(ctx context.Context) (Finding, error) {
 	return pass("Longhorn's volumes: %s", counted(volumes)), nil
 }
 
-// unreplicated says why there is no redundancy to look at.
+// unreplicated says why redundancy cannot be checked.
 func (h *health) unreplicated(ctx context.Context) (Finding, error) {
 	classes, err := h.Kube.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {

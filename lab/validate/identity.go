@@ -23,8 +23,7 @@ const (
 	nodeGroup = "system:nodes"
 )
 
-// nobodysSecret is asked for where no pod of another Node has a secret. It does not exist, and need not: who may not read it is refused
-// before anybody looks.
+// nobodysSecret is the secret to ask for if no pod of another Node has one. It need not exist: authorization comes before the lookup.
 const nobodysSecret = "k8slab-validate-none"
 
 // nodeRoles are what kubeadm and Kubernetes bind to the group of all nodes, or to a node.
@@ -34,8 +33,8 @@ var nodeRoles = []string{
 	"kubeadm:kubelet-config", "kubeadm:nodes-kubeadm-config",
 }
 
-// actAs makes a client that acts as the node's kubelet. It is tried on what a kubelet may do: a client that may do nothing at all would
-// seem to be refused for the right reason.
+// actAs makes a client that acts as the node's kubelet. It first tries something that a kubelet may do: otherwise a client without any
+// rights would seem to be refused for the right reason.
 func (c *Cluster) actAs(ctx context.Context, node string) (kubernetes.Interface, error) {
 	client, err := c.Impersonate(nodeUser+node, []string{nodeGroup})
 	if err != nil {
@@ -47,7 +46,7 @@ func (c *Cluster) actAs(ctx context.Context, node string) (kubernetes.Interface,
 	return client, nil
 }
 
-// secretsKept wants each node's identity to be refused a secret that only pods of other nodes have.
+// secretsKept requires that a node's identity is refused a secret that only pods of other nodes use.
 func (c *Cluster) secretsKept(ctx context.Context, nodes []corev1.Node) (Finding, error) {
 	pods, err := c.Kube.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -127,7 +126,7 @@ func foreignSecret(pods []corev1.Pod, node string) types.NamespacedName {
 	return types.NamespacedName{Namespace: metav1.NamespaceSystem, Name: nobodysSecret}
 }
 
-// restricted wants the admission plugin NodeRestriction: a node may change no other node. The request changes nothing, being a dry run.
+// restricted requires the admission plugin NodeRestriction: a node may not change another node. The request is a dry run.
 func (c *Cluster) restricted(ctx context.Context, nodes []corev1.Node) (Finding, error) {
 	if c.Impersonate == nil {
 		return absent("only a request made as the node shows it, and these credentials are not used to act as others"), nil
@@ -160,7 +159,7 @@ func (c *Cluster) restricted(ctx context.Context, nodes []corev1.Node) (Finding,
 	return t.finding("kube-apiserver must run with --enable-admission-plugins=NodeRestriction"), nil
 }
 
-// nodeRights wants no binding that gives a node more than Kubernetes and kubeadm give to nodes.
+// nodeRights requires that no binding gives a node more rights than Kubernetes and kubeadm give to nodes.
 func (c *Cluster) nodeRights(ctx context.Context, nodes []corev1.Node) (Finding, error) {
 	cluster, err := c.Kube.RbacV1().ClusterRoleBindings().List(ctx, metav1.ListOptions{})
 	if err != nil {

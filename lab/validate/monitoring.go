@@ -2,6 +2,7 @@ package validate
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -20,8 +21,8 @@ var nodeMetrics = schema.GroupVersionResource{Group: "metrics.k8s.io", Version: 
 
 var exporterName = regexp.MustCompile(`node[-_]?exporter`)
 
-// MonitoringChecks are the checks of the monitoring of a Node, or of all with "". They look once: what has just joined is found within the
-// monitoring's own intervals, so await them.
+// MonitoringChecks are the checks of the monitoring of a Node, or of all with "". A new Node appears only after the monitoring's own
+// intervals, so await them.
 func (c *Cluster) MonitoringChecks(node string) []Check {
 	return []Check{
 		check(AreaMonitoring, "a node-exporter runs on "+where(node), c.onNodes(node, c.exporterRuns)),
@@ -32,7 +33,7 @@ func (c *Cluster) MonitoringChecks(node string) []Check {
 	}
 }
 
-// onNodes makes a check of one Node, or of all, of a look at Nodes.
+// onNodes makes a check of a function of Nodes, for the named Node or for all.
 func (c *Cluster) onNodes(node string, look func(context.Context, []corev1.Node) (Finding, error)) func(context.Context) (Finding, error) {
 	return func(ctx context.Context) (Finding, error) {
 		nodes, err := c.tested(ctx, node)
@@ -101,7 +102,7 @@ type webService struct {
 
 func (s webService) String() string { return s.namespace + "/" + s.name + ":" + s.port }
 
-// findService picks the best of all services: the one with the highest rank, which is 0 for one that does not fit and has the port to ask.
+// findService picks the service with the highest rank, where 0 means that it does not fit, and the port to ask.
 func (c *Cluster) findService(ctx context.Context, rank func(corev1.Service) (rank int, port int32)) (webService, bool, error) {
 	list, err := c.Kube.CoreV1().Services("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -125,7 +126,7 @@ func (c *Cluster) askService(ctx context.Context, s webService, path string, par
 	return body, nil
 }
 
-// named ranks a Service by how surely it is the application's: 0 it is not.
+// named ranks a Service by how certainly it belongs to the application; 0 means that it does not.
 func named(s corev1.Service, application string) int {
 	switch {
 	case s.Name == application:
@@ -136,4 +137,50 @@ func named(s corev1.Service, application string) int {
 		return 1
 	}
 	return 0
+}
+
+// dashboards asks Grafana (its HTTP API, /api/health and /api/search), without credentials.
+func (c *Cluster) dashboards(ctx context.Context) (Finding, error) {
+	service, has, err := c.findService(ctx, func(s corev1.Service) (int, int32) {
+		if len(s.Spec.Ports) == 0 || s.Spec.ClusterIP == corev1.ClusterIPNone || named(s, "grafana") < 2 {
+			return 0, 0
+		}
+		return named(s, "grafana"), s.Spec.Ports[0].Port
+	})
+	if err != nil || !has {
+		return absent("the cluster has no Grafana: no Service of that name or label"), err
+	}
+	next := "see `kubectl -n " + service.namespace + " get pods` and Grafana's log"
+	body, err := c.askService(ctx, service, "api/health", nil)
+	if err != nil {
+		return fail(next, "%v", err), nil
+	}
+	var health struct {
+		Database string `json:"database"`
+		Version  string `json:"version"`
+	}
+	if err := json.Unmarshal(body, &health); err != nil {
+		return Finding{}, fmt.Errorf("read the answer of service %s to /api/health: %w", service, err)
+	}
+	if health.Database != "ok" {
+		return fail(next, "Grafana %s says that its database is %q", health.Version, health.Database), nil
+	}
+	body, err = c.askService(ctx, service, "api/search", map[string]string{"type": "dash-db"})
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) {
+		return warn("check by hand that the dashboards show the node, or allow anonymous viewers in Grafana",
+			"Grafana %s works; without a login it does not tell its dashboards", health.Version), nil
+	}
+	if err != nil {
+		return Finding{}, err
+	}
+	var found []struct {
+		Title string `json:"title"`
+	}
+	if err := json.Unmarshal(body, &found); err != nil {
+		return Finding{}, fmt.Errorf("read the answer of service %s to /api/search: %w", service, err)
+	}
+	if len(found) == 0 {
+		return warn("import a dashboard for nodes", "Grafana %s works, and shows no dashboard to visitors", health.Version), nil
+	}
+	return pass("Grafana %s has %d dashboards, such as %q", health.Version, len(found), found[0].Title), nil
 }

@@ -17,9 +17,9 @@ import (
 
 const (
 	namespacePrefix = "k8slab-validate-"
-	// ownerLabel tells test namespaces from others, and whose they are.
+	// ownerLabel marks test namespaces, and has their owner.
 	ownerLabel = "k8slab.dev/validate"
-	// removeBudget bounds the removal of a test namespace and its volumes: the namespace controller looks again after some seconds.
+	// removeBudget bounds the removal of a test namespace and its volumes. The namespace controller retries only after some seconds.
 	removeBudget = time.Minute
 )
 
@@ -30,7 +30,7 @@ type Leftover struct {
 	Created   time.Time `json:"created"`
 }
 
-// Leftovers lists the test namespaces of every owner. Without a validation at work they are what a killed one left.
+// Leftovers lists the test namespaces of every owner. While no validation runs, they are left of a killed one.
 func (c *Cluster) Leftovers(ctx context.Context) ([]Leftover, error) {
 	list, err := c.Kube.CoreV1().Namespaces().List(ctx, metav1.ListOptions{LabelSelector: ownerLabel})
 	if err != nil {
@@ -45,8 +45,8 @@ func (c *Cluster) Leftovers(ctx context.Context) ([]Leftover, error) {
 	return left, nil
 }
 
-// RemoveLeftovers removes the owner's test namespaces with all that is in them, and waits until they are gone. The caller knows that none of
-// the owner's validations is at work.
+// RemoveLeftovers removes the owner's test namespaces with everything in them, and waits until they are gone. No validation of the owner
+// may run.
 func (c *Cluster) RemoveLeftovers(ctx context.Context, owner string) error {
 	left, err := c.Leftovers(ctx)
 	if err != nil {
@@ -67,9 +67,9 @@ func (c *Cluster) RemoveLeftovers(ctx context.Context, owner string) error {
 	return errors.Join(errs...)
 }
 
-// inNamespace calls use with a new namespace, and removes it with all that is in it, also when ctx has ended. removed is what went wrong then.
-// When it returns, the pods, claims and volumes are gone, and the empty namespace is about to go: its controller looks through every kind of
-// object that the cluster knows, which takes it some seconds.
+// inNamespace calls use with a new namespace, and then removes it with everything in it, even when ctx has ended. removed is the error of
+// the removal. When it returns, pods, claims and volumes are gone. The empty namespace takes some seconds more, because its controller
+// checks every kind of object of the cluster.
 func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) error) (used, removed error) {
 	owner := c.Owner
 	if owner == "" {
@@ -77,13 +77,13 @@ func (c *Cluster) inNamespace(ctx context.Context, use func(namespace string) er
 	}
 	name := namespacePrefix + strings.ToLower(rand.Text()[:6])
 	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{ownerLabel: owner}}}
-	// A creation that got no answer may have been done.
+	// The creation may have succeeded although its answer was lost.
 	defer func() { removed = c.remove(context.WithoutCancel(ctx), name) }()
-	// A request is repeated when its connection was lost; nobody else has this name.
+	// A repeated request finds the namespace that it made before: nobody else uses this name.
 	if _, err := c.Kube.CoreV1().Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 		return fmt.Errorf("create test namespace: %w", err), nil
 	}
-	// Pods are refused before the namespace has its service account.
+	// Pods are refused until the namespace has its service account.
 	accounts := c.Kube.CoreV1().ServiceAccounts(name)
 	err := until(ctx, accounts.Watch, metav1.ListOptions{}, func(ctx context.Context) (bool, error) {
 		return found(accounts.Get(ctx, "default", metav1.GetOptions{}))
@@ -103,7 +103,7 @@ func (c *Cluster) remove(ctx context.Context, name string) error {
 	if err != nil {
 		return fmt.Errorf("look for volumes of namespace %s: %w; remove it with: kubectl delete namespace %s", name, err, name)
 	}
-	// The namespace controller comes back to what is not gone at once, such as a claim that a pod still uses, only after 8 s.
+	// If something is not gone at once, such as a claim that a pod still uses, the namespace controller returns to it only after 8 s.
 	if err := c.empty(ctx, name); err != nil {
 		return fmt.Errorf("wait until the pods and claims of test namespace %s are gone: %w; remove it with: kubectl delete namespace %s", name, err, name)
 	}
@@ -188,7 +188,7 @@ func remains(ns *corev1.Namespace) string {
 	return ""
 }
 
-// releaseVolumes has the namespace's volumes deleted with their claims, whatever their class says, and names them.
+// releaseVolumes makes the namespace's volumes be deleted together with their claims, whatever their class says, and returns their names.
 func (c *Cluster) releaseVolumes(ctx context.Context, namespace string) ([]string, error) {
 	volumes := c.Kube.CoreV1().PersistentVolumes()
 	list, err := volumes.List(ctx, metav1.ListOptions{})

@@ -18,8 +18,8 @@ var knownNetworks = []string{
 	"flannel", "kube-flannel-ds", "kube-flannel", "calico-node", "canal", "cilium", "kindnet", "weave-net", "antrea-agent", "kube-router", "aws-node",
 }
 
-// NetworkChecks look at the pod network: between the named Node and each other one, or with "" between all. Test pods try it, one on each Node
-// that is Ready. Those of the checks that need them share them when they run at the same time.
+// NetworkChecks check the pod network between the named Node and each other one, or with "" between all. They use test pods, one on each
+// Node that is Ready, which checks that run at the same time share.
 func (c *Cluster) NetworkChecks(node string) []Check {
 	var once singleflight.Group
 	shared := func(ctx context.Context) (trial, error) {
@@ -49,7 +49,7 @@ func (c *Cluster) NetworkChecks(node string) []Check {
 	return all
 }
 
-// agentReady looks for the DaemonSet that puts Nodes into the pod network.
+// agentReady checks the DaemonSet that connects Nodes to the pod network.
 func (c *Cluster) agentReady(ctx context.Context, node string) (Finding, error) {
 	nodes, err := c.tested(ctx, node)
 	if err != nil {
@@ -73,7 +73,7 @@ func (c *Cluster) agentReady(ctx context.Context, node string) (Finding, error) 
 	return t.finding(next), err
 }
 
-// installsCNI tells an agent of a pod network by where it writes.
+// installsCNI recognises an agent of a pod network by the directories that it mounts.
 func installsCNI(d *appsv1.DaemonSet) bool {
 	spec := d.Spec.Template.Spec
 	if !spec.HostNetwork {

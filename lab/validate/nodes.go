@@ -49,7 +49,7 @@ func (c *Cluster) tested(ctx context.Context, name string) ([]corev1.Node, error
 	return nodes[i : i+1], nil
 }
 
-// where says in a check's name which Nodes it is about.
+// where is the part of a check's name that says which Nodes it is about.
 func where(node string) string {
 	if node == "" {
 		return "every Node"
@@ -82,7 +82,7 @@ func (c *Cluster) podsOf(ctx context.Context, namespace string, selector *metav1
 	return list.Items, nil
 }
 
-// readyOn counts the Nodes on which a pod of one of the DaemonSets is ready; for the others it says what is there instead.
+// readyOn counts the Nodes with a ready pod of one of the DaemonSets; for the others it says what is wrong.
 func (c *Cluster) readyOn(ctx context.Context, sets []appsv1.DaemonSet, nodes []corev1.Node) (t tally, err error) {
 	var pods []corev1.Pod
 	for _, set := range sets {

@@ -136,7 +136,7 @@ func (c *Cluster) scraped(ctx context.Context, nodes []corev1.Node) (Finding, er
 		exporterPort + " there"), nil
 }
 
-// judgeTargets wants a node-exporter that is up. Another target of the Node that is down, such as an application's, is a warning.
+// judgeTargets requires a node-exporter that is up. If another target of the Node is down, such as an application's, that is a warning.
 func (t *tally) judgeTargets(n *corev1.Node, targets []target) {
 	up := 0
 	exporters := 0
@@ -187,7 +187,8 @@ func (c *Cluster) seriesArrive(ctx context.Context, nodes []corev1.Node) (Findin
 	return t.finding("see Prometheus' log and clock, and `kubectl -n " + service.namespace + " get pods`; another scrape follows within its interval"), nil
 }
 
-// freshness is how old the last sample may be: two scrapes, where those are more than half a minute apart (Prometheus' default is a minute).
+// freshness is how old the last sample may be: two scrapes, where those are more than half a minute apart (Prometheus' default is a
+// minute).
 func (t target) freshness() time.Duration {
 	interval, err := time.ParseDuration(t.ScrapeInterval)
 	if err != nil {
@@ -196,7 +197,7 @@ func (t target) freshness() time.Duration {
 	return max(freshness, 2*interval)
 }
 
-// sampleAge asks how old the target's last node_time_seconds is, by Prometheus' clock: found is false when there is none.
+// sampleAge asks for the age of the target's last node_time_seconds, by Prometheus' clock; found is false if there is none.
 func (c *Cluster) sampleAge(ctx context.Context, s webService, of target) (age time.Duration, found bool, err error) {
 	query := fmt.Sprintf("timestamp(node_time_seconds{instance=%s,job=%s})", strconv.Quote(of.Labels["instance"]), strconv.Quote(of.Labels["job"]))
 	var data struct {

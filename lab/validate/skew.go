@@ -13,7 +13,7 @@ import (
 // (https://kubernetes.io/releases/version-skew-policy). The kubelet's three hold for API servers of 1.28 and later, before it was two.
 var mayLag = map[string]uint{"kubelet": 3, "kube-controller-manager": 1, "kube-scheduler": 1}
 
-// running is a component of some version somewhere.
+// running is a component that runs, with its version.
 type running struct {
 	what    string // a key of mayLag, or kube-apiserver
 	where   string
@@ -49,7 +49,7 @@ func (c *Cluster) skew(ctx context.Context) (Finding, error) {
 	return t.finding("upgrade the control planes first, then the Nodes, one minor version at a time: kubeadm upgrade"), nil
 }
 
-// skewed says what is wrong with a component beside the oldest API server, "" when nothing is.
+// skewed says what is wrong with a component's version compared to the oldest API server, "" when nothing is.
 func skewed(r running, api *version.Version) string {
 	lag, judged := mayLag[r.what]
 	if r.what == "kubelet" && api.Minor() < 28 {
@@ -66,8 +66,8 @@ func skewed(r running, api *version.Version) string {
 	return ""
 }
 
-// versions lists the API server that answers, and every component whose version can be seen: kubelets', and those in the tags of the control
-// planes' images.
+// versions lists the API server that answers, and every component whose version can be seen: kubelets' from their Nodes, others' from the
+// tags of the control planes' images.
 func (c *Cluster) versions(ctx context.Context) ([]running, error) {
 	info, err := c.Kube.Discovery().ServerVersion()
 	if err != nil {

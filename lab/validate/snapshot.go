@@ -26,7 +26,7 @@ const (
 // longhornVolumes is where Longhorn keeps what it knows of its volumes' replicas.
 var longhornVolumes = schema.GroupVersionResource{Group: "longhorn.io", Version: "v1beta2", Resource: "volumes"}
 
-// Snapshot is what is compared of a cluster before and after an onboarding. It is small, and keeps its form as JSON.
+// Snapshot is what is compared of a cluster before and after an onboarding. It is stored as JSON.
 type Snapshot struct {
 	Time  time.Time       `json:"time"`
 	Nodes map[string]bool `json:"nodes"` // name → it is Ready
@@ -57,8 +57,8 @@ type Share struct {
 	Total int `json:"total"`
 }
 
-// TakeSnapshot looks at the whole cluster, and starts a test pod on any node if there is an image. Its client should not limit its own rate,
-// which would be measured as the API's latency.
+// TakeSnapshot measures the whole cluster. If there is an image, it also starts a test pod. The client should have no rate limit, which
+// would count as the API's latency.
 func (c *Cluster) TakeSnapshot(ctx context.Context) (s Snapshot, err error) {
 	s.Time = time.Now().UTC().Truncate(time.Second)
 	// First, while nothing else is asked.
@@ -191,8 +191,8 @@ func (c *Cluster) robustness(ctx context.Context) (map[string]int, error) {
 	return counts, nil
 }
 
-// startPod measures how long a new pod takes until it is Ready, on the node, or wherever it is placed with "". The scheduler places it, as it
-// does a Deployment's. problem says why it did not become Ready.
+// startPod measures how long a new pod takes until it is Ready, on the node, or wherever it is placed with "". The scheduler places it, as
+// it does a Deployment's. problem says why it did not become Ready.
 func (c *Cluster) startPod(ctx context.Context, node string) (took time.Duration, problem string, err error) {
 	pod := c.testPod(startedPod, "")
 	pod.Spec.Tolerations = nil // those of a Deployment, which has none
@@ -211,7 +211,7 @@ func (c *Cluster) startPod(ctx context.Context, node string) (took time.Duration
 	return took, problem, err
 }
 
-// placeOn has the scheduler place a pod on the node, also where it is a control plane that takes none of the applications' pods.
+// placeOn has the scheduler place a pod on the node, even if that is a control plane that does not accept ordinary pods.
 func placeOn(pod *corev1.Pod, node string) {
 	pod.Spec.Tolerations = []corev1.Toleration{{Key: controlPlaneLabel, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	pod.Spec.Affinity = onlyOn(node)

@@ -27,7 +27,7 @@ const (
 	probeName = "probe" // of the Service
 	// startBudget bounds the start of test pods, with a pull of their image.
 	startBudget = time.Minute
-	// settleBudget is how long routes may take to work once the pods are ready: kube-proxy and CoreDNS learn of the Service on their own.
+	// settleBudget is how long routes may take to work once the pods are ready: until kube-proxy and CoreDNS know the Service.
 	settleBudget = 15 * time.Second
 	settlePace   = time.Second
 	// askTimeout bounds one question through the API server; the pod itself gives up after 3 s.
@@ -66,7 +66,7 @@ func (r *route) String() string {
 	return fmt.Sprintf("from %s to %s: %s", r.from, to, r.failure)
 }
 
-// trial is what test pods showed.
+// trial is the result of the test pods.
 type trial struct {
 	skipped string // why nothing was tried
 	failed  bool   // test pods could not be used
@@ -134,7 +134,7 @@ func (c *Cluster) probePod(node, token string) *corev1.Pod {
 	return p
 }
 
-// probeService is made before the pods: a name that was asked for too early may be remembered as unknown.
+// probeService is made before the pods: if its name were asked for too early, the negative answer might be cached.
 func (c *Cluster) probeService(ctx context.Context, namespace string) (*corev1.Service, error) {
 	services := c.Kube.CoreV1().Services(namespace)
 	s := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: probeName, Namespace: namespace}, Spec: corev1.ServiceSpec{
@@ -214,4 +214,60 @@ func (c *Cluster) askOne(ctx context.Context, namespace, token string, r *route)
 		return fmt.Sprintf("the pod on %s answered %.100q: is %s an image of labnode?", r.from, body, c.Image)
 	}
 	return strings.Join(failures, "; ")
+}
+
+// startNext is the next step where there is nobody to try a route.
+const startNext = "first fix what keeps test pods from starting"
+
+// started is the finding about the test pods themselves.
+func (t trial) started() Finding {
+	if t.skipped != "" {
+		return warn(imageNext, "%s", t.skipped)
+	}
+	var all tally
+	for _, node := range slices.Sorted(maps.Keys(t.bad)) {
+		all.faults = append(all.faults, node+": "+t.bad[node])
+	}
+	if t.removed != nil {
+		all.warnings = append(all.warnings, t.removed.Error())
+	}
+	all.good = []string{"ready on " + strings.Join(slices.Sorted(maps.Keys(t.pods)), ", ") + t.without()}
+	return all.finding("look at the pod's last event and the kubelet's journal on its Node; if the image is missing, " + imageNext)
+}
+
+// without says which Nodes were not tried.
+func (t trial) without() string {
+	if len(t.left) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; without %s, not Ready", strings.Join(t.left, ", "))
+}
+
+// finding is the result of all routes of one way.
+func (t trial) finding(w way) Finding {
+	if t.skipped != "" {
+		return warn(imageNext, "%s", t.skipped)
+	}
+	if t.failed || t.bad[t.node] != "" {
+		return fail(startNext, "not tried: no test pod runs on %s", where(t.node))
+	}
+	var all tally
+	tried := 0
+	for _, r := range t.routes {
+		if r.way != w.id {
+			continue
+		}
+		tried++
+		if r.failure != "" {
+			all.faults = append(all.faults, r.String())
+		}
+	}
+	switch {
+	case tried == 0 && len(t.bad) > 0:
+		return fail(startNext, "not tried: too few test pods run")
+	case tried == 0:
+		return absent("there is one Node that is Ready, and no other to reach%s", t.without())
+	}
+	all.good = []string{fmt.Sprintf("all %d ways work%s", tried, t.without())}
+	return all.finding(w.next)
 }

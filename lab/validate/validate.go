@@ -1,15 +1,26 @@
-// Package validate looks at a running cluster as its administrator does before and after a node is taken in: area by area, each a list of
-// checks, each of which says what it saw. It works on any cluster, with an administrator's rights and nothing of the lab; what a cluster
-// does not have (a storage system, a monitoring) is not applicable, which is never called passed.
+// Package validate checks a running cluster before and after a node is added: area by area, each with a list of checks, and each check says
+// what it saw. It works on any cluster, needs an administrator's rights, and knows nothing of the lab. A check of something that the
+// cluster does not have, such as a storage system, is not applicable, never passed.
 package validate
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
+	"strings"
 	"sync"
+	"time"
 
+	"github.com/google/uuid"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"k8slab/lab/kube"
+	"k8slab/lab/wait"
 )
 
 // Area is a part of a cluster that can be validated alone.
@@ -45,8 +56,8 @@ type Finding struct {
 	Next   string `json:"next,omitempty"` // the next step, of a warning or a failure
 }
 
-// Check is one look at the cluster. It ends soon after its context, and leaves nothing in the cluster. It sets the finding's Status, Detail
-// and Next; an error is that the check could not look, which is a failure.
+// Check is one check of the cluster. Look ends soon after its context, and leaves nothing in the cluster. It sets the finding's Status,
+// Detail and Next; an error says that the check could not be made, which counts as a failure.
 type Check struct {
 	Area Area
 	Name string // what holds if it passes, such as "every Node is Ready"
@@ -61,11 +72,12 @@ type Cluster struct {
 	Dynamic dynamic.Interface
 	// Image is a container image of labnode, for test pods. Every node that is tested must have it or be able to pull it.
 	Image string
-	// Owner is the value of the label of test namespaces, such as an onboarding's name; "" is labctl. RemoveLeftovers takes away one owner's.
+	// Owner is the value of the label of test namespaces, such as an onboarding's name; "" is labctl. RemoveLeftovers takes away one
+	// owner's.
 	Owner string
-	// Patience is how many times longer than usual test pods may take, for machines with emulated processors; 0 is 1.
+	// Patience is a factor for the time that test pods may take, for machines with emulated processors; 0 is 1.
 	Patience int
-	// Etcd says what is wrong with etcd's members, such as alarms. With nil, what the API server and etcd's pods say is all that is known.
+	// Etcd says what is wrong with etcd's members, such as alarms. If it is nil, only the API server and etcd's pods are asked.
 	Etcd func(ctx context.Context) (problems []string, err error)
 	// Impersonate makes a client that acts as another user; with nil, what needs one is not tested.
 	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
@@ -91,4 +103,137 @@ func Run(ctx context.Context, checks []Check) []Finding {
 	}
 	wg.Wait()
 	return findings
+}
+
+// shown bounds how many things of a kind a detail lists.
+const shown = 5
+
+func pass(format string, args ...any) Finding {
+	return Finding{Status: Passed, Detail: fmt.Sprintf(format, args...)}
+}
+
+func absent(format string, args ...any) Finding {
+	return Finding{Status: NotApplicable, Detail: fmt.Sprintf(format, args...)}
+}
+
+func warn(next, format string, args ...any) Finding {
+	return Finding{Status: Warned, Detail: fmt.Sprintf(format, args...), Next: next}
+}
+
+func fail(next, format string, args ...any) Finding {
+	return Finding{Status: Failed, Detail: fmt.Sprintf(format, args...), Next: next}
+}
+
+// tally collects what a check saw of several things.
+type tally struct {
+	faults   []string
+	warnings []string
+	good     []string
+}
+
+// finding is the finding of all: the worst kind decides the status and is the detail.
+func (t tally) finding(next string) Finding {
+	switch {
+	case len(t.faults) > 0:
+		return fail(next, "%s", few(t.faults))
+	case len(t.warnings) > 0:
+		return warn(next, "%s", few(t.warnings))
+	}
+	return pass("%s", few(t.good))
+}
+
+// few lists the first things, and says how many more there are.
+func few(all []string) string {
+	if len(all) <= shown {
+		return strings.Join(all, "; ")
+	}
+	return fmt.Sprintf("%s; and %d more", strings.Join(all[:shown], "; "), len(all)-shown)
+}
+
+// awaitPace is the time between two runs of awaited checks; awaitBudget bounds a wait whose context has no end.
+const (
+	awaitPace   = time.Second
+	awaitBudget = time.Hour
+)
+
+// Await repeats all checks, a second apart, until none fails or the context ends. It returns the findings of the last run that was not cut
+// short. say, if not nil, is told what fails whenever that changes. The error says what failed last.
+func Await(ctx context.Context, what string, checks []Check, say func(string)) ([]Finding, error) {
+	var findings []Finding
+	told := ""
+	err := wait.For(ctx, what, awaitBudget, awaitPace, func(ctx context.Context) error {
+		now := Run(ctx, checks)
+		err := failures(now)
+		// If the context's end cut this run short, its failures say nothing.
+		if err != nil && ctx.Err() != nil && findings != nil {
+			return err
+		}
+		findings = now
+		if err != nil && say != nil && told != err.Error() {
+			told = err.Error()
+			say(told)
+		}
+		return err
+	})
+	return findings, err
+}
+
+// failures joins the findings that are failures, nil when there is none.
+func failures(findings []Finding) error {
+	var errs []error
+	for _, f := range findings {
+		if f.Status == Failed {
+			errs = append(errs, fmt.Errorf("%s: %s", f.Check, f.Detail))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Open makes the clients of a cluster without connecting. The kubeconfig is a file's path, or "" for what kubectl would take ($KUBECONFIG,
+// ~/.kube/config); in is one of its contexts, or "" for the current one. As with kubectl the file may name a program that gets
+// credentials: it is the user's own. mutated, if not nil, is told of every request that may change the cluster before it is sent.
+func Open(kubeconfig, in, image string, mutated func(what string)) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: in}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	kube.Prepare(config, mutated)
+	set, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make client for %s: %w", config.Host, err)
+	}
+	dyn, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make dynamic client for %s: %w", config.Host, err)
+	}
+	as := func(user string, groups []string) (kubernetes.Interface, error) {
+		other := rest.CopyConfig(config)
+		other.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
+		return kubernetes.NewForConfig(other)
+	}
+	authority, err := kube.Authority(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Kube: set, Dynamic: dyn, Image: image, Impersonate: as, authority: authority}, nil
+}
+
+// Identity is a UUID that identifies a cluster. It is made of the UID of the namespace kube-system and the keys that authenticate the
+// server, so that another server cannot pretend to be the cluster by repeating its UID.
+func (c *Cluster) Identity(ctx context.Context) (string, error) {
+	if len(c.authority) == 0 {
+		return "", errors.New("the cluster's identity needs what vouches for its server")
+	}
+	system, err := c.Kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("read the cluster's identity (the UID of namespace kube-system): %w", err)
+	}
+	uid, err := uuid.Parse(string(system.UID))
+	if err != nil {
+		return "", fmt.Errorf("the UID of namespace kube-system, %.80q, is not a UUID", system.UID)
+	}
+	return uuid.NewSHA1(uid, c.authority).String(), nil
 }

@@ -14,8 +14,8 @@ const watchPause = 200 * time.Millisecond
 
 type watchFunc = func(context.Context, metav1.ListOptions) (watch.Interface, error)
 
-// until looks until look has seen enough: first when the watch has begun, so that nothing is missed, and again whenever anything happens. The
-// error of a context that ended is its cause.
+// until calls look until it has seen enough: first when the watch has begun, so that nothing is missed, and then whenever something
+// happens. If the context ends, the error is its cause.
 func until(ctx context.Context, begin watchFunc, of metav1.ListOptions, look func(context.Context) (enough bool, err error)) error {
 	for {
 		enough, err := lookOn(ctx, begin, of, look)
@@ -36,7 +36,7 @@ func until(ctx context.Context, begin watchFunc, of metav1.ListOptions, look fun
 	}
 }
 
-// lookOn returns nothing when the server ended the watch, as it does with every watch some time.
+// lookOn is one watch of until. It returns nothing when the server ended the watch, which happens to every watch.
 func lookOn(ctx context.Context, begin watchFunc, of metav1.ListOptions, look func(context.Context) (bool, error)) (enough bool, err error) {
 	w, err := begin(ctx, of)
 	if err != nil {

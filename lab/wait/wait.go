@@ -1,7 +1,5 @@
-// Package wait polls one condition until it holds, is hopeless, or its budget
-// runs out, and keeps what was last seen for the error. It does not abandon a
-// check that ignores its context, retry with back-off, or wait for several
-// conditions at once.
+// Package wait polls one condition until it holds, is hopeless, or its budget runs out, and keeps what was last seen for the error. It does
+// not abandon a check that ignores its context, retry with back-off, or wait for several conditions at once.
 package wait
 
 import (
@@ -27,8 +25,7 @@ func (e *TimeoutError) Error() string {
 
 func (e *TimeoutError) Unwrap() error { return e.Last }
 
-// stoppedError is a wait ended from outside. It unwraps to both the cause and
-// the context's own error, so that a caller may ask for either.
+// stoppedError is a wait ended from outside. It unwraps to both the cause and the context's own error, so that a caller may ask for either.
 type stoppedError struct {
 	what   string
 	cause  error
@@ -47,9 +44,8 @@ type hopelessError struct{ err error }
 func (e *hopelessError) Error() string { return e.err.Error() }
 func (e *hopelessError) Unwrap() error { return e.err }
 
-// Hopeless marks an error that no further polling can cure: a check that
-// returns it, however wrapped, ends its wait at once, and so does every wait
-// around that one. Hopeless(nil) is nil.
+// Hopeless marks an error that no further polling can cure: a check that returns it, however wrapped, ends its wait at once, and so does
+// every wait around that one. Hopeless(nil) is nil.
 func Hopeless(err error) error {
 	if err == nil {
 		return nil
@@ -57,9 +53,8 @@ func Hopeless(err error) error {
 	return &hopelessError{err}
 }
 
-// For calls check at once, and again each interval after a check has returned,
-// until it returns nil, returns an error wrapped by Hopeless, ctx ends, or
-// budget passes. The context given to check ends with the budget.
+// For calls check at once, and again each interval after a check has returned, until it returns nil, returns an error wrapped by Hopeless,
+// ctx ends, or budget passes. The context given to check ends with the budget.
 func For(ctx context.Context, what string, budget, interval time.Duration, check func(context.Context) error) error {
 	limited, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -73,9 +68,8 @@ func For(ctx context.Context, what string, budget, interval time.Duration, check
 		if _, ok := errors.AsType[*hopelessError](err); ok {
 			return fmt.Errorf("%s: %w", what, err)
 		}
-		// A check that was running when time ran out reports its own
-		// interruption, in as many shapes as there are clients ("signal: killed",
-		// gRPC codes, i/o timeouts), so the clock decides and not the error's type.
+		// A check that was running when time ran out reports its own interruption, in as many shapes as there are clients ("signal:
+		// killed", gRPC codes, i/o timeouts), so the clock decides and not the error's type.
 		if last == nil || limited.Err() == nil {
 			last = err
 		}
