@@ -71,6 +71,13 @@ var _ = Describe("labnode join by hand", Label("ci", "Slow", "Disruptive"), Seri
 		Expect(causes[0].text).To(HavePrefix("token-expired-or-invalid:"))
 	}, SpecTimeout(time.Minute))
 
+	It("deletes its own Node through that login, and no more, when a reset has left it", func(ctx SpecContext) {
+		l.ssh(ctx, "w1", "labnode", "reset")
+		causes, r := l.joinByHand(ctx, "w1", l.must(ctx, "join-command"), "--control-plane-ssh", "root@10.51.0.11")
+		Expect(r.code).To(BeZero(), "labnode join: %s", r)
+		Expect(causes[0].text).To(HavePrefix("node-name-exists:"))
+	}, SpecTimeout(time.Minute))
+
 	It("has kubectl of a control plane's root use the administrator's kubeconfig", func(ctx SpecContext) {
 		Expect(l.ssh(ctx, "cp1", "kubectl", "get", "nodes", "-o", "name")).To(ContainSubstring("node/cp1"))
 		Expect(l.ssh(ctx, "cp1", "bash", "-lc", "kubectl get nodes -o name")).To(ContainSubstring("node/cp1"))

@@ -13,7 +13,6 @@ import (
 	"k8slab/lab/etcdadmin"
 	"k8slab/lab/event"
 	"k8slab/lab/join"
-	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
@@ -192,20 +191,4 @@ func (c *Run) uploadedKey(ctx context.Context) (string, error) {
 		c.certificateKey = key
 	}
 	return key, err
-}
-
-// claim judges whether the node's machine may take the recorded Node's name.
-func (j *nodeJoin) claim(ctx context.Context, recorded kube.Node) (nameVerdict, error) {
-	joiner := machineIdentity{Machine: j.Fact(j.node).MachineID}
-	machines, err := j.Machines.List(ctx)
-	if err != nil {
-		return nameVerdict{}, err
-	}
-	for _, m := range machines {
-		if m.Node == j.node.Name {
-			joiner.UUID = m.ID
-		}
-	}
-	c, err := claimOf(ctx, j.Session, j.Admin.Kube, j.Machines, joiner, recorded)
-	return judgeName(c), err
 }

@@ -122,23 +122,29 @@ func memberSymptom(v etcd.Verdict) symptom.ID {
 
 // clearNode deletes an existing Node of this name, if the machine may take the name.
 func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
-	var verdict nameVerdict
+	var verdict join.NameVerdict
 	look := func(ctx context.Context) error {
 		nodes, err := j.Admin.Kube.Nodes(ctx)
 		recorded := session.FindNode(nodes, j.node.Name)
 		if err != nil || recorded == nil {
-			verdict = nameVerdict{}
+			verdict = join.NameVerdict{}
 			return err
 		}
-		if verdict, err = j.claim(ctx, *recorded); err != nil {
+		renewed, err := j.Admin.Kube.NodeLeaseRenewed(ctx, j.node.Name)
+		if err != nil {
+			return err // not to know must not look like gone
+		}
+		machines, err := j.Machines.List(ctx)
+		if err != nil {
 			return err
 		}
+		verdict = join.JudgeName(claimOf(j.Session, machines, j.Fact(j.node).MachineID, *recorded, renewed))
 		if verdict.Retry > 0 && recorded.MachineID == j.Fact(j.node).MachineID {
 			return errors.New(verdict.Reason) // the same machine before its reset, which no longer renews the Lease: wait
 		}
 		return nil
 	}
-	if err := wait.For(ctx, "the Lease of "+j.node.Name+" to run out", aliveFor+5*time.Second, time.Second, look); err != nil {
+	if err := wait.For(ctx, "the Lease of "+j.node.Name+" to run out", join.AliveFor+5*time.Second, time.Second, look); err != nil {
 		return o, err
 	}
 	switch {

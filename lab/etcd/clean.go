@@ -3,6 +3,7 @@ package etcd
 import (
 	"context"
 	"fmt"
+	"slices"
 )
 
 // CleanOptions say how Clean looks at machines, and what it does before a removal.
@@ -18,9 +19,15 @@ type CleanOptions struct {
 func (c *Client) Clean(ctx context.Context, how CleanOptions) (removed, left []Verdict, err error) {
 	gone := map[uint64]bool{}
 	for {
-		if left, err = c.judge(ctx, how); err != nil {
-			return removed, left, err
+		machines, err := how.Machines(ctx)
+		if err != nil {
+			return removed, nil, err
 		}
+		statuses, err := c.Status(ctx)
+		if err != nil {
+			return removed, nil, err
+		}
+		left = Judge(statuses, machines, how.Joiner)
 		next := NextRemoval(left)
 		if next == nil {
 			return removed, left, nil
@@ -41,14 +48,33 @@ func (c *Client) Clean(ctx context.Context, how CleanOptions) (removed, left []V
 	}
 }
 
-func (c *Client) judge(ctx context.Context, how CleanOptions) ([]Verdict, error) {
-	machines, err := how.Machines(ctx)
-	if err != nil {
-		return nil, err
+// Membership is what Dismiss asks of a cluster.
+type Membership interface {
+	Members(ctx context.Context) ([]Member, error)
+	Remove(ctx context.Context, id uint64) error // refuses what would cost the quorum
+}
+
+// Dismiss removes the member that has the peer URL, and looks whether it has left. It returns what it removed, also with an error; nil when
+// the cluster has no such member. before is called ahead of the removal, and its error prevents it.
+func Dismiss(ctx context.Context, c Membership, peerURL string, before func(Member) error) (removed *Member, err error) {
+	for {
+		members, err := c.Members(ctx)
+		if err != nil {
+			return removed, err
+		}
+		i := slices.IndexFunc(members, func(m Member) bool { return slices.Contains(m.PeerURLs, peerURL) })
+		if i < 0 {
+			return removed, nil
+		}
+		if removed != nil {
+			return removed, fmt.Errorf("etcd member %s was removed and is there again", members[i])
+		}
+		if err := before(members[i]); err != nil {
+			return nil, err
+		}
+		if err := c.Remove(ctx, members[i].ID); err != nil {
+			return nil, err
+		}
+		removed = &members[i]
 	}
-	statuses, err := c.Status(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return Judge(statuses, machines, how.Joiner), nil
 }

@@ -64,34 +64,26 @@ func Clean(ctx context.Context, s *session.Session, v *session.Admin, joiner str
 	return v.Etcd.Clean(ctx, etcd.CleanOptions{
 		Joiner: joiner, Machines: func(ctx context.Context) ([]etcd.Machine, error) { return Machines(ctx, s) },
 		Before: func(ctx context.Context, verdict etcd.Verdict) error {
-			if verdict.Member.Learner {
-				return nil
-			}
-			return KeepSnapshot(ctx, s, v.Etcd, "before-removing-"+verdict.Machine)
+			return keepVoter(ctx, s, v, verdict.Member, verdict.Machine)
 		},
 	})
 }
 
 // RemoveMember removes the node's etcd member, a voter only after a snapshot.
 func RemoveMember(ctx context.Context, s *session.Session, v *session.Admin, n config.Node) error {
-	members, err := v.Etcd.Members(ctx)
+	_, err := etcd.Dismiss(ctx, v.Etcd, session.PeerURL(n), func(m etcd.Member) error { return keepVoter(ctx, s, v, m, n.Name) })
 	if err != nil {
-		return err
-	}
-	for _, m := range members {
-		if !session.OwnsPeer(n, m) {
-			continue
-		}
-		if !m.Learner {
-			if err := KeepSnapshot(ctx, s, v.Etcd, "before-removing-"+n.Name); err != nil {
-				return err
-			}
-		}
-		if err := v.Etcd.Remove(ctx, m.ID); err != nil {
-			return fmt.Errorf("its etcd member cannot leave: %w", err)
-		}
+		return fmt.Errorf("its etcd member cannot leave: %w", err)
 	}
 	return nil
+}
+
+// keepVoter saves a snapshot before a voter, the machine's, is removed.
+func keepVoter(ctx context.Context, s *session.Session, v *session.Admin, m etcd.Member, machine string) error {
+	if m.Learner {
+		return nil
+	}
+	return KeepSnapshot(ctx, s, v.Etcd, "before-removing-"+machine)
 }
 
 // Machines reads the facts of every control plane's machine by which etcd's members are judged.

@@ -54,9 +54,10 @@ type fakeCluster struct {
 
 // clusterShape is what must be known before the server starts.
 type clusterShape struct {
-	names    []string // in the certificate; nil: the endpoint's
-	from, to time.Time
-	otherCA  bool // the server's certificate is from another CA than cluster-info's
+	names     []string // in the certificate; nil: the endpoint's
+	addresses []net.IP // in it, instead of the endpoint's
+	from, to  time.Time
+	otherCA   bool // the server's certificate is from another CA than cluster-info's
 }
 
 func newFakeCluster(t testing.TB, shape clusterShape) *fakeCluster {
@@ -116,11 +117,14 @@ func leaf(t testing.TB, ca *x509.Certificate, caKey *ecdsa.PrivateKey, shape clu
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.ParseIP("10.30.0.10")}, DNSNames: []string{"api.example.com"},
 	}
 	if shape.names != nil {
 		template.IPAddresses, template.DNSNames = nil, shape.names
+	}
+	if shape.addresses != nil {
+		template.IPAddresses = shape.addresses
 	}
 	if !shape.to.IsZero() {
 		template.NotBefore, template.NotAfter = shape.from, shape.to

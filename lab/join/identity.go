@@ -64,9 +64,14 @@ var emptyUUIDs = []string{
 
 var uuidShape = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
 
+// identity is what kubelet records of the machine in its Node, from the same files.
+func (m Machine) identity() Identity {
+	return Identity{Machine: m.Line("/etc/machine-id"), UUID: strings.ToLower(m.Line("/sys/class/dmi/id/product_uuid"))}
+}
+
 // checkProductUUID never blocks: kubelet only reports the number, and a container shows the number of its host.
 func checkProductUUID(_ context.Context, p *preflight) Check {
-	uuid := strings.ToLower(p.m.Line("/sys/class/dmi/id/product_uuid"))
+	uuid := p.m.identity().UUID
 	switch {
 	case uuid == "":
 		return ok("the firmware has none")

@@ -168,9 +168,13 @@ func (w *member) judgeEtcd(members []etcd.Member) Check {
 
 // etcdClient has the rights of the machine's own etcd certificate.
 func (m Machine) etcdClient(endpoints ...string) (*etcd.Client, error) {
-	cfg := etcd.Config{Endpoints: endpoints, Dial: m.Dial, Patience: int(m.Patience())}
-	for file, into := range map[string]*[]byte{"ca.crt": &cfg.CA, "server.crt": &cfg.Cert, "server.key": &cfg.Key} {
-		text, err := m.Read(pkiDir + "/etcd/" + file)
+	return etcdClient(etcd.Config{Endpoints: endpoints, Dial: m.Dial, Patience: int(m.Patience())}, "etcd/server", m.Read)
+}
+
+// etcdClient has the rights of a certificate in kubeadm's directory, wherever that is read.
+func etcdClient(cfg etcd.Config, certificate string, read func(file string) (string, error)) (*etcd.Client, error) {
+	for file, into := range map[string]*[]byte{"etcd/ca.crt": &cfg.CA, certificate + ".crt": &cfg.Cert, certificate + ".key": &cfg.Key} {
+		text, err := read(pkiDir + "/" + file)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package join
 
-import "k8slab/lab/symptom"
+import (
+	"slices"
+
+	"k8slab/lab/symptom"
+)
 
 // Action is what a retry loop does about a cause before it tries again.
 type Action string
@@ -25,11 +29,7 @@ const (
 
 // cures tells whether the action takes the cause away, so that waiting before the next attempt is of no use.
 func (a Action) cures() bool {
-	switch a {
-	case NewToken, UploadCertificates, RemoveLearner, DeleteNode:
-		return true
-	}
-	return false
+	return slices.Contains([]Action{NewToken, UploadCertificates, RemoveLearner, DeleteNode}, a)
 }
 
 // remedies has the causes that do not stop a join for good. It is the one switch from symptom to action.

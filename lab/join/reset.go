@@ -76,8 +76,7 @@ func (r *resetRun) run(ctx context.Context) (ResetReport, error) {
 
 // membership is what a reset asks of the etcd cluster.
 type membership interface {
-	Members(ctx context.Context) ([]etcd.Member, error)
-	Remove(ctx context.Context, id uint64) error // refuses what would cost the quorum
+	etcd.Membership
 	Close() error
 }
 
@@ -122,24 +121,18 @@ func (r *resetRun) removeMember(ctx context.Context) error {
 		return r.unknown(err)
 	}
 	defer client.Close()
-	for range 2 {
-		members, err := client.Members(ctx)
-		if err != nil {
-			return r.unknown(err)
-		}
-		i := slices.IndexFunc(members, func(m etcd.Member) bool { return slices.Contains(m.PeerURLs, peer) })
-		if i < 0 {
-			return nil
-		}
-		var quorum *etcd.QuorumError
-		if err := client.Remove(ctx, members[i].ID); errors.As(err, &quorum) {
-			return &RefusedError{Why: quorum.Error(), Next: "bring the other members back, then run this again; the last member's data is the cluster"}
-		} else if err != nil {
-			return r.unknown(err)
-		}
-		r.did("removed etcd member %s from the cluster", members[i])
+	removed, err := etcd.Dismiss(ctx, client, peer, func(etcd.Member) error { return nil })
+	if removed != nil {
+		r.did("removed etcd member %s from the cluster", *removed)
 	}
-	return r.unknown(errors.New("it was removed and is there again"))
+	var quorum *etcd.QuorumError
+	if errors.As(err, &quorum) {
+		return &RefusedError{Why: quorum.Error(), Next: "bring the other members back, then run this again; the last member's data is the cluster"}
+	}
+	if err != nil {
+		return r.unknown(err)
+	}
+	return nil
 }
 
 // unknown refuses to go on where the cluster may still count on the data.

@@ -28,7 +28,7 @@ func RunRequest(ctx context.Context, e Engine) error {
 		return err
 	}
 	e.Events, e.Node = event.NewStream(events), r.Node
-	s := &series{engine: &e, request: r, job: job, login: Login{Host: r.Login, Run: command.Run}}
+	s := &series{engine: &e, request: r, job: job, login: Login{Host: r.Login, Run: command.Command.Run}}
 	s.login.BeforeDelete = s.reset
 	o := s.run(ctx)
 	return errors.Join(e.Events.Close(), m.writeJSON(outcomeFile, o))
@@ -87,7 +87,7 @@ func (s *series) repair(ctx context.Context, failed Outcome) (bool, error) {
 	action := Remedy(failed.Symptom)
 	step := s.engine.Events.Start(s.engine.Node, string(PhaseRepair), 0)
 	step.Progress("%s: %s", failed.cause(), action)
-	again, err := s.login.Repair(ctx, s.job, failed, s.engine.Machine.Line("/etc/machine-id"))
+	again, err := s.login.Repair(ctx, s.job, failed, s.engine.Machine.identity())
 	if err != nil {
 		return again, step.End(err)
 	}

@@ -1,35 +1,37 @@
 package join
 
 import (
+	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
+	"os"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"k8slab/lab/command"
+	"k8slab/lab/etcd"
 	"k8slab/lab/event"
+	"k8slab/lab/kube"
 )
 
 // Login does what needs the cluster's administrator through an SSH login on one of its control planes, with the system's ssh: the user's
-// own known_hosts and keys, and never a question.
+// own known_hosts and keys, and never a question. The administrator's credentials that it reads there stay in memory.
 type Login struct {
 	Host string // root@HOST; "" is none, and everything is refused with the command to run
-	Run  func(ctx context.Context, argv ...string) (string, error)
+	Run  func(c command.Command, ctx context.Context) (string, error)
 	// BeforeDelete resets this machine, when its Node was found to be its own: after the Node's deletion kubeadm reset would no longer find
 	// what belongs to it.
 	BeforeDelete func(ctx context.Context) error
 }
 
-var (
-	loginForm = regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.:-]*$`)
-	// plainWord is a word that means itself to any shell: ssh joins its words with spaces and the far side's shell splits them.
-	plainWord = regexp.MustCompile(`^[A-Za-z0-9@%+=:,./_-]+$`)
-	nodeForm  = regexp.MustCompile(`^[a-z0-9](?:[-a-z0-9.]{0,251}[a-z0-9])?$`)
-)
+var loginForm = regexp.MustCompile(`^(?:[A-Za-z_][A-Za-z0-9_.-]*@)?[A-Za-z0-9][A-Za-z0-9.:-]*$`)
 
 // loginBudget bounds one command on the control plane.
 const loginBudget = time.Minute
@@ -42,66 +44,125 @@ func (l Login) Check() error {
 	return nil
 }
 
-func (l Login) command(ctx context.Context, words ...string) (string, error) {
-	for _, word := range words {
-		if !plainWord.MatchString(word) {
-			return "", errors.New("the command for the control plane has unexpected characters, so it was not sent")
-		}
+// ssh runs ssh with the command's options. The words go to the control plane's shell, so that each must mean itself there.
+func (l Login) ssh(ctx context.Context, c command.Command, words ...string) error {
+	options := append([]string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10"}, c.Argv...)
+	c.Argv = slices.Concat(options, []string{"--", l.Host}, words)
+	if _, err := l.Run(c, ctx); err != nil {
+		return errors.New("on the control plane: " + event.Redact(err.Error()))
 	}
-	ctx, cancel := context.WithTimeout(ctx, loginBudget)
-	defer cancel()
-	out, err := l.Run(ctx, append([]string{"ssh", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "--", l.Host}, words...)...)
-	if err != nil {
-		return "", errors.New("on the control plane: " + event.Redact(err.Error()))
-	}
-	return out, nil
+	return nil
 }
 
-func (l Login) kubectl(ctx context.Context, words ...string) (string, error) {
-	return l.command(ctx, append([]string{"kubectl", "--kubeconfig=/etc/kubernetes/admin.conf"}, words...)...)
+// command runs a program on the control plane. Its output is in no error: a file that is read there may be a key.
+func (l Login) command(ctx context.Context, words ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, loginBudget)
+	defer cancel()
+	var out bytes.Buffer
+	err := l.ssh(ctx, command.Command{Stdout: &out}, words...)
+	return out.String(), err
+}
+
+// tunnel is a connection that an ssh of its own carries.
+type tunnel struct {
+	net.Conn
+	stop  context.CancelFunc
+	ended chan error // how ssh ended, once
+}
+
+// dial connects to an address as the control plane sees it. If ssh cannot, the first read says why.
+func (l Login) dial(_ context.Context, _, address string) (net.Conn, error) {
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs := os.NewFile(uintptr(pair[0]), "tunnel"), os.NewFile(uintptr(pair[1]), "ssh")
+	defer ours.Close() // conn is a copy
+	conn, err := net.FileConn(ours)
+	if err != nil {
+		return nil, errors.Join(err, theirs.Close())
+	}
+	ctx, stop := context.WithCancel(context.Background()) // until Close: the caller's ends with the dialling
+	t := &tunnel{Conn: conn, stop: stop, ended: make(chan error, 1)}
+	go func() {
+		t.ended <- l.ssh(ctx, command.Command{Argv: []string{"-W", address}, Stdin: theirs, Stdout: theirs})
+		_ = theirs.Close() // only now does a read fail
+	}()
+	return t, nil
+}
+
+func (t *tunnel) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
+	if err != nil {
+		select {
+		case why := <-t.ended:
+			err = cmp.Or(why, err)
+		default:
+		}
+	}
+	return n, err
+}
+
+// Close ends ssh too.
+func (t *tunnel) Close() error {
+	t.stop()
+	return t.Conn.Close()
+}
+
+// kube is the API server with the administrator's rights.
+func (l Login) kube(ctx context.Context) (*kube.Client, error) {
+	text, err := l.command(ctx, "cat", "/etc/kubernetes/admin.conf")
+	if err != nil {
+		return nil, err
+	}
+	config, err := kube.FromNode([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return kube.New(config, l.dial, nil)
+}
+
+// etcd is the cluster of the control plane's etcd member, with the API server's rights in it.
+func (l Login) etcd(ctx context.Context) (*etcd.Client, error) {
+	const patience = 3 // each call begins with an SSH login
+	return etcdClient(etcd.Config{Endpoints: []string{localEtcd}, Dial: l.dial, Patience: patience}, "apiserver-etcd-client",
+		func(file string) (string, error) { return l.command(ctx, "cat", file) })
+}
+
+// right is an action that needs the cluster's administrator.
+type right struct {
+	byHand string // what a person runs on a control plane instead
+	use    func(l Login, ctx context.Context, job *Job, self Identity) error
+}
+
+// removeByHand is also the advice about a member that a login must not remove.
+const removeByHand = "kubectl -n kube-system exec etcd-NODE -- etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt " +
+	"--key=/etc/kubernetes/pki/etcd/server.key member list, and member remove ID for the learner that no join is adding"
+
+var rights = map[Action]right{
+	NewToken:           {"kubeadm token create --print-join-command", Login.newToken},
+	UploadCertificates: {"kubeadm init phase upload-certs --upload-certs", Login.uploadCertificates},
+	DeleteNode:         {"kubectl delete node NAME (if that Node is this machine's)", Login.deleteNode},
+	RemoveLearner:      {removeByHand, Login.removeLearner},
 }
 
 // Repair acts on the cause of a failed attempt, for the next one. It says whether another attempt is of use; its error says what a person
 // must do.
-func (l Login) Repair(ctx context.Context, job *Job, failed Outcome, machineID string) (again bool, err error) {
+func (l Login) Repair(ctx context.Context, job *Job, failed Outcome, self Identity) (again bool, err error) {
 	action := Remedy(failed.Symptom)
-	switch action {
-	case Stop:
-		return false, nil
-	case Retry, FixLocally:
-		return true, nil
+	needed, found := rights[action]
+	switch {
+	case !found:
+		return action != Stop, nil
+	case l.Host == "":
+		return false, fmt.Errorf("it needs the cluster's administrator: give --control-plane-ssh root@HOST, or run there: %s",
+			strings.ReplaceAll(needed.byHand, "NAME", job.Node))
 	}
-	name := job.Node
-	if l.Host == "" {
-		return false, fmt.Errorf("it needs the cluster's administrator: give --control-plane-ssh root@HOST, or run there: %s", manual(action, name))
-	}
-	switch action {
-	case NewToken:
-		err = l.newToken(ctx, job)
-	case UploadCertificates:
-		err = l.uploadCertificates(ctx, job)
-	case DeleteNode:
-		err = l.deleteNode(ctx, name, machineID)
-	case RemoveLearner:
-		err = l.removeLearner(ctx, job)
-	}
+	err = needed.use(l, ctx, job, self)
 	return err == nil, err
 }
 
-// manual is what a person runs on a control plane instead.
-func manual(action Action, name string) string {
-	switch action {
-	case NewToken:
-		return "kubeadm token create --print-join-command"
-	case UploadCertificates:
-		return "kubeadm init phase upload-certs --upload-certs"
-	case DeleteNode:
-		return "kubectl delete node " + name + " (if that Node is this machine's)"
-	}
-	return "kubectl -n kube-system exec etcd-NODE -- etcdctl " + strings.Join(etcdctlFlags, " ") + " member list, and member remove ID for the learner that no join is adding"
-}
-
-func (l Login) newToken(ctx context.Context, job *Job) error {
+func (l Login) newToken(ctx context.Context, job *Job, _ Identity) error {
 	out, err := l.command(ctx, "kubeadm", "token", "create", "--ttl=30m", "--description=k8slab")
 	if err != nil {
 		return err
@@ -113,7 +174,7 @@ func (l Login) newToken(ctx context.Context, job *Job) error {
 	return job.renew(token, "")
 }
 
-func (l Login) uploadCertificates(ctx context.Context, job *Job) error {
+func (l Login) uploadCertificates(ctx context.Context, job *Job, _ Identity) error {
 	out, err := l.command(ctx, "kubeadm", "init", "phase", "upload-certs", "--upload-certs")
 	if err != nil {
 		return err
@@ -136,114 +197,66 @@ func (j *Job) renew(token, certificateKey string) error {
 	return err
 }
 
-// deleteNode deletes the Node of this name when it is this machine's. Another machine's is never touched.
-func (l Login) deleteNode(ctx context.Context, name, machineID string) error {
-	if !nodeForm.MatchString(name) {
-		return fmt.Errorf("%q is not a Node's name", name)
-	}
-	out, err := l.kubectl(ctx, "get", "node", name, "--ignore-not-found", "-o", "json")
-	if err != nil || strings.TrimSpace(out) == "" {
+// deleteNode deletes the Node of this name when it is this machine's. Another machine's is never touched, even if that machine seems gone:
+// nobody here knows it.
+func (l Login) deleteNode(ctx context.Context, job *Job, self Identity) error {
+	name := job.Node
+	api, err := l.kube(ctx)
+	if err != nil {
 		return err
 	}
-	var node struct {
-		Status struct {
-			NodeInfo struct {
-				MachineID string `json:"machineID"`
-			} `json:"nodeInfo"`
-		} `json:"status"`
+	defer api.Close()
+	node, err := api.Node(ctx, name)
+	if err != nil || node == nil {
+		return err
 	}
-	if err := json.Unmarshal([]byte(out), &node); err != nil {
-		return errors.New("the control plane's answer about Node " + name + " is not JSON")
-	}
-	if their := node.Status.NodeInfo.MachineID; machineID == "" || their != machineID {
+	if self.Machine == "" || node.MachineID != self.Machine {
 		return fmt.Errorf("the Node %s is another machine's (machine-id %s, this one's is %s): join under another name, or if that machine is gone: kubectl delete node %s",
-			name, their, machineID, name)
+			name, node.MachineID, self.Machine, name)
+	}
+	renewed, err := api.NodeLeaseRenewed(ctx, name)
+	if err != nil {
+		return err
+	}
+	claim := NameClaim{Joiner: self, Node: *node, Renewed: renewed, Now: time.Now(), UUIDs: self.UUID != ""}
+	if verdict := JudgeName(claim); !verdict.Delete {
+		return errors.New(verdict.Reason)
 	}
 	if err := l.BeforeDelete(ctx); err != nil {
 		return err
 	}
-	_, err = l.kubectl(ctx, "delete", "node", name)
-	return err
-}
-
-var etcdctlFlags = []string{
-	"--cacert=/etc/kubernetes/pki/etcd/ca.crt", "--cert=/etc/kubernetes/pki/etcd/server.crt", "--key=/etc/kubernetes/pki/etcd/server.key",
-}
-
-// etcdMember is a member as etcdctl prints it.
-type etcdMember struct {
-	ID       uint64   `json:"ID"`
-	Name     string   `json:"name"`
-	PeerURLs []string `json:"peerURLs"`
-	Learner  bool     `json:"isLearner"`
+	return api.DeleteNode(ctx, name)
 }
 
 // removeLearner removes the learner that an earlier attempt of this machine left. Another's may be in the middle of its own join, and a
 // voter's removal can cost the quorum: both are refused.
-func (l Login) removeLearner(ctx context.Context, job *Job) error {
+func (l Login) removeLearner(ctx context.Context, job *Job, _ Identity) error {
 	if job.Target.Address == "" {
-		return errors.New("this machine's own learner cannot be told from another's: give --apiserver-advertise-address; or " + manual(RemoveLearner, ""))
+		return errors.New("this machine's own learner cannot be told from another's: give --apiserver-advertise-address; or " + removeByHand)
 	}
-	pod, err := l.etcdPod(ctx, "etcd-"+job.Node)
+	client, err := l.etcd(ctx)
 	if err != nil {
 		return err
 	}
-	mine := "https://" + job.Target.Address + ":2380"
-	members, err := l.members(ctx, pod)
-	if err != nil {
-		return err
-	}
-	own := slices.IndexFunc(members, func(m etcdMember) bool { return slices.Contains(m.PeerURLs, mine) })
-	switch other := slices.IndexFunc(members, func(m etcdMember) bool { return m.Learner }); {
-	case own >= 0 && !members[own].Learner:
+	defer client.Close()
+	removed, err := etcd.Dismiss(ctx, client, "https://"+net.JoinHostPort(job.Target.Address, "2380"), func(m etcd.Member) error {
+		if m.Learner {
+			return nil
+		}
 		return fmt.Errorf("the etcd cluster has this machine as voter %x, without its data: remove it there when the others are healthy: %s",
-			members[own].ID, manual(RemoveLearner, ""))
-	case own < 0 && other >= 0:
-		return fmt.Errorf("the learner in the way, %x at %v, is another machine's, which may be joining now; if it is not, remove it: %s",
-			members[other].ID, members[other].PeerURLs, manual(RemoveLearner, ""))
-	case own < 0:
-		job.MemberRemoved = true
-		return nil
-	}
-	if _, err := l.etcdctl(ctx, pod, "member", "remove", strconv.FormatUint(members[own].ID, 16)); err != nil {
+			m.ID, removeByHand)
+	})
+	if err != nil || removed != nil {
+		job.MemberRemoved = err == nil
 		return err
 	}
-	members, err = l.members(ctx, pod)
-	if err == nil && slices.ContainsFunc(members, func(m etcdMember) bool { return slices.Contains(m.PeerURLs, mine) }) {
-		err = errors.New("this machine's learner was removed and is there again")
+	members, err := client.Members(ctx)
+	for _, m := range members {
+		if m.Learner {
+			return fmt.Errorf("the learner in the way, %x at %v, is another machine's, which may be joining now; if it is not, remove it: %s",
+				m.ID, m.PeerURLs, removeByHand)
+		}
 	}
 	job.MemberRemoved = err == nil
 	return err
-}
-
-// etcdPod finds an etcd that can be asked, not this machine's.
-func (l Login) etcdPod(ctx context.Context, own string) (string, error) {
-	out, err := l.kubectl(ctx, "-n", "kube-system", "get", "pods", "-l", "component=etcd", "--field-selector=status.phase=Running", "-o", "name")
-	if err != nil {
-		return "", err
-	}
-	for _, name := range strings.Fields(out) {
-		if pod, ok := strings.CutPrefix(name, "pod/"); ok && pod != own && nodeForm.MatchString(pod) {
-			return pod, nil
-		}
-	}
-	return "", errors.New("no etcd pod runs in the cluster")
-}
-
-func (l Login) etcdctl(ctx context.Context, pod string, words ...string) (string, error) {
-	return l.kubectl(ctx, slices.Concat([]string{"-n", "kube-system", "exec", pod, "--", "etcdctl"}, etcdctlFlags, words)...)
-}
-
-func (l Login) members(ctx context.Context, pod string) ([]etcdMember, error) {
-	out, err := l.etcdctl(ctx, pod, "member", "list", "-w", "json")
-	if err != nil {
-		return nil, err
-	}
-	var list struct {
-		Members []etcdMember `json:"members"`
-	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		return nil, errors.New("the control plane's list of etcd members is not JSON")
-	}
-	return list.Members, nil
 }

@@ -2,43 +2,63 @@ package join
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	pb "go.etcd.io/etcd/api/v3/etcdserverpb"
+
+	"k8slab/lab/command"
 	"k8slab/lab/symptom"
 )
 
-// controlPlane answers what comes over SSH.
-type fakeControlPlane struct {
-	answers map[string]string // by part of the command
-	ran     []string
+var self = Identity{Machine: testMachineID, UUID: testUUID}
+
+// repaired is what a login did about a cause.
+type repaired struct {
+	again  bool
+	err    error
+	job    *Job
+	resets int
 }
 
-func (c *fakeControlPlane) run(_ context.Context, argv ...string) (string, error) {
-	line := strings.Join(argv, " ")
-	c.ran = append(c.ran, line)
-	for part, answer := range c.answers {
-		if strings.Contains(line, part) {
-			return answer, nil
+// repair lets a login on the control plane act on the cause.
+func (c *fakeControlPlane) repair(cause symptom.ID, self Identity, deleted func() bool) (r repaired) {
+	t := c.t.(*testing.T)
+	t.Helper()
+	l := Login{Host: "root@cp1", Run: c.run, BeforeDelete: func(context.Context) error {
+		r.resets++
+		if deleted() {
+			t.Error("the reset comes after the deletion")
+		}
+		return nil
+	}}
+	config, target := commandConfig(t, workerCommand+" --control-plane --certificate-key "+testKey+" --apiserver-advertise-address 10.30.0.21", Environment{})
+	r.job = &Job{Config: config, Target: target, Node: "w1"}
+	r.again, r.err = l.Repair(t.Context(), r.job, failedWith(cause), self)
+	if r.err != nil && strings.Contains(r.err.Error(), "0123456789abcdef ") {
+		t.Errorf("a secret: %v", r.err)
+	}
+	for _, line := range c.ran {
+		rest, begins := strings.CutPrefix(line, "ssh -o BatchMode=yes -o ConnectTimeout=10 ")
+		if !begins || !strings.Contains(" "+rest+" ", " -- root@cp1 ") || strings.Contains(line, testToken) || strings.Contains(line, testKey) {
+			t.Errorf("ran %q", line)
 		}
 	}
-	return "", errors.New("exit status 1: " + testToken + " is no command")
+	return r
 }
 
-func (c *fakeControlPlane) did(part string) bool {
-	return slices.ContainsFunc(c.ran, func(line string) bool { return strings.Contains(line, part) })
+// says tells whether the error is the one that is wanted, none for "".
+func (r repaired) says(want string) bool {
+	return r.again == (want == "") && (r.err == nil) == (want == "") && (r.err == nil || strings.Contains(r.err.Error(), want))
 }
 
-const (
-	ourNode   = `{"status":{"nodeInfo":{"machineID":"` + testMachineID + `"}}}`
-	otherNode = `{"status":{"nodeInfo":{"machineID":"ffffffffffffffffffffffffffffffff"}}}`
-	members   = `{"members":[{"ID":1,"name":"cp1","peerURLs":["https://10.30.0.11:2380"]}`
-)
+func newControlPlane(t testing.TB) *fakeControlPlane {
+	return &fakeControlPlane{t: t, answers: map[string]string{}, listens: map[string]string{}}
+}
 
-func TestLoginRepairs(t *testing.T) {
-	pods := "pod/etcd-w1\npod/etcd-cp1\n"
+func TestLoginGetsCredentials(t *testing.T) {
 	newToken, newKey := "zzzzzz.9999999999999999", strings.Repeat("ab", 32)
 	tests := []struct {
 		name    string
@@ -46,7 +66,7 @@ func TestLoginRepairs(t *testing.T) {
 		answers map[string]string
 		again   bool
 		says    string // of the error
-		did     string // part of a command that changes something
+		did     string // a part of a command
 		check   func(*Job) bool
 	}{
 		{"nothing to be done", symptom.CACertHashMismatch, nil, false, "", "", nil},
@@ -57,113 +77,143 @@ func TestLoginRepairs(t *testing.T) {
 			func(j *Job) bool { return j.Target.Token == testToken }},
 		{"certificates", symptom.CertificateKeyExpired, map[string]string{"upload-certs": "[upload-certs] Storing the certificates\n[upload-certs] Using certificate key:\n" + newKey + "\n"},
 			true, "", "kubeadm init phase upload-certs --upload-certs", func(j *Job) bool { return j.Target.CertificateKey == newKey }},
-		{"our own Node", symptom.NodeNameExists, map[string]string{"get node w1": ourNode, "delete node w1": ""}, true, "", "delete node w1", nil},
-		{"another machine's Node", symptom.NodeNameExists, map[string]string{"get node w1": otherNode}, false, "another machine's", "", nil},
-		{"no Node any more", symptom.NodeNameExists, map[string]string{"get node w1": ""}, true, "", "", nil},
-		{"a command that fails", symptom.NodeNameExists, nil, false, "on the control plane: exit status 1", "", nil},
-		{"our own learner", symptom.EtcdTooManyLearners, map[string]string{"get pods": pods, "member remove": "",
-			"member list": members + `,{"ID":255,"peerURLs":["https://10.30.0.21:2380"],"isLearner":true}]}`}, false, "is there again", "exec etcd-cp1 -- etcdctl", nil},
-		{"another's learner", symptom.EtcdTooManyLearners, map[string]string{"get pods": pods, "member list": members + `,{"ID":255,"peerURLs":["https://192.0.2.42:2380"],"isLearner":true}]}`},
-			false, "another machine's", "", nil},
-		{"our own voter", symptom.EtcdStaleMember, map[string]string{"get pods": pods, "member list": members + `,{"ID":255,"name":"w1","peerURLs":["https://10.30.0.21:2380"]}]}`},
-			false, "as voter ff", "", nil},
-		{"nothing in the way any more", symptom.EtcdTooManyLearners, map[string]string{"get pods": pods, "member list": members + `]}`}, true, "", "",
-			func(j *Job) bool { return j.MemberRemoved }},
-		{"no etcd to ask", symptom.EtcdTooManyLearners, map[string]string{"get pods": "pod/etcd-w1\n"}, false, "no etcd pod", "", nil},
+		{"a command that fails", symptom.TokenExpiredOrInvalid, nil, false, "on the control plane: exit status 1", "", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			c := &fakeControlPlane{answers: tt.answers}
-			resets := 0
-			l := Login{Host: "root@cp1", Run: c.run, BeforeDelete: func(context.Context) error {
-				resets++
-				if c.did("delete") {
-					t.Error("reset comes after the deletion")
-				}
-				return nil
-			}}
-			config, target := commandConfig(t, workerCommand+" --control-plane --certificate-key "+testKey+" --apiserver-advertise-address 10.30.0.21", Environment{})
-			job := &Job{Config: config, Target: target, Node: "w1"}
-			again, err := l.Repair(t.Context(), job, failedWith(tt.cause), testMachineID)
-			if again != tt.again || (err == nil) != (tt.says == "") || err != nil && !strings.Contains(err.Error(), tt.says) {
-				t.Errorf("again %t, %v", again, err)
+			c := newControlPlane(t)
+			c.answers = tt.answers
+			r := c.repair(tt.cause, self, nil)
+			if r.again != tt.again || (r.err == nil) != (tt.says == "") || r.err != nil && !strings.Contains(r.err.Error(), tt.says) {
+				t.Errorf("again %t, %v", r.again, r.err)
 			}
-			if err != nil && strings.Contains(err.Error(), "0123456789abcdef ") {
-				t.Errorf("a secret: %v", err)
-			}
-			if tt.did != "" && !c.did(tt.did) {
-				t.Errorf("not done: %q", c.ran)
-			}
-			for _, change := range []string{"delete", "member remove"} {
-				if tt.says != "" && tt.did == "" && c.did(change) {
-					t.Errorf("refused, and done all the same: %q", c.ran)
-				}
-			}
-			if (resets == 1) != c.did("delete node") {
-				t.Errorf("%d resets", resets)
-			}
-			if tt.check != nil && !tt.check(job) {
-				t.Errorf("%+v", job.Target)
-			}
-			for _, line := range c.ran {
-				if !strings.HasPrefix(line, "ssh -o BatchMode=yes -o ConnectTimeout=10 -- root@cp1 ") || strings.Contains(line, testToken) || strings.Contains(line, testKey) {
-					t.Errorf("ran %q", line)
-				}
+			if !c.did(tt.did) && tt.did != "" || tt.check != nil && !tt.check(r.job) {
+				t.Errorf("%q, %+v", c.ran, r.job.Target)
 			}
 		})
 	}
 }
 
-func TestOurOwnLearnerIsRemoved(t *testing.T) {
-	c := &fakeControlPlane{}
-	l := Login{Host: "root@cp1"}
-	l.Run = func(ctx context.Context, argv ...string) (string, error) {
-		list := members + `,{"ID":18446744073709551615,"peerURLs":["https://10.30.0.21:2380"],"isLearner":true}]}`
-		if c.did("member remove ffffffffffffffff") {
-			list = members + `]}`
-		}
-		c.answers = map[string]string{"get pods": "pod/etcd-cp1", "member list": list, "member remove": "Member removed"}
-		return c.run(ctx, argv...)
+func TestLoginDeletesOnlyThisMachinesNode(t *testing.T) {
+	node := func(machineID, uuid string) map[string]any {
+		return map[string]any{"machineID": machineID, "systemUUID": uuid}
 	}
-	job := &Job{Node: "cp2", Target: Target{Address: "10.30.0.21"}}
-	if again, err := l.Repair(t.Context(), job, failedWith(symptom.EtcdTooManyLearners), testMachineID); !again || err != nil || !job.MemberRemoved {
-		t.Errorf("%t, %v: %q", again, err, c.ran)
+	const other, cloned = "ffffffffffffffffffffffffffffffff", "c10e0000-2f4e-4c53-9a55-0d6f3c1e2b7a"
+	const alive = "belongs to a machine with this one's machine-id and another system UUID, " + cloned + ", which is alive: it renewed its Lease "
+	tests := []struct {
+		name string
+		api  *adminAPI
+		self Identity
+		says string // of the refusal
+	}{
+		{"its own", &adminAPI{node: node(testMachineID, strings.ToUpper(testUUID)), renewed: time.Second}, self, ""},
+		{"its own, and its firmware has no UUID", &adminAPI{node: node(testMachineID, testUUID), renewed: time.Second}, Identity{Machine: testMachineID}, ""},
+		{"a clone's that is alive", &adminAPI{node: node(testMachineID, cloned), renewed: time.Second}, self, alive},
+		{"a clone's that is gone", &adminAPI{node: node(testMachineID, cloned), renewed: time.Minute}, self, ""},
+		{"a clone's without a Lease", &adminAPI{node: node(testMachineID, cloned)}, self, ""},
+		{"a clone's, and its Lease cannot be read", &adminAPI{node: node(testMachineID, cloned), forbidden: true}, self, "get lease of node w1"},
+		{"another's that is alive", &adminAPI{node: node(other, cloned), renewed: time.Second}, self, "the Node w1 is another machine's (machine-id " + other},
+		{"another's that seems gone", &adminAPI{node: node(other, cloned), renewed: time.Hour}, self, "or if that machine is gone: kubectl delete node w1"},
+		{"nobody knows whose", &adminAPI{node: node("", "")}, Identity{}, "another machine's"},
+		{"none any more", &adminAPI{}, self, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			api, c := tt.api, newControlPlane(t)
+			api.t = t
+			api.serve(c)
+			r := c.repair(symptom.NodeNameExists, tt.self, api.isDeleted)
+			want := tt.says == "" && api.node != nil
+			if !r.says(tt.says) || api.isDeleted() != want || (r.resets == 1) != want {
+				t.Errorf("again %t, %v; deleted %t, %d resets", r.again, r.err, api.isDeleted(), r.resets)
+			}
+		})
+	}
+}
+
+func TestLoginRemovesOnlyThisMachinesLearner(t *testing.T) {
+	voter := func(id uint64, name, ip string) *pb.Member {
+		return &pb.Member{ID: id, Name: name, PeerURLs: []string{"https://" + ip + ":2380"}, ClientURLs: []string{"https://" + ip + ":2379"}}
+	}
+	learner := func(id uint64, ip string) *pb.Member {
+		return &pb.Member{ID: id, PeerURLs: []string{"https://" + ip + ":2380"}, IsLearner: true}
+	}
+	cp1, own := voter(1, "cp1", "10.30.0.11"), learner(255, "10.30.0.21")
+	tests := []struct {
+		name    string
+		members []*pb.Member
+		sticky  bool
+		removed bool
+		says    string // of the refusal
+	}{
+		{"its own", []*pb.Member{cp1, own}, false, true, ""},
+		{"its own, which comes back", []*pb.Member{cp1, own}, true, true, "is there again"},
+		{"another's", []*pb.Member{cp1, learner(255, "192.0.2.42")}, false, false, "the learner in the way, ff at [https://192.0.2.42:2380], is another machine's"},
+		{"its own voter", []*pb.Member{cp1, voter(255, "w1", "10.30.0.21")}, false, false, "as voter ff"},
+		{"none any more", []*pb.Member{cp1}, false, false, ""},
+		{"its own, without a quorum", []*pb.Member{cp1, voter(2, "cp2", "10.30.0.12"), voter(3, "cp3", "10.30.0.13"), own}, false, false, "1 of 3 voters are healthy"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e, c := &adminEtcd{members: tt.members, sticky: tt.sticky}, newControlPlane(t)
+			e.serve(c)
+			r := c.repair(symptom.EtcdTooManyLearners, self, nil)
+			if !r.says(tt.says) || r.job.MemberRemoved != (tt.says == "") || slices.Equal(e.removed, []uint64{255}) != tt.removed {
+				t.Errorf("again %t, %v; removed %v, %t", r.again, r.err, e.removed, r.job.MemberRemoved)
+			}
+		})
+	}
+}
+
+// What ssh says is the cause when a tunnel does not come about.
+func TestLoginSaysWhyThereIsNoTunnel(t *testing.T) {
+	const refused = "on the control plane: exit status 255: channel 0: open failed: connect failed: Connection refused"
+	api, e, c := &adminAPI{t: t}, &adminEtcd{}, newControlPlane(t)
+	api.serve(c)
+	e.serve(c)
+	clear(c.listens)
+	for _, cause := range []symptom.ID{symptom.NodeNameExists, symptom.EtcdTooManyLearners} {
+		if r := c.repair(cause, self, api.isDeleted); !r.says(refused) {
+			t.Errorf("%s: again %t, %v", cause, r.again, r.err)
+		}
 	}
 }
 
 // Without a login nothing is done, and the command to run is said.
 func TestNoLoginNoRights(t *testing.T) {
-	for cause, command := range map[symptom.ID]string{
+	for cause, byHand := range map[symptom.ID]string{
 		symptom.TokenExpiredOrInvalid: "kubeadm token create --print-join-command",
 		symptom.CertificateKeyExpired: "kubeadm init phase upload-certs --upload-certs",
 		symptom.NodeNameExists:        "kubectl delete node w1",
-		symptom.EtcdTooManyLearners:   "etcdctl",
+		symptom.EtcdTooManyLearners:   "etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key member list",
 	} {
-		l := Login{Run: func(context.Context, ...string) (string, error) {
-			t.Error("it runs something")
+		l := Login{Run: func(c command.Command, _ context.Context) (string, error) {
+			t.Errorf("it runs %q", c.Argv)
 			return "", nil
 		}}
-		again, err := l.Repair(t.Context(), &Job{Node: "w1"}, failedWith(cause), testMachineID)
-		if again || err == nil || !strings.Contains(err.Error(), command) || !strings.Contains(err.Error(), "--control-plane-ssh") {
+		again, err := l.Repair(t.Context(), &Job{Node: "w1"}, failedWith(cause), self)
+		if again || err == nil || !strings.Contains(err.Error(), byHand) || !strings.Contains(err.Error(), "--control-plane-ssh") {
 			t.Errorf("%s: %t, %v", cause, again, err)
 		}
 	}
 }
 
-func TestLoginTakesOnlyPlainWords(t *testing.T) {
+func TestLoginForm(t *testing.T) {
 	for host, ok := range map[string]bool{"root@10.30.0.10": true, "cp1": true, "": true, "-oProxyCommand=x": false, "root@cp1 reboot": false, "a@b@c": false, "root@-x": false} {
 		if err := (Login{Host: host}).Check(); (err == nil) != ok {
 			t.Errorf("%q: %v", host, err)
 		}
 	}
-	l := Login{Host: "cp1", Run: func(context.Context, ...string) (string, error) {
-		t.Error("it was sent")
-		return "", nil
+}
+
+// A file that was read in part may be a key.
+func TestLoginKeepsOutputOutOfErrors(t *testing.T) {
+	l := Login{Host: "cp1", Run: func(c command.Command, ctx context.Context) (string, error) {
+		c.Argv = []string{"sh", "-c", "echo $((6 * 7)) bytes of a key; echo the reason >&2; exit 1"}
+		return c.Run(ctx)
 	}}
-	if _, err := l.command(t.Context(), "kubectl", "delete", "node", "x;reboot"); err == nil {
-		t.Error("accepted")
-	}
-	if err := l.deleteNode(t.Context(), "-all", testMachineID); err == nil {
-		t.Error("a flag was taken for a Node")
+	_, err := l.command(t.Context(), "cat", pkiDir+"/apiserver-etcd-client.key")
+	if err == nil || strings.Contains(err.Error(), "42 bytes") || !strings.Contains(err.Error(), "the reason") {
+		t.Errorf("%v", err)
 	}
 }
