@@ -15,13 +15,14 @@ import (
 type damage struct {
 	maker     machine.Maker
 	noKubeadm bool
-	noSubnet  bool     // flannel's word to the plugin is gone
-	initFails string   // what the next `kubeadm init` says before it fails
-	crashing  string   // the static pod whose manifest makes it end again and again
-	swap      bool     // something that labnode repairs
-	images    []string // of its containerd
-	imports   []string // by what names it has what it imports
-	clock     string   // what it was set to
+	noSubnet  bool           // flannel's word to the plugin is gone
+	initFails string         // what the next `kubeadm init` says before it fails
+	crashing  string         // the static pod whose manifest makes it end again and again
+	failures  []join.Outcome // what its next joins come to
+	swap      bool           // something that labnode repairs
+	images    []string       // of its containerd
+	imports   []string       // by what names it has what it imports
+	clock     string         // what it was set to
 	atWork    func() join.Outcome
 }
 

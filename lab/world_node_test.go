@@ -278,6 +278,11 @@ func (w *world) join(b *box, configuration string) join.Outcome {
 		b.facts.Dirty = true
 		return join.Outcome{Symptom: joinSymptom(id), Evidence: why, Phase: "kubeadm", ExitCode: 1, Elapsed: time.Second}
 	}
+	if len(b.failures) > 0 {
+		o := b.failures[0]
+		b.failures, b.facts.Dirty = b.failures[1:], true
+		return o
+	}
 	if b.outage != nil {
 		b.facts.Dirty = true
 		return *b.outage
