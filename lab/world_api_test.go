@@ -27,7 +27,7 @@ type object = map[string]any
 func (w *world) serve() {
 	w.api, w.probe = newPipes(), newPipes()
 	api := &http.Server{ErrorLog: log.New(io.Discard, "", 0), Handler: http.HandlerFunc(w.request)}
-	probe := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(out, "[]") })}
+	probe := &http.Server{Handler: http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) { w.reached(out) })}
 	go func() {
 		_ = api.Serve(tls.NewListener(w.api, &tls.Config{Certificates: []tls.Certificate{w.pki.pair}, CurvePreferences: []tls.CurveID{tls.X25519}}))
 	}()
@@ -42,7 +42,17 @@ func (w *world) serve() {
 var plurals = map[string][]string{
 	"v1":                           {"Namespace namespaces", "Service services ns", "ServiceAccount serviceaccounts ns", "ConfigMap configmaps ns", "Secret secrets ns"},
 	"apps/v1":                      {"DaemonSet daemonsets ns", "Deployment deployments ns"},
-	"rbac.authorization.k8s.io/v1": {"ClusterRole clusterroles", "ClusterRoleBinding clusterrolebindings"},
+	"rbac.authorization.k8s.io/v1": {"ClusterRole clusterroles", "ClusterRoleBinding clusterrolebindings", "Role roles ns", "RoleBinding rolebindings ns"},
+	"storage.k8s.io/v1":            {"StorageClass storageclasses"},
+	"admissionregistration.k8s.io/v1": {"ValidatingAdmissionPolicy validatingadmissionpolicies",
+		"ValidatingAdmissionPolicyBinding validatingadmissionpolicybindings"},
+}
+
+// reached is what a probe answers: what of the question it cannot reach.
+func (w *world) reached(out io.Writer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_ = json.NewEncoder(out).Encode(append([]string{}, w.deaf...))
 }
 
 func (w *world) request(out http.ResponseWriter, r *http.Request) {
@@ -185,23 +195,37 @@ func (w *world) refresh() {
 		}
 		b := w.machines[name]
 		status := "False"
+		if w.alive[name] {
+			w.renew(name)
+		}
 		if b != nil && b.state == machine.Running && b.facts.Joined {
 			status = "True"
 			ready++
-			w.objects["/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+name] = object{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-				"metadata": object{"name": name}, "spec": object{"renewTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")}}
+			w.renew(name)
 		}
 		o["status"].(object)["conditions"] = []object{{"type": "Ready", "status": status, "reason": "KubeletReady"}}
 	}
 	w.workload("/apis/apps/v1/namespaces/kube-flannel/daemonsets/flannel", "kube-flannel", ready)
 	w.workload("/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy", "kube-system", ready)
 	w.workload("/apis/apps/v1/namespaces/k8slab/daemonsets/probe", "k8slab", ready)
+	w.workload("/apis/apps/v1/namespaces/monitoring/daemonsets/node-exporter", "monitoring", ready)
+	if d := w.objects["/apis/apps/v1/namespaces/local-path-storage/deployments/local-path-provisioner"]; d != nil {
+		d["status"] = object{"readyReplicas": 1, "updatedReplicas": 1}
+		if w.stuck["local-path-provisioner"] {
+			d["status"] = object{"updatedReplicas": 1}
+		}
+	}
 	if d := w.objects["/apis/apps/v1/namespaces/kube-system/deployments/coredns"]; d != nil {
 		d["status"] = object{"readyReplicas": min(ready*2, 2), "updatedReplicas": 2}
 	}
 	if s := w.objects["/api/v1/namespaces/k8slab/services/probe"]; s != nil {
 		s["spec"].(object)["clusterIP"] = "10.96.0.99"
 	}
+}
+
+func (w *world) renew(name string) {
+	w.objects["/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/"+name] = object{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+		"metadata": object{"name": name}, "spec": object{"renewTime": time.Now().UTC().Format("2006-01-02T15:04:05.000000Z07:00")}}
 }
 
 // workload gives each Node a pod of a DaemonSet that is there.
@@ -216,12 +240,20 @@ func (w *world) workload(at, namespace string, ready int) {
 		if !isNode {
 			continue
 		}
-		pod := fmt.Sprintf("%s-%s", path.Base(at), name)
-		key := "/api/v1/namespaces/" + namespace + "/pods/" + pod
-		if w.objects[key] == nil {
-			ip := strings.TrimSuffix(o["spec"].(object)["podCIDR"].(string), "0/24") + map[string]string{"k8slab": "2", "kube-flannel": "3", "kube-system": "4"}[namespace]
-			w.objects[key] = object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": pod, "namespace": namespace}, "spec": object{"nodeName": name},
-				"status": object{"phase": "Running", "podIP": ip, "conditions": []object{{"type": "Ready", "status": "True"}}}}
+		pod, pods := path.Base(at)+"-"+name, "/api/v1/namespaces/"+namespace+"/pods/"
+		if slices.ContainsFunc(slices.Collect(mapKeys(w.objects)), func(key string) bool { return key == pods+pod || strings.HasPrefix(key, pods+pod+"-") }) {
+			continue
+		}
+		if w.pods[pod]++; w.pods[pod] > 1 {
+			pod = fmt.Sprintf("%s-%d", pod, w.pods[pod])
+		}
+		cidr, _ := o["spec"].(object)["podCIDR"].(string)
+		ip := strings.TrimSuffix(cidr, "0/24") + map[string]string{"k8slab": "2", "kube-flannel": "3", "kube-system": "4"}[namespace]
+		w.objects[pods+pod] = object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": pod, "namespace": namespace}, "spec": object{"nodeName": name},
+			"status": object{"phase": "Running", "podIP": ip, "conditions": []object{{"type": "Ready", "status": "True"}}}}
+		if b := w.machines[name]; b != nil && namespace == "kube-flannel" { // it tells the plugin when it starts
+			b.noSubnet = false
+			delete(b.files, subnetFile)
 		}
 	}
 }
@@ -231,7 +263,7 @@ func (w *world) addNode(b *box) {
 	at := "/api/v1/nodes/" + b.node.Name
 	cidr := fmt.Sprintf("10.244.%d.0/24", b.node.IP.As4()[3])
 	w.objects[at] = object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": b.node.Name}, "spec": object{"podCIDR": cidr},
-		"status": object{"nodeInfo": object{"machineID": b.facts.MachineID}}}
+		"status": object{"nodeInfo": object{"machineID": b.facts.MachineID, "systemUUID": b.uuid}}}
 }
 
 // addToken adds a bootstrap token. The caller has the lock.

@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
@@ -92,24 +93,28 @@ func (n *worldNode) Run(_ context.Context, cmd node.Command) error {
 // command is what the programs on a machine do.
 func (w *world) command(b *box, argv []string, stdin string) (out string, status int) {
 	line := strings.Join(argv, " ")
+	if out, status, known := w.damaged(b, argv); known {
+		return out, status
+	}
 	switch {
-	case line == "true", argv[0] == "rm", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
+	case line == "true", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
 		if line == "systemctl restart kubelet" && b.facts.Joined {
 			w.addNode(b)
 		}
 		return "", 0
 	case argv[0] == "cat" && len(argv) == 2:
 		return w.file(b, argv[1])
-	case argv[0] == "sh" && strings.Contains(line, "/run/flannel/subnet.env"):
-		return w.file(b, "/run/flannel/subnet.env")
+	case argv[0] == "sh" && strings.Contains(line, subnetFile):
+		if b.noSubnet {
+			return "", 0
+		}
+		return w.file(b, subnetFile)
 	case argv[0] == "systemctl": // show
 		return "inactive\n", 0
 	case argv[0] == "find" && strings.HasSuffix(line, "/var/lib/etcd/member"):
 		if b.voter {
 			return "/var/lib/etcd/member\n", 0
 		}
-		return "", 0
-	case strings.HasPrefix(line, "ctr "):
 		return "", 0
 	case argv[0] == "systemd-run":
 		return w.kubeadmInit(b)
@@ -171,7 +176,7 @@ func (w *world) file(b *box, name string) (string, int) {
 	if text, ok := pems[name]; ok && b.facts.Joined && b.node.Role == config.ControlPlane {
 		return text, 0
 	}
-	if n := w.objects["/api/v1/nodes/"+b.node.Name]; name == "/run/flannel/subnet.env" && n != nil && b.files[name] == "" {
+	if n := w.objects["/api/v1/nodes/"+b.node.Name]; name == subnetFile && n != nil && b.files[name] == "" && !b.noSubnet {
 		return "FLANNEL_SUBNET=" + n["spec"].(object)["podCIDR"].(string) + "\n", 0 // flannel writes it when it starts
 	}
 	if text, ok := b.files[name]; ok {
@@ -193,6 +198,13 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 	var c struct {
 		CertificateKey  string
 		BootstrapTokens []struct{ Token, Description string }
+	}
+	if b.initFails != "" {
+		b.facts.Dirty, b.files["/var/log/k8slab-kubeadm.log"], b.initFails = true, b.initFails, ""
+		return "", 0
+	}
+	if b.facts.Dirty {
+		w.broken = fmt.Errorf("kubeadm init on %s, where files of an earlier one are", b.node.Name)
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(b.files["/run/k8slab/kubeadm.yaml"], "---\n"), "---\n")
 	_ = yaml.Unmarshal([]byte(first), &c)
@@ -219,11 +231,16 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 	case "validate", "mend", "preflight":
 		var checks []object
 		for _, id := range []string{"kubelet", "etcd-member", "api-server", "controller-manager", "scheduler", "node"} {
-			checks = append(checks, object{"id": id, "result": "ok"})
+			checks = append(checks, object{"id": id, "result": b.checked(argv[0], id)})
+		}
+		if argv[0] != "validate" {
+			checks = append(checks, b.mended(slices.Contains(argv, "--dry-run") || argv[0] == "preflight" && !slices.Contains(argv, "--fix"))...)
 		}
 		return answer(object{"checks": checks}), 0
 	case "collect":
 		return answer(w.collect(b)), 0
+	case "follow":
+		return w.followed(b)
 	case "reset":
 		b.facts, b.voter = join.Facts{MachineID: b.facts.MachineID}, false
 		return "", 0
@@ -260,6 +277,11 @@ func (w *world) join(b *box, configuration string) join.Outcome {
 	failed := func(id, why string) join.Outcome {
 		b.facts.Dirty = true
 		return join.Outcome{Symptom: joinSymptom(id), Evidence: why, Phase: "kubeadm", ExitCode: 1, Elapsed: time.Second}
+	}
+	if len(b.failures) > 0 {
+		o := b.failures[0]
+		b.failures, b.facts.Dirty = b.failures[1:], true
+		return o
 	}
 	if b.outage != nil {
 		b.facts.Dirty = true

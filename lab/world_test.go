@@ -4,6 +4,7 @@ package lab
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -36,6 +37,10 @@ type world struct {
 	members  []*member
 	objects  map[string]object // of the API, by path
 	uploaded string            // certificate key of the uploaded certificates
+	alive    map[string]bool   // Nodes whose Lease a machine outside of the world renews
+	pods     map[string]int    // how many pods a workload has had on a node
+	deaf     []string          // what no pod reaches
+	stuck    map[string]bool   // Deployments of add-ons whose pods do not start
 	joins    []string          // nodes, in the order in which their joins ended
 	calls    []string          // in order: libvirt's, commands on nodes, requests that change something
 	missed   []string          // requests for what is not there
@@ -59,6 +64,9 @@ type box struct {
 	voter  bool // its etcd's data are a member's
 	silent bool // it does not answer over SSH
 	outage *join.Outcome
+	uuid   string // of its domain: another one for a machine that was made anew
+	saved  map[string]moment
+	damage
 	etcd   *pipes
 	server *grpc.Server
 }
@@ -72,7 +80,7 @@ func newWorld(t *testing.T, file string, edit func(*config.Cluster)) *world {
 	if edit != nil {
 		edit(c)
 	}
-	w := &world{t: t, machines: map[string]*box{}, objects: map[string]object{}}
+	w := &world{t: t, machines: map[string]*box{}, objects: map[string]object{}, alive: map[string]bool{}, pods: map[string]int{}}
 	var err error
 	if w.lab, err = New(c, Options{}); err != nil {
 		t.Fatal(err)
@@ -189,7 +197,7 @@ func (m worldMachines) List(context.Context) (all []machine.Machine, err error) 
 	defer m.w.mu.Unlock()
 	for _, name := range slices.Sorted(mapKeys(m.w.machines)) {
 		if b := m.w.box(name); b.state != machine.Absent {
-			all = append(all, machine.Machine{Node: name, State: b.state, Maker: machine.Labctl})
+			all = append(all, machine.Machine{Node: name, State: b.state, ID: b.uuid, Maker: b.maker})
 		}
 	}
 	return all, m.w.called("libvirt: list")
@@ -212,7 +220,12 @@ func (m worldMachines) Ensure(_ context.Context, spec machine.Spec) error {
 	if running {
 		return nil
 	}
-	return m.do(spec.Node, "start", func(b *box) { b.state = machine.Running })
+	return m.do(spec.Node, "start", func(b *box) {
+		if b.state == machine.Absent {
+			b.uuid, b.maker = rand.Text(), machine.Labctl
+		}
+		b.state = machine.Running
+	})
 }
 
 func (m worldMachines) PowerOff(_ context.Context, name string) error {

@@ -26,21 +26,25 @@ func RestoreSnapshot(ctx context.Context, s *session.Session, name string) (sinc
 	if err := Network(ctx, s); err != nil {
 		return since, err
 	}
+	machines, err := saverOf(s)
+	if err != nil {
+		return since, err
+	}
 	step := s.Events.Start("", "snapshot "+name, SnapshotBudget)
-	since, err = restoreAll(ctx, s, name, step)
+	since, err = restoreAll(ctx, s, machines, name, step)
 	return since, step.End(err)
 }
 
 // restoreAll returns when the machines went on. Until they all do, the lab is of two moments, which its state says: up would make a cluster
 // of it whose etcd members have forgotten what they agreed to.
-func restoreAll(ctx context.Context, s *session.Session, name string, step *event.Step) (since time.Time, err error) {
+func restoreAll(ctx context.Context, s *session.Session, machines snapshotter, name string, step *event.Step) (since time.Time, err error) {
 	if err := s.Write(restoringFile, []byte(name)); err != nil {
 		return since, err
 	}
 	whole, cancel := finishing(ctx)
 	defer cancel()
 	step.Progress("restoring memory and disks")
-	if err := everyMachine(s, func(n string) error { return s.Libvirt.RevertSnapshot(whole, n, name) }); err != nil {
+	if err := everyMachine(s, func(n string) error { return machines.RevertSnapshot(whole, n, name) }); err != nil {
 		return since, fmt.Errorf("%w\nnext: %s", err, restoreAgain(name))
 	}
 	step.Progress("going on")

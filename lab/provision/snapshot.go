@@ -31,6 +31,22 @@ const SnapshotBudget = 5 * time.Minute
 
 var errContainerSnapshot = fmt.Errorf("%w: save etcd instead (labctl etcd snapshot save FILE), recreate the lab (labctl down, then labctl up, which takes a minute), or set libvirt.uri: qemu:///system", machine.ErrNoSnapshots)
 
+// snapshotter is a source of machines that can be saved and restored whole.
+type snapshotter interface {
+	SaveSnapshot(ctx context.Context, node, name string) error
+	RevertSnapshot(ctx context.Context, node, name string) error
+	DeleteSnapshot(ctx context.Context, node, name string) error
+	Snapshots(ctx context.Context, node string) ([]machine.Snapshot, error)
+}
+
+// saverOf is what saves and restores the lab's machines.
+func saverOf(s *session.Session) (snapshotter, error) {
+	if m, ok := s.Machines.(snapshotter); ok {
+		return m, nil
+	}
+	return nil, fmt.Errorf("lab %s: its machines cannot be saved and restored: only libvirt's can", s.Cluster.Name)
+}
+
 // HaveVMs refuses a lab that is not there, and one of containers.
 func HaveVMs(l state.Lab) error {
 	if !l.Exists() {
@@ -44,10 +60,14 @@ func HaveVMs(l state.Lab) error {
 
 // Snapshots lists the lab's snapshots, the oldest first. One that an interrupted save left has nodes missing.
 func Snapshots(ctx context.Context, s *session.Session) ([]Snapshot, error) {
+	machines, err := saverOf(s)
+	if err != nil {
+		return nil, err
+	}
 	byNode := map[string][]machine.Snapshot{}
 	var names []string
 	for _, n := range s.Cluster.Members() {
-		found, err := s.Libvirt.Snapshots(ctx, n.Name)
+		found, err := machines.Snapshots(ctx, n.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -105,15 +125,19 @@ func SaveSnapshot(ctx context.Context, s *session.Session, name string) error {
 	if err := allRun(ctx, s); err != nil {
 		return err
 	}
-	if err := everyMachine(s, func(n string) error { return s.Libvirt.DeleteSnapshot(ctx, n, name) }); err != nil {
+	machines, err := saverOf(s)
+	if err != nil {
+		return err
+	}
+	if err := everyMachine(s, func(n string) error { return machines.DeleteSnapshot(ctx, n, name) }); err != nil {
 		return err
 	}
 	step := s.Events.Start("", "snapshot "+name, SnapshotBudget)
-	return step.End(saveAll(ctx, s, name, step))
+	return step.End(saveAll(ctx, s, machines, name, step))
 }
 
 // saveAll finishes what libvirt has begun also when it is interrupted: half of a save is machines that are off, without their memory.
-func saveAll(ctx context.Context, s *session.Session, name string, step *event.Step) (err error) {
+func saveAll(ctx context.Context, s *session.Session, machines snapshotter, name string, step *event.Step) (err error) {
 	whole, cancel := finishing(ctx)
 	defer cancel()
 	step.Progress("pausing all machines")
@@ -121,7 +145,7 @@ func saveAll(ctx context.Context, s *session.Session, name string, step *event.S
 		after, cancel := finishing(ctx) // also when libvirt used up the other one
 		defer cancel()
 		if err != nil {
-			err = errors.Join(err, everyMachine(s, func(n string) error { return s.Libvirt.DeleteSnapshot(after, n, name) }))
+			err = errors.Join(err, everyMachine(s, func(n string) error { return machines.DeleteSnapshot(after, n, name) }))
 		}
 		err = errors.Join(err, goOn(after, s))
 	}()
@@ -132,7 +156,7 @@ func saveAll(ctx context.Context, s *session.Session, name string, step *event.S
 		return context.Cause(ctx)
 	}
 	step.Progress("saving memory and disks")
-	return everyMachine(s, func(n string) error { return s.Libvirt.SaveSnapshot(whole, n, name) })
+	return everyMachine(s, func(n string) error { return machines.SaveSnapshot(whole, n, name) })
 }
 
 // finishing is the context for what must not be left half done: it has a budget of its own.
@@ -166,8 +190,12 @@ func DeleteSnapshot(ctx context.Context, s *session.Session, name string) error 
 	if !slices.ContainsFunc(all, func(s Snapshot) bool { return s.Name == name }) {
 		return restorable(name, all)
 	}
+	machines, err := saverOf(s)
+	if err != nil {
+		return err
+	}
 	step := s.Events.Start("", "snapshot "+name, SnapshotBudget)
-	return step.End(everyMachine(s, func(n string) error { return s.Libvirt.DeleteSnapshot(ctx, n, name) }))
+	return step.End(everyMachine(s, func(n string) error { return machines.DeleteSnapshot(ctx, n, name) }))
 }
 
 // allRun wants every machine to run: a snapshot of some is none of the lab.

@@ -8,7 +8,26 @@ import (
 
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
+	"k8slab/lab/session"
 )
+
+// What libvirt's machines can do, the lab's snapshots need.
+var _ snapshotter = (*machine.Lab)(nil)
+
+// justMachines are some that nobody can save.
+type justMachines struct{ session.Machines }
+
+func TestSnapshotsOfOtherMachines(t *testing.T) {
+	s := labtest.Session(t, labtest.Small)
+	s.Machines = justMachines{}
+	_, listed := Snapshots(t.Context(), s)
+	_, restored := RestoreSnapshot(t.Context(), s, "healthy")
+	for _, err := range []error{listed, restored, SaveSnapshot(t.Context(), s, "healthy"), DeleteSnapshot(t.Context(), s, "healthy")} {
+		if err == nil || !strings.Contains(err.Error(), "lab small: its machines cannot be saved and restored") {
+			t.Errorf("got %v", err)
+		}
+	}
+}
 
 func TestGatherSnapshots(t *testing.T) {
 	at := func(minute int) time.Time { return time.Date(2026, 3, 1, 12, minute, 0, 0, time.UTC) }

@@ -1,0 +1,184 @@
+package lab
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8slab/config"
+	"k8slab/lab/join"
+	"k8slab/lab/labtest"
+	"k8slab/lab/machine"
+	"k8slab/lab/repair"
+	"k8slab/lab/symptom"
+)
+
+// podIP is the address of a pod.
+func (w *world) podIP(at string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	ip, _ := w.objects[at]["status"].(object)["podIP"].(string)
+	return ip
+}
+
+// flannelPods are flannel's on the node.
+func (w *world) flannelPods(node string) (names []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for at, o := range w.objects {
+		if name, in := strings.CutPrefix(at, "/api/v1/namespaces/kube-flannel/pods/"); in && o["spec"].(object)["nodeName"] == node {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// networkRepairs are damages inside a cluster that has all its nodes, and what shows that they are repaired.
+var networkRepairs = []struct {
+	name, symptom, node, evidence string
+	damage                        func(*world)
+	repaired                      func(*world) error
+}{
+	{"a pod with an address of another network", string(symptom.CNIStaleConfig), "w1", "pod k8slab/probe-w1 has the address 10.88.0.5",
+		func(w *world) { w.objects[probePods+"probe-w1"]["status"].(object)["podIP"] = "10.88.0.5" },
+		func(w *world) error {
+			if ip := w.podIP(probePods + "probe-w1"); !strings.HasPrefix(ip, "10.244.") {
+				return fmt.Errorf("it has %s", ip)
+			}
+			return nil
+		}},
+	{"flannel's word to the plugin is gone", string(symptom.FlannelSubnetEnvMissing), "w1", "flannel runs and " + subnetFile + " is gone",
+		func(w *world) { w.box("w1").noSubnet = true },
+		func(w *world) error {
+			if pods := w.flannelPods("w1"); !slices.Equal(pods, []string{"flannel-w1-2"}) || w.box("w1").noSubnet {
+				return fmt.Errorf("flannel's pods are %q", pods)
+			}
+			return nil
+		}},
+	{"flannel has the subnet of an earlier Node", string(symptom.CNIStaleConfig), "w2", "flannel uses 10.244.99.0/24",
+		func(w *world) {
+			w.box("w2").files[subnetFile] = "FLANNEL_SUBNET=10.244.99.1/24\n"
+			w.objects[probePods+"probe-w2"]["status"].(object)["podIP"] = "10.244.99.7"
+		},
+		func(w *world) error {
+			if ip := w.podIP(probePods + "probe-w2"); strings.HasPrefix(ip, "10.244.99.") || len(w.flannelPods("w2")) != 1 {
+				return fmt.Errorf("its pod has %s", ip)
+			}
+			return nil
+		}},
+	{"a scheduler with a manifest of somebody's", string(symptom.ControlPlaneCrashloop), "cp2", "kube-scheduler ends again and again",
+		func(w *world) {
+			w.box("cp2").crashing = "kube-scheduler"
+			w.box("cp2").files[manifestDir+"kube-scheduler.yaml"] = "the manifest of somebody"
+		},
+		func(w *world) error {
+			files := w.box("cp2").files
+			if files[manifestDir+"kube-scheduler.yaml"] != "the manifest that kubeadm makes" || files["/etc/kubernetes/kube-scheduler.yaml.k8slab-saved"] != "the manifest of somebody" {
+				return fmt.Errorf("files %v", files)
+			}
+			return nil
+		}},
+	{"something that labnode repairs", string(symptom.SwapEnabled), "w1", "swap",
+		func(w *world) { w.box("w1").swap = true },
+		func(w *world) error {
+			if w.box("w1").swap {
+				return fmt.Errorf("swap is on")
+			}
+			return nil
+		}},
+}
+
+// A dry run says what a repair does and leaves it; the repair does it, says so, and ends when the lab is healthy.
+func TestRepairsOfNodesAndTheirNetwork(t *testing.T) {
+	for _, tt := range networkRepairs {
+		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+			w.up()
+			w.clean()
+			w.change(func() { tt.damage(w) })
+			foreseen, err := w.lab.Repair(t.Context(), true)
+			if err != nil || len(foreseen) == 0 || foreseen[0].Would == "" || foreseen[0].Symptom != tt.symptom || tt.repaired(w) == nil {
+				t.Errorf("%s: a dry run: %+v, %v", tt.name, foreseen, err)
+			}
+			if len(w.lab.Changes()) > 0 && tt.symptom != string(symptom.ControlPlaneCrashloop) { // kubeadm's manifest is made to look at it
+				t.Errorf("%s: a dry run changed %q", tt.name, w.lab.Changes())
+			}
+			found, err := w.lab.Repair(t.Context(), false)
+			if err != nil || len(found) != 1 || found[0].Did == "" || found[0].Symptom != tt.symptom || found[0].Node != tt.node || !strings.Contains(found[0].Evidence, tt.evidence) {
+				t.Errorf("%s: %+v, %v", tt.name, found, err)
+			}
+			if err := tt.repaired(w); err != nil {
+				t.Errorf("%s: %v", tt.name, err)
+			}
+			w.wantHealthy()
+			if again, err := w.lab.Repair(t.Context(), false); err != nil || len(again) > 0 {
+				t.Errorf("%s: a second repair: %+v, %v", tt.name, again, err)
+			}
+		})
+	}
+}
+
+// A static pod whose manifest is kubeadm's ends for another reason, which a repair leaves.
+func TestRepairLeavesKubeadmsManifest(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		w.change(func() {
+			w.box("cp2").crashing = "kube-controller-manager"
+			w.box("cp2").files[manifestDir+"kube-controller-manager.yaml"] = "the manifest that kubeadm makes"
+		})
+		found, err := w.lab.Repair(t.Context(), false)
+		if err != nil || slices.ContainsFunc(found, func(r repair.Repaired) bool { return r.Did != "" }) {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if w.count("cp2: cp -f") > 0 {
+			t.Errorf("wrote a manifest: %q", w.lab.Changes())
+		}
+	})
+}
+
+// What needs a person is told with what to do, and is not waited for in vain.
+func TestRepairLeavesWhatNeedsAPerson(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		w.change(func() { w.box("w1").silent = true })
+		found, err := w.lab.Repair(t.Context(), false)
+		if err != nil || len(found) != 1 || found[0].Symptom != string(symptom.NodeUnreachable) || found[0].Left != "labctl up starts its machine" {
+			t.Errorf("%+v, %v", found, err)
+		}
+		w.change(func() { w.box("w1").silent = false })
+		w.wantHealthy()
+	})
+}
+
+// A node that is in no cluster and whose join fails is left, with the cause.
+func TestRepairWithAJoinThatFails(t *testing.T) {
+	inWorld(t, labtest.Three, func(c *config.Cluster) { c.Tuning.WorkerJoinRetryAttempts = 1 }, func(t *testing.T, w *world) {
+		w.up()
+		if err := w.lab.Reset(t.Context(), "w1"); err != nil {
+			t.Fatal(err)
+		}
+		w.box("w1").outage = &join.Outcome{Symptom: symptom.KubeletConfigMissing, Evidence: "no kubelet", Phase: "kubelet-start", Hint: "look at kubelet"}
+		w.clean()
+		found, err := w.lab.Repair(t.Context(), false)
+		if err != nil || len(found) == 0 || !strings.Contains(found[0].Evidence, "no kubelet") || !strings.Contains(found[0].Left, "labctl join w1") {
+			t.Errorf("%+v, %v", found, err)
+		}
+	})
+}
+
+// With a quorum lost a repair removes nothing and says so.
+func TestRepairWithoutAQuorum(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		w.change(func() { w.box("cp2").state, w.box("cp3").state = machine.Off, machine.Off })
+		if _, err := w.lab.Repair(t.Context(), false); err == nil {
+			t.Error("no error")
+		}
+		if len(w.members) != 3 || w.count("kube ")+w.count("etcd ") > 0 {
+			t.Errorf("members %+v, changed %q", w.members, w.lab.Changes())
+		}
+	})
+}
