@@ -89,14 +89,17 @@ func keepVoter(ctx context.Context, s *session.Session, v *session.Admin, m etcd
 // Machines reads the facts of every control plane's machine by which etcd's members are judged.
 func Machines(ctx context.Context, s *session.Session) ([]etcd.Machine, error) {
 	return session.FromEachNode(s.EveryControlPlane(), func(n config.Node) (etcd.Machine, error) {
-		m := etcd.Machine{Name: n.Name, PeerURL: session.PeerURL(n)}
 		state, err := s.MachineState(ctx, n.Name)
-		if node := s.Nodes[n.Name]; err == nil && node != nil && state == machine.Running {
+		if err != nil {
+			return etcd.Machine{}, err
+		}
+		m := etcd.Machine{Name: n.Name, PeerURL: session.PeerURL(n)}
+		if node := s.Nodes[n.Name]; node != nil && state == machine.Running {
 			m.Joining, m.Data = askEtcdMachine(ctx, node)
 		} else {
 			m.Joining = joiningWithout(state)
 		}
-		return m, err
+		return m, nil
 	})
 }
 
