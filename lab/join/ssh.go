@@ -136,8 +136,9 @@ type right struct {
 }
 
 // removeByHand is also the advice about a member that a login must not remove.
-const removeByHand = "kubectl -n kube-system exec etcd-NODE -- etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt --cert=/etc/kubernetes/pki/etcd/server.crt " +
-	"--key=/etc/kubernetes/pki/etcd/server.key member list, and member remove ID for the learner that no join is adding"
+const removeByHand = "kubectl -n kube-system exec etcd-NODE -- etcdctl --cacert=/etc/kubernetes/pki/etcd/ca.crt " +
+	"--cert=/etc/kubernetes/pki/etcd/server.crt --key=/etc/kubernetes/pki/etcd/server.key member list, " +
+	"and member remove ID for the learner that no join is adding"
 
 var rights = map[Action]right{
 	NewToken:           {"kubeadm token create --print-join-command", Login.newToken},
@@ -211,8 +212,8 @@ func (l Login) deleteNode(ctx context.Context, job *Job, self Identity) error {
 		return err
 	}
 	if self.Machine == "" || node.MachineID != self.Machine {
-		return fmt.Errorf("the Node %s is another machine's (machine-id %s, this one's is %s): join under another name, or if that machine is gone: kubectl delete node %s",
-			name, node.MachineID, self.Machine, name)
+		return fmt.Errorf("the Node %s is another machine's (machine-id %s, this one's is %s): join under another name, "+
+			"or if that machine is gone: kubectl delete node %s", name, node.MachineID, self.Machine, name)
 	}
 	renewed, err := api.NodeLeaseRenewed(ctx, name)
 	if err != nil {
