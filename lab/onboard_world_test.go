@@ -84,7 +84,7 @@ func TestOnboardingKilledAtEveryChange(t *testing.T) {
 		do     func(context.Context, *Lab, string) error
 		stride int
 	}{
-		{"onboard", nil, onboard, 2}, // its joins are those of `up`
+		{"onboard", nil, onboard, 4}, // its joins are those of `up`
 		{"offboard", onboard, offboard, 1},
 	}
 	for _, way := range ways {

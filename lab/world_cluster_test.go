@@ -97,7 +97,7 @@ func TestVerbsKilledAtEveryChange(t *testing.T) {
 func TestVerbsWithAFailureAtEveryCall(t *testing.T) {
 	for _, v := range verbs[:6] {
 		calls := countCalls(t, v.do)
-		for at := 1; at <= calls; at += 7 { // each seventh: all take minutes, and their kinds repeat
+		for at := 1; at <= calls; at += 13 { // each thirteenth: all take minutes, and their kinds repeat
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()
