@@ -297,3 +297,16 @@ func TestNodeOfAnEarlierSelf(t *testing.T) {
 		w.wantHealthy()
 	})
 }
+
+// The member of a machine that was lost goes before its machine is made again: etcd would never be healthy with it.
+func TestStaggeredMachineThatWasLost(t *testing.T) {
+	inWorld(t, labtest.Three, staggered, func(t *testing.T, w *world) {
+		w.up()
+		w.lose("cp3")
+		w.change(func() { w.box("cp3").state = machine.Absent })
+		w.clean()
+		w.up()
+		w.wantHealthy()
+		w.wantOrder("etcd remove member", "libvirt: start cp3", "cp3: /usr/bin/labnode join")
+	})
+}

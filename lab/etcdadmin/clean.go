@@ -98,6 +98,9 @@ func Machines(ctx context.Context, s *session.Session) ([]etcd.Machine, error) {
 			m.Joining, m.Data = askEtcdMachine(ctx, node)
 		} else {
 			m.Joining = joiningWithout(state)
+			if state == machine.Absent { // its disk went with it
+				m.Data = etcd.No
+			}
 		}
 		return m, nil
 	})
