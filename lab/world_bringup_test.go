@@ -77,8 +77,8 @@ func TestUpKilledAtEveryChange(t *testing.T) {
 	}
 	for at := 1; at <= changes; at++ {
 		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-			w.dieAt = at
-			if err := w.lab.Up(t.Context(), bringup.StageProof); err == nil && at < changes {
+			w.killAt(at)
+			if err := w.lab.Up(w.ctx, bringup.StageProof); err == nil && at < changes {
 				t.Errorf("change %d of %d was refused, and up did not notice", at, changes)
 			}
 			last := w.calls[len(w.calls)-1]

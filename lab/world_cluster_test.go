@@ -32,29 +32,29 @@ var verbs = []struct {
 	name string
 	do   func(*testing.T, *world) error
 }{
-	{"rejoin a worker", func(t *testing.T, w *world) error { return w.lab.Rejoin(t.Context(), "w1") }},
-	{"rejoin a control plane", func(t *testing.T, w *world) error { return w.lab.Rejoin(t.Context(), "cp2") }},
-	{"rejoin the first control plane", func(t *testing.T, w *world) error { return w.lab.Rejoin(t.Context(), "cp1") }},
-	{"take a control plane out", func(t *testing.T, w *world) error { return w.lab.Reset(t.Context(), "cp3") }},
-	{"take a worker out", func(t *testing.T, w *world) error { return w.lab.Reset(t.Context(), "w2") }},
+	{"rejoin a worker", func(t *testing.T, w *world) error { return w.lab.Rejoin(w.ctx, "w1") }},
+	{"rejoin a control plane", func(t *testing.T, w *world) error { return w.lab.Rejoin(w.ctx, "cp2") }},
+	{"rejoin the first control plane", func(t *testing.T, w *world) error { return w.lab.Rejoin(w.ctx, "cp1") }},
+	{"take a control plane out", func(t *testing.T, w *world) error { return w.lab.Reset(w.ctx, "cp3") }},
+	{"take a worker out", func(t *testing.T, w *world) error { return w.lab.Reset(w.ctx, "w2") }},
 	{"a machine that was lost", func(t *testing.T, w *world) error {
 		w.lose("cp2")
-		return w.lab.Up(t.Context(), bringup.StageProof)
+		return w.lab.Up(w.ctx, bringup.StageProof)
 	}},
 	{"a Node that was deleted", func(t *testing.T, w *world) error {
 		w.change(func() { delete(w.objects, "/api/v1/nodes/w1") })
-		return w.lab.Up(t.Context(), bringup.StageProof)
+		return w.lab.Up(w.ctx, bringup.StageProof)
 	}},
 	{"a stranger's learner", func(t *testing.T, w *world) error {
 		w.change(func() { w.addMember("stranger", true) })
-		_, err := w.lab.CleanLearners(t.Context(), false)
+		_, err := w.lab.CleanLearners(w.ctx, false)
 		return err
 	}},
 	{"a machine that is off", func(t *testing.T, w *world) error {
-		if err := w.lab.PowerOff(t.Context(), "w1"); err != nil {
+		if err := w.lab.PowerOff(w.ctx, "w1"); err != nil {
 			return err
 		}
-		return w.lab.Up(t.Context(), bringup.StageProof)
+		return w.lab.Up(w.ctx, bringup.StageProof)
 	}},
 }
 
@@ -76,7 +76,7 @@ func TestVerbsKilledAtEveryChange(t *testing.T) {
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()
-				w.dieAt = at
+				w.killAt(at)
 				_ = v.do(t, w)
 				last := w.calls[len(w.calls)-1]
 				w.reborn()
@@ -97,7 +97,7 @@ func TestVerbsKilledAtEveryChange(t *testing.T) {
 func TestVerbsWithAFailureAtEveryCall(t *testing.T) {
 	for _, v := range verbs[:6] {
 		calls := countCalls(t, v.do)
-		for at := 1; at <= calls; at += 13 { // each thirteenth: all take minutes, and their kinds repeat
+		for at := 1; at <= calls; at += 29 { // not each: all take minutes, and their kinds repeat
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()

@@ -46,6 +46,8 @@ type world struct {
 	missed   []string          // requests for what is not there
 	broken   error             // a command or request that nobody told the world about
 	fails    func(call string) error
+	ctx      context.Context // ends when labctl is killed
+	death    context.CancelFunc
 	dieAt    int // the change before which labctl is killed; 0 for none
 	changes  int
 	dead     bool
@@ -80,7 +82,7 @@ func newWorld(t *testing.T, file string, edit func(*config.Cluster)) *world {
 	if edit != nil {
 		edit(c)
 	}
-	w := &world{t: t, machines: map[string]*box{}, objects: map[string]object{}, alive: map[string]bool{}, pods: map[string]int{}}
+	w := &world{t: t, ctx: t.Context(), machines: map[string]*box{}, objects: map[string]object{}, alive: map[string]bool{}, pods: map[string]int{}}
 	var err error
 	if w.lab, err = New(c, Options{}); err != nil {
 		t.Fatal(err)
@@ -127,6 +129,7 @@ func (w *world) reborn() *Lab {
 	w.t.Helper()
 	w.mu.Lock()
 	w.killed = w.killed || w.dead
+	w.ctx, w.death = w.t.Context(), nil
 	w.dieAt, w.changes, w.dead, w.fails = 0, 0, false, nil
 	w.mu.Unlock()
 	l, err := New(w.lab.described, Options{})
@@ -138,6 +141,12 @@ func (w *world) reborn() *Lab {
 	return l
 }
 
+// killAt has labctl killed before its change of that number; whoever runs it must hand it w.ctx.
+func (w *world) killAt(change int) {
+	w.dieAt = change
+	w.ctx, w.death = context.WithCancel(w.t.Context())
+}
+
 var errKilled = errors.New("labctl was killed")
 
 // mutated is told of each change before it is made.
@@ -146,6 +155,9 @@ func (w *world) mutated(what string) {
 	defer w.mu.Unlock()
 	if w.changes++; w.dieAt > 0 && w.changes >= w.dieAt {
 		w.dead = true
+		if w.death != nil {
+			w.death()
+		}
 	}
 	w.calls = append(w.calls, what)
 }

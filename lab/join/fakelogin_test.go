@@ -83,10 +83,15 @@ func (c *fakeControlPlane) run(cmd command.Command, ctx context.Context) (string
 	return "", errors.New("exit status 1: " + testToken + " is no command")
 }
 
-func (c *fakeControlPlane) did(part string) bool {
+// lines are the commands so far. A tunnel that was closed may still be about to begin.
+func (c *fakeControlPlane) lines() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.ContainsFunc(c.ran, func(line string) bool { return strings.Contains(line, part) })
+	return slices.Clone(c.ran)
+}
+
+func (c *fakeControlPlane) did(part string) bool {
+	return slices.ContainsFunc(c.lines(), func(line string) bool { return strings.Contains(line, part) })
 }
 
 // adminAPI is what the API server of the control plane knows of the Node w1.

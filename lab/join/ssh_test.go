@@ -40,7 +40,7 @@ func (c *fakeControlPlane) repair(cause symptom.ID, self Identity, deleted func(
 	if r.err != nil && strings.Contains(r.err.Error(), "0123456789abcdef ") {
 		t.Errorf("a secret: %v", r.err)
 	}
-	for _, line := range c.ran {
+	for _, line := range c.lines() {
 		rest, begins := strings.CutPrefix(line, "ssh -o BatchMode=yes -o ConnectTimeout=10 ")
 		if !begins || !strings.Contains(" "+rest+" ", " -- root@cp1 ") || strings.Contains(line, testToken) || strings.Contains(line, testKey) {
 			t.Errorf("ran %q", line)
@@ -88,7 +88,7 @@ func TestLoginGetsCredentials(t *testing.T) {
 				t.Errorf("again %t, %v", r.again, r.err)
 			}
 			if !c.did(tt.did) && tt.did != "" || tt.check != nil && !tt.check(r.job) {
-				t.Errorf("%q, %+v", c.ran, r.job.Target)
+				t.Errorf("%q, %+v", c.lines(), r.job.Target)
 			}
 		})
 	}
