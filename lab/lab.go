@@ -39,6 +39,8 @@ type Lab struct {
 
 	mu      sync.Mutex
 	changes []string
+
+	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
 }
 
@@ -182,8 +184,8 @@ func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*cluster.Ru
 
 // keep returns a session that stays open until the lab is closed.
 func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
 	if l.kept != nil {
 		return l.kept, nil
 	}
@@ -198,8 +200,8 @@ func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
 
 // Close closes the connections that were given away.
 func (l *Lab) Close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+	l.keeping.Lock()
+	defer l.keeping.Unlock()
 	if l.kept != nil {
 		l.kept.Close()
 	}

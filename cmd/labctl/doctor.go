@@ -28,10 +28,7 @@ The exit status is 1 if a check fails.`,
 			if err != nil {
 				return err
 			}
-			checks, err := provision.Doctor(cmd.Context(), l.Closed())
-			if err != nil {
-				return err
-			}
+			checks := provision.Doctor(cmd.Context(), l.Closed())
 			if err := a.print(checks, func(w io.Writer) { printChecks(w, checks) }); err != nil {
 				return err
 			}

@@ -1,5 +1,5 @@
-// Package labtest is for the tests of the packages that make a lab: labs whose state is the test's own, and a whole lab in memory. Nothing else
-// imports it.
+// Package labtest gives unit tests labs whose state is the test's own. They have no machines; the lab in memory, which has, is in the tests of
+// package lab. Only tests import it.
 package labtest
 
 import (

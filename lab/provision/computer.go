@@ -15,7 +15,7 @@ import (
 )
 
 // Doctor checks whether this computer can carry the lab; it changes nothing.
-func Doctor(ctx context.Context, l state.Lab) ([]host.Check, error) {
+func Doctor(ctx context.Context, l state.Lab) []host.Check {
 	plan := host.Plan{
 		URI: l.URI, Own: session.OwnDaemon(l),
 		Build:    !image.Compiled(l.Cluster.Kubernetes.Version, l.Cluster.Kubernetes.Source),
@@ -24,7 +24,7 @@ func Doctor(ctx context.Context, l state.Lab) ([]host.Check, error) {
 	if !l.Exists() {
 		plan.Network = l.Cluster.Network.CIDR
 	}
-	return host.Examine(ctx, plan), nil
+	return host.Examine(ctx, plan)
 }
 
 // CheckHost refuses to make a lab that this computer cannot carry, and lists every reason.
@@ -32,12 +32,8 @@ func CheckHost(ctx context.Context, l state.Lab) error {
 	if l.Exists() {
 		return nil
 	}
-	checks, err := Doctor(ctx, l)
-	if err != nil {
-		return err
-	}
 	var obstacles []string
-	for _, c := range checks {
+	for _, c := range Doctor(ctx, l) {
 		if c.Result == host.Fails {
 			obstacles = append(obstacles, fmt.Sprintf("\n  %s: %s; %s; next: %s", c.ID, c.Seen, c.Why, c.Do))
 		}

@@ -31,12 +31,12 @@ func Absent(ctx context.Context, s *session.Session) ([]config.Node, error) {
 // Make gets the machine of one node running and answering over SSH, as `up` does for all nodes. A machine that exists is only started.
 func Make(ctx context.Context, s *session.Session, n config.Node) error {
 	m := For(s)
-	missing, err := Absent(ctx, s)
+	does, err := s.MachineState(ctx, n.Name)
 	if err != nil {
 		return err
 	}
 	var boot machine.Boot
-	if slices.Contains(missing, n) {
+	if does == machine.Absent {
 		if err = WarnSize(s.Lab, s.Events, []config.Node{n}); err != nil {
 			return err
 		}
