@@ -55,5 +55,7 @@ var without = []Without{
 	{symptom.HostnameInvalid, "cluster.yaml refuses such a name before there is a machine"},
 	{symptom.DuplicateMachineIdentity, "a lab gives each machine its own identity; duplicate-live-node has two machines with one name"},
 	{symptom.Healthy, "every experiment begins and ends with it"},
+	{symptom.FileChanged, "the soak of random damage changes files of nodes"},
+	{symptom.Unexplained, "it stands for faults that nobody has listed; the soak of random damage makes such"},
 	{symptom.NodeUnreachable, "SSH is the only way into the node, so nothing could restore it; worker-suspended and control-plane-partitioned are similar"},
 }

@@ -45,9 +45,12 @@ func TestReasonsNameScenarios(t *testing.T) {
 	}
 }
 
-// Every symptom is known by a text that was captured.
+// Every symptom that a text can show is known by one that was captured.
 func TestEverySymptomHasACapturedText(t *testing.T) {
 	for _, s := range symptom.All() {
+		if s.Measured {
+			continue
+		}
 		texts, err := filepath.Glob(filepath.Join("..", "lab", "symptom", "reader", "testdata", "corpus", string(s.ID)+"--*.txt"))
 		if err != nil || len(texts) == 0 {
 			t.Errorf("%s: no text of it in the corpus, %v", s.ID, err)

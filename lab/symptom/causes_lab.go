@@ -35,4 +35,16 @@ var labCauses = []Symptom{
 		Meaning: "The runtime still reports an image file system without capacity after it has settled.",
 		Hint:    "`crictl imagefsinfo`; `systemctl restart containerd` and then the kubelet; look at the disk under /var/lib/containerd.",
 	},
+	{
+		ID:       FileChanged,
+		Meaning:  "A file that the node needs is not as its image or kubeadm made it.",
+		Hint:     "`labctl repair` puts it back; by hand: copy it from another node.",
+		Measured: true, Repairable: true,
+	},
+	{
+		ID:       Unexplained,
+		Meaning:  "A part of the cluster does not do its work, and nothing that was read explains why.",
+		Hint:     "The evidence says what was measured, and what the logs say of it. `labctl diagnose --bundle FILE` saves everything that was read.",
+		Measured: true,
+	},
 }

@@ -88,4 +88,6 @@ const (
 	NodeUnreachable     ID = "node-unreachable"
 	EtcdDataCorrupt     ID = "etcd-data-corrupt"
 	ImageFilesystemZero ID = "image-filesystem-zero"
+	FileChanged         ID = "file-changed"
+	Unexplained         ID = "unexplained"
 )

@@ -12,4 +12,6 @@ type Symptom struct {
 	Repairable bool
 	// Minor says that it stops nothing by itself.
 	Minor bool
+	// Measured says that only labctl's own measurements show it: no text of another program names it.
+	Measured bool
 }

@@ -100,6 +100,9 @@ func TestCorpusShowsEveryCause(t *testing.T) {
 		texts[ex.want]++
 	}
 	for _, s := range symptom.All() {
+		if s.Measured {
+			continue
+		}
 		if texts[s.ID] == 0 {
 			t.Errorf("no text shows %s", s.ID)
 		}
