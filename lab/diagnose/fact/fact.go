@@ -97,6 +97,7 @@ type Node struct {
 	Resolv       string            `json:"resolv,omitempty"`
 	Containerd   string            `json:"containerd,omitempty"` // its configuration
 	Containers   []join.Container  `json:"containers,omitempty"`
+	Organs       []Organ           `json:"organs,omitempty"`  // of a member
 	Records      []event.Event     `json:"records,omitempty"` // of the join engine's last series
 	Texts        []Text            `json:"texts,omitempty"`
 	Errors       map[string]string `json:"errors,omitempty"` // what could not be read, and why

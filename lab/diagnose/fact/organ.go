@@ -1,0 +1,21 @@
+package fact
+
+import "k8slab/lab/symptom"
+
+// Organ is one thing that a node lives by, measured from end to end: whatever breaks it, the measurement fails.
+type Organ struct {
+	Name    string   `json:"name"`
+	Detail  string   `json:"detail"`          // what exactly was measured
+	Error   string   `json:"error,omitempty"` // "" works
+	Named   []Fault  `json:"named,omitempty"` // the causes that the measurement shows by itself; none where Error has none
+	Lines   []string `json:"lines,omitempty"` // the last lines of logs that mention it, without secrets
+	Elapsed float64  `json:"elapsed"`         // seconds
+}
+
+// Fault is a known cause that a measurement shows.
+type Fault struct {
+	Symptom symptom.ID `json:"symptom"`
+	Source  string     `json:"source"` // the file, port or program that shows it
+	Text    string     `json:"text"`
+	Warn    bool       `json:"warn,omitempty"` // nothing fails of it yet
+}
