@@ -262,6 +262,9 @@ func (w *world) collect(b *box) fact.Node {
 	if b.facts.Joined && b.node.Role == config.ControlPlane {
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
 	}
+	if b.facts.Joined && w.objects["/api/v1/nodes/"+b.node.Name] == nil {
+		n.Member = []join.Check{{ID: join.CheckNode, Result: join.Blocked, Reason: join.NodeMissing, Evidence: "the cluster has no Node " + b.node.Name}}
+	}
 	return n
 }
 
