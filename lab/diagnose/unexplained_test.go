@@ -35,7 +35,7 @@ func TestUnexplained(t *testing.T) {
 			f.Machine("w2").State, f.Proof[2].Node, f.Proof[2].Error = "paused", "w1", "timeout"
 		}},
 		{"a pod of the cluster fails", "unexplained (pods)@w1", func(f *fact.Facts) {
-			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "coredns-1", Node: "w1", Reason: "Failed", Exited: true}}
+			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "coredns-1", Node: "w1", Reason: "StrangeErr", Exited: true}}
 		}},
 		{"a check of a member fails", "unexplained (cluster)@w1", func(f *fact.Facts) {
 			fail(f.Machine("w1"), joining.Check{ID: "cluster", Result: joining.Blocked, Evidence: "who knows"})
