@@ -40,7 +40,7 @@ const (
 	mendLimit    = 15 * time.Second // for repairs to show an effect
 	signLimit    = 30 * time.Second // to sign a certificate: another controller manager may have to take over
 	silentLimit  = 15 * time.Second // for a webhook that does not answer: it may be about to start
-	denialRepeat = SideEvery        // for a rejection to be no accident
+	denialRepeat = 2 * SideEvery    // for a rejection to be no accident: it is asked for twice
 )
 
 // SideWatch watches a join from the cluster's side while kubeadm waits, with the administrator's rights.
@@ -59,9 +59,10 @@ type SideWatch struct {
 	// Patience multiplies all limits; 0 is 1.
 	Patience time.Duration
 
-	since map[string]time.Time
-	told  map[string]bool
-	looks int
+	since     map[string]time.Time
+	told      map[string]bool
+	looks     int
+	rejection *kube.Rejection // of the last question
 }
 
 // Run watches until ctx ends, or until waiting is of no more use: then it returns the fault.
@@ -144,12 +145,11 @@ func (w *SideWatch) faults(ctx context.Context) ([]SideFault, error) {
 		}
 	}
 	faults = append(faults, w.certificateFaults(ctx, side)...)
-	if w.looks++; w.looks%2 == 1 { // each question goes through every webhook
-		return faults, nil
+	if w.looks++; w.looks%2 == 0 { // not each time: the question goes through every webhook
+		w.rejection, _ = w.Rejects(ctx, w.Node) // what cannot be asked is left to kubelet's log
 	}
-	rejection, err := w.Rejects(ctx, w.Node)
-	if err == nil && rejection != nil { // what cannot be asked is left to kubelet's log
-		faults = append(faults, RejectionFault(rejection, w.Node))
+	if w.rejection != nil {
+		faults = append(faults, RejectionFault(w.rejection, w.Node))
 	}
 	return faults, nil
 }
