@@ -50,7 +50,9 @@ var explains = map[ID][]ID{
 	X509SANMismatch:             {APIServerUnreachable, EtcdUnreachable, TLSBootstrapTimeout},
 	TokenExpiredOrInvalid:       {APIServerUnreachable, TLSBootstrapTimeout, KubeletNotRunning},
 	CACertHashMismatch:          {APIServerUnreachable},
-	BootstrapRBACForbidden:      {APIServerUnreachable, TLSBootstrapTimeout},
+	BootstrapRBACForbidden:      {APIServerUnreachable, CSRNotApproved, TLSBootstrapTimeout},
+	JoinConfigMissing:           {APIServerUnreachable, BootstrapRBACForbidden, TokenExpiredOrInvalid, TLSBootstrapTimeout},
+	AdmissionRejects:            {TLSBootstrapTimeout, NetworkPluginPodsFailing, CSRNotApproved},
 	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout},
 	ControlPlaneEndpointMissing: {CertificateKeyExpired},
 
