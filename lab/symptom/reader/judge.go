@@ -4,6 +4,7 @@ package reader
 
 import (
 	"io"
+	"slices"
 	"sort"
 
 	"k8slab/lab/symptom"
@@ -23,9 +24,9 @@ func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Fi
 func Certain(line string) (symptom.ID, bool) {
 	text := append(appendNormalized(nil, []byte(line)), '\n')
 	var ids []symptom.ID
-	words().matches(text, &marks{}, func(k *known, warning bool) {
-		if k.kind == ofCause && k.pattern.strength == certain && !warning {
-			ids = append(ids, k.id)
+	words().matches(text, &marks{}, func(f find) {
+		if f.known.kind == ofCause && f.known.pattern.strength == certain && !f.warning {
+			ids = append(ids, f.known.id)
 		}
 	})
 	for _, id := range ids {
@@ -47,6 +48,7 @@ func rootAmong(id symptom.ID, ids []symptom.ID) bool {
 
 // findings turns what was seen into findings, root causes first.
 func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
+	s.endRun()
 	if s.tallies.dropOutlived(s.origin.latest) {
 		s.complaints.recovered = true
 	}
@@ -70,9 +72,9 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 }
 
 // standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause
-// explains. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
+// explains. What kubeadm was told to ignore counts as weakly shown after its checks. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
 func (s *scan) standing() []symptom.ID {
-	var proved, shown []symptom.ID
+	var proved, shown, ignored []symptom.ID
 	for _, sym := range symptom.All() {
 		t := s.tallies[sym.ID]
 		if t != nil && t.slow && s.complaints.records > excerptRecords { // a healthy etcd says so too whenever its computer is busy
@@ -82,8 +84,10 @@ func (s *scan) standing() []symptom.ID {
 		case t == nil:
 		case t.proved():
 			proved = append(proved, sym.ID)
-		default:
+		case t.weak+t.repeats > 0:
 			shown = append(shown, sym.ID)
+		default:
+			ignored = append(ignored, sym.ID)
 		}
 	}
 	if len(proved) == 0 && (s.ends > 0 || s.complaints.isExcerpt()) {
@@ -92,6 +96,12 @@ func (s *scan) standing() []symptom.ID {
 	unexplained := s.unexplained(proved)
 	for _, id := range shown {
 		if !symptom.General(id) && reachesAny(id, unexplained) {
+			proved = append(proved, id)
+		}
+	}
+	late := slices.DeleteFunc(unexplained, func(id symptom.ID) bool { return s.tallies[id].inPreflight })
+	for _, id := range ignored {
+		if reachesAny(id, late) {
 			proved = append(proved, id)
 		}
 	}
@@ -146,11 +156,14 @@ func (s *scan) order(ids []symptom.ID) {
 	}
 	rank := func(id symptom.ID) []int {
 		t := s.tallies[id]
+		if t.framed > 0 && t.framed == t.sure {
+			return []int{last(isMinor(id)), 2, t.first.line}
+		}
 		if symptom.General(id) {
 			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
 		}
-		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id],
-			t.first.line, t.record}
+		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], -t.run, t.firstFatal.line,
+			explainers[id], t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])

@@ -24,9 +24,13 @@ func (r *record) reset(line int) {
 }
 
 // continuesIn reports whether line continues the record: it does not begin a message of its own, and the line before ends in a colon or was
-// long enough to have been wrapped.
+// long enough to have been wrapped and does not end a sentence.
 func (r *record) continuesIn(line []byte) bool {
-	return len(r.raw) > 0 && (r.last >= wrapWidth || r.raw[len(r.raw)-1] == ':') && len(r.raw)+len(line) < recordLimit && !begins(line)
+	if len(r.raw) == 0 || len(r.raw)+len(line) >= recordLimit || begins(line) {
+		return false
+	}
+	end := r.raw[len(r.raw)-1]
+	return end == ':' || r.last >= wrapWidth && (end != '.' || bytes.HasSuffix(r.raw, []byte("..")))
 }
 
 func (r *record) add(line []byte) {
