@@ -1,6 +1,9 @@
 package reader
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+)
 
 // complaint is a record that says that something went wrong.
 type complaint struct {
@@ -48,3 +51,20 @@ var warn = []byte("warn")
 var reassuring = normalizeAll("successfully", "caches are synced", "Healthy ok", "has joined", "is now running", "succeeded",
 	"pool is healthy", "0 errors", "Started container", "no issues", "took leadership", "acquired lease", "Active: active (running)",
 	"unreachable=0 failed=0")
+
+// person finds the words by which somebody tells a story, which programs do not use.
+var person = regexp.MustCompile(`(?i)(?:^|[\s(])(?:I|I'm|I've|I'd|my|we|we're|we've|our|me|us|anyone|somebody|hi|hello|thanks)[\s,.!?]`)
+
+// printedMarks are in what programs print, and hardly in what people write.
+const printedMarks = "=\"[]{}/\\|<>_"
+
+// isProse reports whether a record is what somebody tells, not what a program printed. Its words may resemble a cause, but it shows none.
+func isProse(raw []byte) bool {
+	if readHeader(raw).time != "" || klogError.Match(raw[:min(len(raw), headerReach)]) {
+		return false
+	}
+	text := string(raw)
+	const sentence = 8 // words
+	return person.MatchString(text) ||
+		len(strings.Fields(text)) >= sentence && !strings.ContainsAny(text, printedMarks) && !strings.Contains(text, ": ")
+}

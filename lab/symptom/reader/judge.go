@@ -234,7 +234,7 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 		BecauseOf: because,
 		Detail:    s.detailOf(id)}
 	f.Repairable = f.Repairable && !t.onlyGuessed
-	if sym.Minor || because != "" && isMinor(because) || !t.proved() && s.ends == 0 {
+	if sym.Minor || because != "" && isMinor(because) || !t.proved() && !s.explains(id) {
 		f.Level = symptom.Warn
 	}
 	told := map[int]bool{0: true}
@@ -250,6 +250,16 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 		}
 	}
 	return f
+}
+
+// explains reports whether a line states a failure that the cause brings about.
+func (s *scan) explains(id symptom.ID) bool {
+	for other, t := range s.tallies {
+		if t.proved() && symptom.Brings(id, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // detailOf is what the text told more about a cause, "" if nothing.

@@ -38,7 +38,7 @@ var recoveries = []recovery{
 		"FATA[", "msg: non-zero return code"}},
 	{what: restarts, phrases: []string{"Started kubelet: The Kubernetes Node Agent"}},
 	{what: passesPreflight, phrases: []string{"[certs] Using certificateDir folder", "[kubelet-start] Writing kubelet",
-		"[kubelet-start] Starting the kubelet", "[certificates] Generated"}},
+		"[kubelet-start] Starting the kubelet"}},
 	{what: playEnds, phrases: []string{"unreachable=0 failed=0"}},
 	{causes: []symptom.ID{symptom.APIServerUnreachable, symptom.DNSResolutionFailure, symptom.FirewallBlocked,
 		symptom.ProxyInterference, symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch},
