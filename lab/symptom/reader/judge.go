@@ -15,9 +15,21 @@ import (
 // the reader of a finding where it comes from; redact takes the secrets out of evidence (event.Redact). Memory does not grow with the text.
 // The error is r's: what was read until then is still judged.
 func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Finding, error) {
+	found, _, err := Read(r, source, redact)
+	return found, err
+}
+
+// Read judges as Judge does. If the text says that something failed, and no finding says what, it also cites where: such a text is not
+// healthy, although nothing known fails. Otherwise undetermined is nil.
+func Read(r io.Reader, source string, redact func(string) string) (found []symptom.Finding, undetermined *symptom.Evidence, err error) {
 	s := newScan()
-	err := s.read(r)
-	return s.findings(source, redact), err
+	err = s.read(r)
+	found = s.findings(source, redact)
+	if line := s.undetermined(found); line != nil {
+		e, _ := line.evidence(source, redact)
+		undetermined = &e
+	}
+	return found, undetermined, err
 }
 
 // Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
@@ -48,7 +60,7 @@ func rootAmong(id symptom.ID, ids []symptom.ID) bool {
 
 // findings turns what was seen into findings, root causes first.
 func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
-	s.endRun()
+	s.endOfText()
 	if s.tallies.dropOutlived(s.origin.latest) {
 		s.complaints.recovered = true
 	}

@@ -17,7 +17,10 @@ type scan struct {
 	attempts   int                 // of kubeadm, so far
 	preflight  bool                // kubeadm's run has not passed its checks yet
 	run        run
-	ends       int // commands that ended with an error since the last success
+	calm       int       // records since the last complaint
+	ended      errorLine // the last record that ended a command
+	unknown    errorLine // the last that looks like an error and is not known
+	ends       int       // commands that ended with an error since the last success
 	complaints complaints
 	duplicates duplicateIDs
 	origin     origin
@@ -75,6 +78,7 @@ func (s *scan) judge() {
 		markFrames(s.found)
 	}
 	s.note(rec, fatal)
+	s.keepError(rec, fatal, len(s.found) < matched)
 	for _, f := range s.found {
 		switch f.known.kind {
 		case ofRecovery:
@@ -91,6 +95,7 @@ func (s *scan) judge() {
 func (s *scan) recover(r recovery) {
 	if r.what == joined || r.what == clears {
 		s.complaints.recover()
+		s.unknown.line = 0
 	}
 	switch r.what {
 	case attemptBegins:

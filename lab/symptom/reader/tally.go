@@ -27,6 +27,7 @@ type tally struct {
 	sure, weak, repeats     int // records, by what they prove
 	enough                  int // repeats needed
 	framed                  int // sure records in which it only names a step
+	retried                 int // sure records that say that the program tries again
 	fatal                   int // records that ended a command
 	attempt                 int // kubeadm's attempt when first seen, 0 before any
 	first, firstFatal, last sight
@@ -55,6 +56,9 @@ func (t *tally) count(f find, rec *record, fatal, cleared bool) {
 		proof = true
 		if f.frame {
 			t.framed++
+		}
+		if hasAny(rec.normal, retryWords) {
+			t.retried++
 		}
 	}
 	// Of all the sights the first, the first that ended a command and the last are kept; what proves takes the place of what does not.

@@ -58,9 +58,26 @@ func (s *scan) note(rec *record, fatal bool) {
 	if commandOf(rec.raw) != "" {
 		return
 	}
-	s.run.spoke = true
-	s.run.failed = s.run.failed || fatal || isError(rec) || slices.ContainsFunc(s.found, find.states) ||
+	complains := fatal || isError(rec) || slices.ContainsFunc(s.found, find.states) ||
 		hasAny(rec.normal, failureWords) && !hasAny(rec.normal, harmlessWords)
+	s.run.spoke, s.run.failed = true, s.run.failed || complains
+	if s.calm++; complains {
+		s.calm = 0
+	}
+}
+
+// retryWords are how a program says that it will try again, in normal form.
+var retryWords = normalizeAll("will retry", "will try again", "retrying", "may retry", "not yet", "retry in", "try again in")
+
+// longCalm is how many records without a complaint show that a program which tried again succeeded.
+const longCalm = 2
+
+// endOfText takes back what was tried again and not complained of since.
+func (s *scan) endOfText() {
+	s.endRun()
+	if s.calm >= longCalm {
+		s.takeBack(func(t *tally) bool { return t.sure > 0 && t.retried == t.sure && t.fatal == 0 })
+	}
 }
 
 // endRun takes back what earlier runs of the command at hand said, if this one did not complain.
@@ -69,6 +86,9 @@ func (s *scan) endRun() {
 		return
 	}
 	s.takeBack(func(t *tally) bool { return t.command == s.run.command && t.run < s.run.number })
+	if s.unknown.command == s.run.command {
+		s.unknown.line = 0
+	}
 }
 
 // passedPreflight takes back what stopped earlier runs of kubeadm before they changed anything.
