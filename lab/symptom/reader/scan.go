@@ -57,7 +57,7 @@ func (s *scan) judge() {
 	if bytes.Contains(rec.normal, ignored) {
 		return
 	}
-	fatal := bytes.HasPrefix(rec.normal, []byte("error:"))
+	fatal, last := bytes.HasPrefix(rec.normal, []byte("error:")), false
 	if command := commandOf(rec.raw); command != "" {
 		s.begin(command)
 	}
@@ -65,7 +65,11 @@ func (s *scan) judge() {
 		if len(s.found) < findLimit {
 			s.found = append(s.found, f)
 		}
-		fatal = fatal || f.known.kind == ofRecovery && recoveries[f.known.index].what == commandFailed
+		if f.known.kind == ofRecovery {
+			what := recoveries[f.known.index].what
+			last = last || what == commandEnds
+			fatal = fatal || last || what == commandFailed
+		}
 	})
 	if fatal {
 		s.ends++
@@ -88,6 +92,9 @@ func (s *scan) judge() {
 		default:
 			s.count(f, fatal)
 		}
+	}
+	if last {
+		s.run.number++ // another run says what comes
 	}
 }
 

@@ -24,7 +24,8 @@ func (s *scan) keepError(rec *record, fatal, dismissed bool) {
 		s.ended = line
 	}
 	looks := isError(rec) || hasAny(rec.normal, errorWords) && !klogInfo.Match(rec.raw[:min(len(rec.raw), headerReach)])
-	if (fatal || looks && !hasAny(rec.normal, harmlessWords)) && !dismissed && provesNothing(s.found) {
+	harmless := dismissed || hasAny(rec.normal, harmlessWords) || atStart.Match(rec.raw)
+	if (fatal && !dismissed || looks && !harmless) && provesNothing(s.found) {
 		s.unknown = line
 	}
 }
