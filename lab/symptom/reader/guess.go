@@ -29,7 +29,7 @@ func (s *scan) guess() (ids []symptom.ID) {
 		c := complaints[like.mostLike(r.id, texts)]
 		t := &tally{weak: 1, onlyGuessed: true}
 		if !isProse(c.raw) {
-			t.first.set(c.line, c.raw, &known{phrase: phrase{parts: []string{""}}})
+			t.first.set(c.line, c.raw, wholeRecord)
 		}
 		s.tallies[r.id] = t
 		ids = append(ids, r.id)

@@ -17,10 +17,11 @@ type scan struct {
 	attempts   int                 // of kubeadm, so far
 	preflight  bool                // kubeadm's run has not passed its checks yet
 	run        run
-	calm       int       // records since the last complaint
-	ended      errorLine // the last record that ended a command
-	unknown    errorLine // the last that looks like an error and is not known
-	ends       int       // commands that ended with an error since the last success
+	calm       int    // records since the last complaint
+	ended      sight  // the last record that ended a command
+	unknown    sight  // the last that looks like an error and is not known
+	unknownOf  string // the command that said so
+	ends       int    // commands that ended with an error since the last success
 	complaints complaints
 	duplicates duplicateIDs
 	origin     origin
@@ -58,8 +59,9 @@ func (s *scan) judge() {
 		return
 	}
 	fatal, last := bytes.HasPrefix(rec.normal, []byte("error:")), false
-	if command := commandOf(rec.raw); command != "" {
-		s.begin(command)
+	typed := commandOf(rec.raw)
+	if typed != "" {
+		s.begin(typed)
 	}
 	s.words.matches(rec.normal, &s.done, func(f find) {
 		if len(s.found) < findLimit {
@@ -81,8 +83,9 @@ func (s *scan) judge() {
 	if fatal {
 		markFrames(s.found)
 	}
-	s.note(rec, fatal)
-	s.keepError(rec, fatal, len(s.found) < matched)
+	if typed == "" {
+		s.note(rec, fatal, len(s.found) < matched)
+	}
 	for _, f := range s.found {
 		switch f.known.kind {
 		case ofRecovery:

@@ -54,12 +54,8 @@ func (s *scan) begin(command string) {
 }
 
 // note keeps how the run at hand is doing.
-func (s *scan) note(rec *record, fatal bool) {
-	if commandOf(rec.raw) != "" {
-		return
-	}
-	complains := fatal || isError(rec) || slices.ContainsFunc(s.found, find.states) ||
-		hasAny(rec.normal, failureWords) && !hasAny(rec.normal, harmlessWords)
+func (s *scan) note(rec *record, fatal, dismissed bool) {
+	complains := s.keepError(rec, fatal, dismissed) || fatal || slices.ContainsFunc(s.found, find.states)
 	s.run.spoke, s.run.failed = true, s.run.failed || complains
 	if s.calm++; complains {
 		s.calm = 0
@@ -86,7 +82,7 @@ func (s *scan) endRun() {
 		return
 	}
 	s.takeBack(func(t *tally) bool { return t.command == s.run.command && t.run < s.run.number })
-	if s.unknown.command == s.run.command {
+	if s.unknownOf == s.run.command {
 		s.unknown.line = 0
 	}
 }

@@ -1,37 +1,38 @@
 package reader
 
-import (
-	"bytes"
-
-	"k8slab/lab/symptom"
-)
+import "k8slab/lab/symptom"
 
 // A text that says that something failed, of which no finding says what, is neither failed nor healthy: it is undetermined.
 
 // errorWords are how a record that nothing marks as an error looks like one, in normal form.
 var errorWords = normalizeAll("error", "failed", "fatal", "fail:", "panic:", "exception", "aborted")
 
-// errorLine is a record that looks like an error.
-type errorLine struct {
-	sight
-	command string // whose run it belongs to
-}
+// wholeRecord is what is known of a record of which all is to be cited.
+var wholeRecord = &known{phrase: phrase{parts: []string{""}}}
 
 // keepError keeps the record at hand as the last that looks like an error, if nothing in it is known, and as the last that ended a command.
-func (s *scan) keepError(rec *record, fatal, dismissed bool) {
-	line := errorLine{sight{rec.line, bytes.Clone(rec.raw), &known{phrase: phrase{parts: []string{""}}}}, s.run.command}
+// It reports whether it looks like one.
+func (s *scan) keepError(rec *record, fatal, dismissed bool) (looks bool) {
 	if fatal {
-		s.ended = line
+		s.ended.set(rec.line, rec.raw, wholeRecord)
 	}
-	looks := isError(rec) || hasAny(rec.normal, errorWords) && !klogInfo.Match(rec.raw[:min(len(rec.raw), headerReach)])
-	harmless := dismissed || hasAny(rec.normal, harmlessWords) || atStart.Match(rec.raw)
-	if (fatal && !dismissed || looks && !harmless) && provesNothing(s.found) {
-		s.unknown = line
+	switch klogLevel(rec.raw) {
+	case 'I':
+	case 'E', 'F':
+		looks = true
+	default:
+		looks = hasAny(rec.normal, errorWords) || hasAny(rec.normal, errorMarks)
 	}
+	looks = looks && !hasAny(rec.normal, harmlessWords) && !atStart.Match(rec.raw)
+	if (fatal || looks) && !dismissed && provesNothing(s.found) {
+		s.unknown.set(rec.line, rec.raw, wholeRecord)
+		s.unknownOf = s.run.command
+	}
+	return looks
 }
 
 // undetermined is the line that says that something failed, if no finding says what.
-func (s *scan) undetermined(found []symptom.Finding) *errorLine {
+func (s *scan) undetermined(found []symptom.Finding) *sight {
 	for _, f := range found {
 		if f.Level == symptom.Fail {
 			return nil
