@@ -84,7 +84,8 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 }
 
 // standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause
-// explains. What kubeadm was told to ignore counts as weakly shown after its checks. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
+// explains. So does what kubeadm was told to ignore, if it failed after its checks. All weakly shown ones count if nothing is proved and
+// either a command failed or the text is an excerpt of errors.
 func (s *scan) standing() []symptom.ID {
 	var proved, shown, ignored []symptom.ID
 	for _, sym := range symptom.All() {
@@ -154,9 +155,10 @@ var explainers = func() map[symptom.ID]int {
 	return n
 }()
 
-// order sorts the causes by which to look at first. What stops nothing comes last, and particular causes come before general ones. Of the
-// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about.
-// Of the general ones, those come first that fewer causes bring about.
+// order sorts the causes by which to look at first. What stops nothing comes last; before it what only names the step that failed; and
+// particular causes come before general ones. Of the particular ones, what ended a command comes first, the last command before earlier
+// ones; in a list of errors that is the top one, unless another one in it brings that about. Of the general ones, those come first that
+// fewer causes bring about.
 func (s *scan) order(ids []symptom.ID) {
 	present := map[symptom.ID]int{}
 	for _, id := range ids {
@@ -168,7 +170,7 @@ func (s *scan) order(ids []symptom.ID) {
 	}
 	rank := func(id symptom.ID) []int {
 		t := s.tallies[id]
-		if t.framed > 0 && t.framed == t.sure {
+		if t.framed > 0 && t.framed == t.sure { // it only names the step that failed
 			return []int{last(isMinor(id)), 2, t.first.line}
 		}
 		if symptom.General(id) {

@@ -69,8 +69,9 @@ func (l *lexicon) addTexts(k kind, index int, texts []string) {
 	}
 }
 
-// matches calls yield with every known phrase that text, in normal form, has. It yields a phrase once, but again after a warning; a phrase whose repeats count it yields each time. done is the caller's
-// scratch space: without it, a text that repeats itself takes time in the square of its length.
+// matches calls yield with every known phrase that text, in normal form, has. It yields a phrase once, but again after one of kubeadm's
+// preflight warnings; a phrase whose repeats count it yields each time. done is the caller's scratch space: without it, a text that
+// repeats itself takes time in the square of its length.
 func (l *lexicon) matches(text []byte, done *marks, yield func(f find)) {
 	s := ""
 	done.clear(len(l.all))
