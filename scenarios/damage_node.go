@@ -138,7 +138,9 @@ func undoImage(ctx context.Context, t Target, d Damage, _ bool) error {
 		rm -rf "$1"`, damageStore, d.What)
 }
 
-func listDisks(_ context.Context, _ Target, dir, _ string) ([]string, error) { return []string{dir}, nil }
+func listDisks(_ context.Context, _ Target, dir, _ string) ([]string, error) {
+	return []string{dir}, nil
+}
 
 // makeDisk puts a small full file system with the directory's files over it, because a container uses the disk of its host.
 func makeDisk(ctx context.Context, t Target, d Damage) error {
