@@ -96,6 +96,7 @@ var nameRules = []rule{
 	{"kube-node-lease", all(ofKubelet)},
 	{"kubeadm", all(ofJoining)},
 	{"cluster-info", all(ofJoining)},
+	{"kube-root-ca", all(ofCertificates)},
 	{"bootstrap", all(ofJoining)},
 	{"system:node", all(ofKubelet)},
 	{"keepalived", all(ofAPIServer, ofMachine)}, // carries the address of the control plane
@@ -173,11 +174,11 @@ func (d Damage) Names(f symptom.Finding) bool {
 	if d.Node != "" && f.Node != d.Node && (f.Node != "" || !mentions(text, d.Node)) {
 		return false
 	}
-	return mentions(text, d.mentioned()) || slices.ContainsFunc(pointsAt(f), func(c Component) bool { return slices.Contains(d.Components(), c) })
+	return d.mentionedIn(text) || slices.ContainsFunc(pointsAt(f), func(c Component) bool { return slices.Contains(d.Components(), c) })
 }
 
-// mentioned is how a text names the damaged thing.
-func (d Damage) mentioned() string {
+// name is how a text calls the damaged thing.
+func (d Damage) name() string {
 	switch d.Kind {
 	case "object":
 		return strings.SplitN(d.What, "/", 3)[2]
@@ -185,6 +186,15 @@ func (d Damage) mentioned() string {
 		return path.Base(d.What) // the port or the chain
 	}
 	return d.What
+}
+
+// mentionedIn tells whether the text names the damaged thing. A number alone is no port.
+func (d Damage) mentionedIn(text string) bool {
+	if !strings.HasPrefix(d.How, "drop-") {
+		return mentions(text, d.name())
+	}
+	found, err := regexp.MatchString(`(?i)(port |:|tcp/|udp/)`+regexp.QuoteMeta(d.name())+`\b`, text)
+	return err == nil && found
 }
 
 // mentions tells whether the text has the name as a whole: no longer path, name or number.

@@ -52,13 +52,9 @@ func (r *damageRound) repair(ctx context.Context) error {
 	return r.heals(ctx, "labctl "+strings.Join(RepairAll[:3], " "), err)
 }
 
-// heals waits for a healthy lab after a command that ended with the error. After an error it waits for a shorter time: the command has waited.
+// heals waits for a healthy lab after a command that ended with the error. It is not long: repair and up have waited.
 func (r *damageRound) heals(ctx context.Context, command string, err error) error {
-	budget := healthyBudget
-	if err != nil {
-		budget = goneBudget
-	}
-	unhealthy := r.becomesHealthy(ctx, budget)
+	unhealthy := r.becomesHealthy(ctx, goneBudget)
 	if unhealthy != nil {
 		return errors.Join(err, fmt.Errorf("after %s: %w", command, unhealthy))
 	}
@@ -82,7 +78,7 @@ func (r *damageRound) followHints(ctx context.Context) error {
 	var did []string
 	var errs []error
 	for _, h := range hints {
-		for _, argv := range h.commands(r.damage.mentioned()) {
+		for _, argv := range h.commands(r.damage.name()) {
 			command := strings.Join(argv, " ")
 			if slices.Contains(did, command+" on "+h.node) {
 				continue
