@@ -168,7 +168,7 @@ func (d Damage) Names(f symptom.Finding) bool {
 		return false
 	}
 	text := f.Detail + "\n" + f.Meaning
-	for _, e := range f.Evidence {
+	for _, e := range measured(f) {
 		text += "\n" + e.Source + "\n" + e.Text
 	}
 	if d.Node != "" && f.Node != d.Node && (f.Node != "" || !mentions(text, d.Node)) {
@@ -203,14 +203,22 @@ func mentions(text, name string) bool {
 	return err == nil && found
 }
 
+// measured is the evidence without that of what works.
+func measured(f symptom.Finding) []symptom.Evidence {
+	return slices.DeleteFunc(slices.Clone(f.Evidence), func(e symptom.Evidence) bool { return e.Source == "ruled out" })
+}
+
 // pointsAt are the components that the finding is of. Two causes stand for whatever was measured: what that was is their detail, or where the
-// evidence was read.
+// evidence was read. What fails of pods is in the pod's name.
 func pointsAt(f symptom.Finding) []Component {
 	if f.Symptom != symptom.FileChanged && f.Symptom != symptom.Unexplained {
 		return componentsOf[f.Symptom]
 	}
+	if f.Detail == "pods" && len(f.Evidence) > 0 {
+		return first(nameRules, func(text string) bool { return strings.Contains(f.Evidence[0].Text, text) })
+	}
 	text := f.Detail
-	for _, e := range f.Evidence {
+	for _, e := range measured(f) {
 		text += "\n" + e.Source
 	}
 	text = strings.ToLower(text)

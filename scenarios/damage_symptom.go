@@ -80,23 +80,25 @@ var componentsOf = map[symptom.ID][]Component{
 	symptom.Unexplained:                 nil,
 }
 
-// organWords are how a measurement calls what it is of. A pod that cannot be made shows the runtime or the pod network.
+// organWords are how a measurement calls what it is of: its organ, the check of a machine, or what was measured. A pod that cannot be made shows
+// the runtime or the pod network.
 var organWords = map[Component][]string{
-	ofKubelet:           {"kubelet", "kubelet.service"},
-	ofContainerd:        {"containerd", "containerd.service", "runtime", "runc", "sandbox", "container", "cri"},
-	ofPodNetwork:        {"pod-network", "network", "cni", "flannel", "sandbox", "forwarding"},
-	ofKubeProxy:         {"kube-proxy", "services", "service-network"},
-	ofDNS:               {"dns", "coredns", "names"},
-	ofAPIServer:         {"kube-apiserver", "apiserver"},
-	ofEtcd:              {"etcd"},
-	ofControllerManager: {"kube-controller-manager", "controller-manager"},
-	ofScheduler:         {"kube-scheduler", "scheduler"},
+	ofKubelet:           {"kubelet", "kubelet restart", "kubelet-unit", "kubelet-config", "kubelet-service", "node"},
+	ofContainerd:        {"containerd", "cri", "runtime", "runtime-version", "sandbox"},
+	ofPodNetwork:        {"pod network", "network", "cni-config", "cni-plugins", "flannel", "flannel's", "sandbox", "forwarding", "sysctls", "kernel-modules"},
+	ofKubeProxy:         {"kube-proxy", "kube-proxy's", "service"},
+	ofDNS:               {"dns", "coredns"},
+	ofAPIServer:         {"api server", "api-server", "static pods"},
+	ofEtcd:              {"etcd", "etcd-member", "etcd-peers", "static pods"},
+	ofControllerManager: {"controller-manager", "static pods"},
+	ofScheduler:         {"scheduler", "scheduling", "static pods"},
 	ofCertificates:      {"certificate", "certificates"},
-	ofJoining:           {"kubeadm", "cluster-info", "joining"},
+	ofJoining:           {"joining", "cluster-info", "kubeadm"},
 	ofRBAC:              {"rbac"},
 	ofAdmission:         {"admission", "webhook", "webhooks"},
 	ofImages:            {"image", "images"},
-	ofDisk:              {"disk"},
-	ofFirewall:          {"firewall", "forwarding"},
-	ofMachine:           {"machine", "ssh"},
+	ofDisk:              {"disk", "file systems", "image-filesystem"},
+	ofFirewall:          {"firewall", "forwarding", "ports"},
+	ofPrograms:          {"kube-binaries", "host-tools", "labnode"},
+	ofMachine:           {"ssh", "sysctls", "swap", "cgroups", "labnode", "hostname", "machine-id", "clock"},
 }

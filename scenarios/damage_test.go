@@ -118,6 +118,10 @@ func TestNames(t *testing.T) {
 		return f
 	}
 	of := func(f symptom.Finding, detail string) symptom.Finding { f.Detail = detail; return f }
+	rulesOut := func(f symptom.Finding, text string) symptom.Finding {
+		f.Evidence = append(f.Evidence, symptom.Evidence{Source: "ruled out", Text: text})
+		return f
+	}
 	warned := fails(symptom.RuntimeSocketMissing, "w1")
 	warned.Level = symptom.Warn
 	tests := []struct {
@@ -131,7 +135,7 @@ func TestNames(t *testing.T) {
 		{file("/usr/bin/containerd"), warned, false},
 		{file("/usr/bin/containerd"), symptom.Suspicion(symptom.CRIEndpointWrong, fails(symptom.RuntimeSocketMissing, "w1")), false},
 		{file("/usr/bin/runc"), of(fails(symptom.Unexplained, "w1"), "sandbox"), true},
-		{file("/usr/bin/runc"), of(fails(symptom.Unexplained, "w1", "no runc here"), "disk"), false},
+		{file("/usr/bin/runc"), of(fails(symptom.Unexplained, "w1", "no runc here"), "file systems"), false},
 		{file("/usr/bin/runc"), of(fails(symptom.Unexplained, "w1", "exec: /usr/bin/runc: not found"), "disk"), true},
 		{file("/usr/bin/runc"), fails(symptom.FileChanged, "w1", "/usr/bin/runc is not as in the image."), true},
 		{file("/usr/bin/runc"), fails(symptom.FileChanged, "w1", "/usr/bin/runc.old is not as in the image"), false},
@@ -170,7 +174,10 @@ func TestNames(t *testing.T) {
 		{object("clusterrolebinding//system:controller:job-controller"), fails(symptom.ControllerManagerFailing, "cp1"), true},
 		{object("role/kube-public/kubeadm:bootstrap-signer-clusterinfo"), fails(symptom.BootstrapRBACForbidden, ""), true},
 		{object("configmap/kube-system/coredns"), of(fails(symptom.Unexplained, "w1"), "dns"), true},
-		{object("lease/kube-system/kube-scheduler"), of(fails(symptom.Unexplained, ""), "kube-scheduler"), true},
+		{object("lease/kube-system/kube-scheduler"), of(fails(symptom.Unexplained, ""), "scheduling"), true},
+		{object("daemonset/kube-system/kube-proxy"), of(fails(symptom.Unexplained, "w1", "kube-system/kube-proxy-x7k2 does not start"), "pods"), true},
+		{object("daemonset/kube-system/kube-proxy"), of(fails(symptom.Unexplained, "w1", "kube-flannel/kube-flannel-ds-1 does not start"), "pods"), false},
+		{object("daemonset/kube-system/kube-proxy"), of(rulesOut(fails(symptom.Unexplained, "w1"), "these work: kube-proxy"), "disk"), false},
 		{object(webhook + "//fault-pods"), of(fails(symptom.Unexplained, ""), "admission"), true},
 		{object(webhook + "//fault-pods"), fails(symptom.Unexplained, "", `webhook "fault-pods" does not answer`), true},
 	}
