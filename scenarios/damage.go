@@ -59,7 +59,7 @@ func (d Damage) kind() (damageKind, error) {
 			return k, nil
 		}
 	}
-	return damageKind{}, fmt.Errorf("this labctl does not know the kind of damage %q: undo it by hand, then remove its entry from faults.json", d.Kind)
+	return damageKind{}, fmt.Errorf("this labctl knows no damage of kind %q: undo it by hand, then remove its entry from faults.json", d.Kind)
 }
 
 // plan is what the seed says of a round, before anybody has looked at the lab.
@@ -70,8 +70,8 @@ type plan struct {
 	how   string
 }
 
-// planned is the nth round of the seed in a lab of these members. In a lab of fewer than three control planes the nodes are the workers, since
-// the loss of a control plane would be the loss of the cluster's data.
+// planned is the nth round of the seed in a lab of these members. In a lab of fewer than three control planes the nodes are the workers,
+// since the loss of a control plane would be the loss of the cluster's data.
 func planned(seed uint64, n int, members []Member) (plan, error) {
 	r := rand.New(rand.NewPCG(seed, uint64(n)))
 	controlPlanes := len(Target{Members: members}.controlPlanes())
@@ -93,8 +93,8 @@ func planned(seed uint64, n int, members []Member) (plan, error) {
 	return p, nil
 }
 
-// drawDamage is the damage of the nth round: the plan's, on one of the things that the lab has now. A group that has nothing on this node, such
-// as the images of a control plane on a worker, is an error of its round alone.
+// drawDamage is the damage of the nth round: the plan's, on one of the things that the lab has now. A group that has nothing on this node,
+// such as the images of a control plane on a worker, is an error of its round alone.
 func drawDamage(ctx context.Context, d Driver, seed uint64, n int) (Damage, Target, error) {
 	t, err := look(ctx, d)
 	if err != nil {
@@ -204,7 +204,7 @@ func (d Damage) undo(ctx context.Context, t Target, force bool) error {
 	return nil
 }
 
-// lines are the lines of text that are not empty.
+// nonEmptyLines are the lines of text that are not empty.
 func nonEmptyLines(text string) (all []string) {
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {

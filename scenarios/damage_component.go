@@ -104,8 +104,8 @@ var nameRules = []rule{
 
 // portRules are by the port. Nothing else is dropped of a port that is not listed.
 var portRules = map[string]Component{
-	"22": ofMachine, "2379": ofEtcd, "2380": ofEtcd, "2381": ofEtcd, "6443": ofAPIServer, "8472": ofPodNetwork, "10248": ofKubelet, "10249": ofKubeProxy,
-	"10250": ofKubelet, "10256": ofKubeProxy, "10257": ofControllerManager, "10259": ofScheduler,
+	"22": ofMachine, "2379": ofEtcd, "2380": ofEtcd, "2381": ofEtcd, "6443": ofAPIServer, "8472": ofPodNetwork,
+	"10248": ofKubelet, "10249": ofKubeProxy, "10250": ofKubelet, "10256": ofKubeProxy, "10257": ofControllerManager, "10259": ofScheduler,
 }
 
 // Components are what the damaged thing belongs to.
@@ -161,8 +161,8 @@ func first(rules []rule, fits func(text string) bool) []Component {
 	return nil
 }
 
-// Names tells whether the finding points at the damage: it fails, it is of the damaged node, and it mentions the damaged thing, or is of one of
-// its components. Damage of the cluster may show on any node.
+// Names tells whether the finding points at the damage: it fails, it is of the damaged node, and it mentions the damaged thing, or is of
+// one of its components. Damage of the cluster may show on any node.
 func (d Damage) Names(f symptom.Finding) bool {
 	if f.Level != symptom.Fail || f.Suspected() {
 		return false
@@ -208,8 +208,8 @@ func measured(f symptom.Finding) []symptom.Evidence {
 	return slices.DeleteFunc(slices.Clone(f.Evidence), func(e symptom.Evidence) bool { return e.Source == "ruled out" })
 }
 
-// pointsAt are the components that the finding is of. Two causes stand for whatever was measured: what that was is their detail, or where the
-// evidence was read. What fails of pods is in the pod's name.
+// pointsAt are the components that the finding is of. Two causes stand for whatever was measured: what that was is their detail, or where
+// the evidence was read. What fails of pods is in the pod's name.
 func pointsAt(f symptom.Finding) []Component {
 	if f.Symptom != symptom.FileChanged && f.Symptom != symptom.Unexplained {
 		return componentsOf[f.Symptom]

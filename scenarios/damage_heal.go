@@ -120,8 +120,8 @@ var (
 	placeholder   = regexp.MustCompile(`^[A-Z][A-Z-]+$`)
 )
 
-// commands are those in the hint that can be run as they are written. NODE stands for its node, and NAME for the damaged thing if the evidence
-// names it, as a person would read them.
+// commands are those in the hint that can be run as they are written. NODE stands for its node, and NAME for the damaged thing if the
+// evidence names it, as a person would read them.
 func (h hint) commands(thing string) (all [][]string) {
 	for _, quoted := range quotedCommand.FindAllStringSubmatch(h.text, -1) {
 		argv := strings.Fields(quoted[1])

@@ -17,10 +17,15 @@ var netGroups = []group{{"port", []string{"drop-in", "drop-out"}}, {"chain", []s
 // lastPort is below those that the kernel gives to clients, which are others every time.
 const lastPort = 32767
 
-// listNet lists the ports that something listens on, as tcp/PORT, or the chains of the packet filter, as FAMILY/TABLE/CHAIN.
+// listNet lists the ports that something listens on, or that the node is connected to, as tcp/PORT; or the chains of the packet filter, as
+// FAMILY/TABLE/CHAIN.
 func listNet(ctx context.Context, t Target, group, how string) ([]string, error) {
 	if group == "port" {
-		out, err := t.Run(ctx, t.Node, "ss", "--no-header", "--listening", "--tcp", "--udp", "--numeric")
+		which := []string{"--listening"}
+		if how == "drop-out" {
+			which = []string{"state", "established"}
+		}
+		out, err := t.Run(ctx, t.Node, append([]string{"ss", "--no-header", "--tcp", "--udp", "--numeric"}, which...)...)
 		return portsOf(out), err
 	}
 	out, err := t.Run(ctx, t.Node, "nft", "--json", "list", "chains")
@@ -41,7 +46,8 @@ func listNet(ctx context.Context, t Target, group, how string) ([]string, error)
 	return chains, err
 }
 
-// portsOf reads what ss prints: the protocol, the state, two queues, the local address and port.
+// portsOf reads what ss prints: the protocol, the state, two queues, and the local address and port; for a given state, the protocol, two
+// queues, the local address, and the other one.
 func portsOf(text string) []string {
 	ports := map[string]bool{}
 	for _, line := range nonEmptyLines(text) {
@@ -73,8 +79,8 @@ func makeNet(ctx context.Context, t Target, d Damage) error {
 	return t.run(ctx, append(append([]string{"nft", "insert", "rule"}, chain...), "drop", "comment", `"fault"`)...)
 }
 
-// undoNet removes the wall, or the rule that drops. Nobody kept the rules of a flushed chain: kube-proxy and flannel make them again when the
-// machine starts.
+// undoNet removes the wall, or the rule that drops. Nobody kept the rules of a flushed chain: kube-proxy and flannel make them again when
+// the machine starts.
 func undoNet(ctx context.Context, t Target, d Damage, force bool) error {
 	switch {
 	case strings.HasPrefix(d.How, "drop-"):

@@ -78,7 +78,8 @@ var unitGroups = []group{{"needed", []string{"stop", "mask"}}, {"running", []str
 // neededUnits are those that a node of a cluster lives by.
 var neededUnits = []string{"containerd.service", "kubelet.service"}
 
-// listUnits lists the needed units or those that run. One that carries SSH can only be stopped: then a restart of the machine brings it back.
+// listUnits lists the needed units or those that run. One that carries SSH can only be stopped: then a restart of the machine brings it
+// back.
 func listUnits(ctx context.Context, t Target, group, how string) ([]string, error) {
 	if group == "needed" {
 		return neededUnits, nil
@@ -123,7 +124,8 @@ func listImages(ctx context.Context, t Target, _, _ string) ([]string, error) {
 }
 
 func keepImage(ctx context.Context, t Target, d *Damage) error {
-	return t.shell(ctx, t.Node, `rm -rf "$1" && mkdir -p -m 700 "$1" && ctr --namespace k8s.io images export "$1/image" "$2"`, damageStore, d.What)
+	return t.shell(ctx, t.Node, `rm -rf "$1" && mkdir -p -m 700 "$1" && ctr --namespace k8s.io images export "$1/image" "$2"`,
+		damageStore, d.What)
 }
 
 func makeImage(ctx context.Context, t Target, d Damage) error {
@@ -169,8 +171,9 @@ func undoDisk(ctx context.Context, t Target, d Damage, _ bool) error {
 	return t.shell(ctx, t.Node, `
 		dir=$1
 		if grep -q '^fault /run/k8slab.fault ' /proc/mounts; then umount --lazy /run/k8slab.fault; fi
-		grep -q "^fault $dir " /proc/mounts || exit 0
-		systemctl stop kubelet || true
-		while grep -q "^fault $dir " /proc/mounts; do umount --lazy "$dir"; done
+		if grep -q "^fault $dir " /proc/mounts; then
+			systemctl stop kubelet || true
+			while grep -q "^fault $dir " /proc/mounts; do umount --lazy "$dir"; done
+		fi
 		systemctl start kubelet`, d.What)
 }

@@ -15,8 +15,8 @@ import (
 
 const webhook = "validatingwebhookconfiguration"
 
-// edits are patches that leave an object in place and take away its effect: the kind of the patch, and the patch. That of a ConfigMap depends on
-// what is in it.
+// edits are patches that leave an object in place and take away its effect: the kind of the patch, and the patch. That of a ConfigMap
+// depends on what is in it.
 var edits = map[string][2]string{
 	"clusterrole":        {"merge", `{"rules":[]}`},
 	"role":               {"merge", `{"rules":[]}`},
@@ -43,7 +43,8 @@ func listObjects(ctx context.Context, t Target, resource, _ string) ([]string, e
 	if resource == webhook {
 		return []string{webhook + "//fault-pods", webhook + "//fault-nodes"}, nil
 	}
-	out, err := t.kubectl(ctx, "get", resource, "--all-namespaces", "--output=jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}")
+	out, err := t.kubectl(ctx, "get", resource, "--all-namespaces",
+		"--output=jsonpath={range .items[*]}{.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}")
 	var objects []string
 	for _, line := range nonEmptyLines(out) {
 		namespace, name, _ := strings.Cut(line, "/")
@@ -133,13 +134,15 @@ func rejects(name string) string {
 	if resource == "nodes" {
 		operations, resources = `["CREATE", "UPDATE"]`, `["nodes", "nodes/status"]`
 	}
-	return fmt.Sprintf(`{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": %q}, "webhooks": [{
+	return fmt.Sprintf(`{
+		"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingWebhookConfiguration", "metadata": {"name": %q}, "webhooks": [{
 		"name": "%s.damage.invalid", "admissionReviewVersions": ["v1"], "sideEffects": "None", "failurePolicy": "Fail", "timeoutSeconds": 2,
 		"clientConfig": {"url": "https://127.0.0.1:9/"},
 		"rules": [{"apiGroups": [""], "apiVersions": ["v1"], "operations": %s, "resources": %s}]}]}`, name, resource, operations, resources)
 }
 
-// undoObject writes the object as it was. A lease is left to those who hold it: they make it again, and an old one would cost them the lead.
+// undoObject writes the object as it was. A lease is left to those who hold it: they make it again, and an old one would cost them the
+// lead.
 func undoObject(ctx context.Context, t Target, d Damage, _ bool) error {
 	switch {
 	case d.How == "add":

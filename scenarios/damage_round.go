@@ -61,8 +61,8 @@ type Damaged struct {
 
 // Result is the round as an experiment, for reports.
 func (d Damaged) Result() Result {
-	return Result{Fault: d.Damage.String(), Node: d.where(), Began: d.Began, Class: d.Class, Reason: d.Reason, ToCause: d.ToName, ToRecover: d.ToHeal,
-		Seconds: d.Seconds}
+	return Result{Fault: d.Damage.String(), Node: d.where(), Began: d.Began, Class: d.Class, Reason: d.Reason, ToCause: d.ToName,
+		ToRecover: d.ToHeal, Seconds: d.Seconds}
 }
 
 // damageRound is a round that runs.
@@ -74,8 +74,8 @@ type damageRound struct {
 	hints  []hint            // that the repair gave
 }
 
-// RunDamage draws the nth round of the seed and runs it: a healthy lab, the damage, the diagnosis, the repair, and the proof that the lab is
-// healthy and lost nothing. Whatever labctl could not put back, RunDamage undoes.
+// RunDamage draws the nth round of the seed and runs it: a healthy lab, the damage, the diagnosis, the repair, and the proof that the lab
+// is healthy and lost nothing. Whatever labctl could not put back, RunDamage undoes.
 func RunDamage(ctx context.Context, d Driver, seed uint64, n int, o Options) Damaged {
 	r := &damageRound{experiment: experiment{options: o}, ended: Damaged{Round: n, Began: time.Now().UTC()}}
 	err := r.run(ctx, d, seed, n)

@@ -33,8 +33,8 @@ type Score struct {
 	HealedShare   float64 `json:"healed_share"` // of healed, dead ends and lost; 0 without any
 }
 
-// SoakDamage plays rounds, from the number first on, until so many are played, the time is over, a lab could not be restored, or two rounds in a
-// row could not be set up. It goes on after other misses. within is a limit for the start of a round; 0 is none.
+// SoakDamage plays rounds, from the number first on, until so many are played, the time is over, a lab could not be restored, or two
+// rounds in a row could not be set up. It goes on after other misses. within is a limit for the start of a round; 0 is none.
 func SoakDamage(ctx context.Context, seed uint64, first, rounds int, within time.Duration, play func(n int) Damaged) DamageSoaked {
 	s := DamageSoaked{Seed: seed, First: first}
 	begun := time.Now()
@@ -64,8 +64,8 @@ func (s *DamageSoaked) stuck() bool {
 	return n > 1 && s.Rounds[n-1].Class == SetupFailed && s.Rounds[n-2].Class == SetupFailed
 }
 
-// Shorten looks for the shortest sequence of rounds after which the lab cannot be restored, playing at most that many rounds. anew is called
-// before each sequence.
+// Shorten looks for the shortest sequence of rounds after which the lab cannot be restored, playing at most that many rounds. anew is
+// called before each sequence.
 func (s *DamageSoaked) Shorten(ctx context.Context, most int, anew func() error, play func(n int) Damaged) (err error) {
 	var numbers []int
 	for _, d := range s.Rounds {

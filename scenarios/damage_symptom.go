@@ -2,8 +2,8 @@ package scenarios
 
 import "k8slab/lab/symptom"
 
-// componentsOf are the components that a finding with the symptom points at. Every symptom of the catalogue is here; those without components
-// are of no component, or say themselves what they are of.
+// componentsOf are the components that a finding with the symptom points at. Every symptom of the catalogue is here; those without
+// components are of no component, or say themselves what they are of.
 var componentsOf = map[symptom.ID][]Component{
 	symptom.RuntimeSocketMissing:        {ofContainerd},
 	symptom.CRIPluginDisabled:           {ofContainerd},
@@ -80,12 +80,13 @@ var componentsOf = map[symptom.ID][]Component{
 	symptom.Unexplained:                 nil,
 }
 
-// organWords are how a measurement calls what it is of: its organ, the check of a machine, or what was measured. A pod that cannot be made shows
-// the runtime or the pod network.
+// organWords are how a measurement calls what it is of: its organ, the check of a machine, or what was measured. A pod that cannot be made
+// shows the runtime or the pod network.
 var organWords = map[Component][]string{
-	ofKubelet:           {"kubelet", "kubelet restart", "kubelet-unit", "kubelet-config", "kubelet-service", "node"},
-	ofContainerd:        {"containerd", "cri", "runtime", "runtime-version", "sandbox"},
-	ofPodNetwork:        {"pod network", "network", "cni-config", "cni-plugins", "flannel", "flannel's", "sandbox", "forwarding", "sysctls", "kernel-modules"},
+	ofKubelet:    {"kubelet", "kubelet restart", "kubelet-unit", "kubelet-config", "kubelet-service", "node"},
+	ofContainerd: {"containerd", "cri", "runtime", "runtime-version", "sandbox"},
+	ofPodNetwork: {"pod network", "network", "cni-config", "cni-plugins", "flannel", "flannel's", "sandbox", "forwarding", "sysctls",
+		"kernel-modules"},
 	ofKubeProxy:         {"kube-proxy", "kube-proxy's", "service"},
 	ofDNS:               {"dns", "coredns"},
 	ofAPIServer:         {"api server", "api-server", "static pods"},

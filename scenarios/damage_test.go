@@ -103,6 +103,12 @@ tcp   LISTEN 0      4096               *:10250            *:*
 	if got := strings.Join(portsOf(ss), " "); got != "tcp/10248 tcp/10250 tcp/22 udp/8472" {
 		t.Errorf("got %s", got)
 	}
+	const connected = `tcp   0      0               10.0.0.21:47010         10.0.0.10:6443
+tcp   0      0               10.0.0.21:10250         10.0.0.12:40112
+`
+	if got := strings.Join(portsOf(connected), " "); got != "tcp/6443" {
+		t.Errorf("connected to %s", got)
+	}
 }
 
 // What names the thing counts, and what is of its component; on another node, or as a warning or suspicion, it does not.

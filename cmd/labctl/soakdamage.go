@@ -107,6 +107,8 @@ func printScore(w io.Writer, s scenarios.DamageSoaked) {
 	c := s.Score
 	_, _ = fmt.Fprintf(w, "\nseed %d, rounds %d to %d: %d rounds, %d harmless, %d not applicable, %d could not be set up\n",
 		s.Seed, s.First, s.First+c.Rounds-1, c.Rounds, c.Harmless, c.NotApplicable, c.SetupFailed)
-	_, _ = fmt.Fprintf(w, "named %d of %d (%.1f %%), %d misnamed, %d silent\n", c.Named, c.Named+c.Misnamed+c.Silent, 100*c.NamedShare, c.Misnamed, c.Silent)
-	_, _ = fmt.Fprintf(w, "healed %d of %d (%.1f %%), %d dead ends, %d lost something\n", c.Healed, c.Healed+c.DeadEnds+c.Lost, 100*c.HealedShare, c.DeadEnds, c.Lost)
+	_, _ = fmt.Fprintf(w, "named %d of %d (%.1f %%), %d misnamed, %d silent\n",
+		c.Named, c.Named+c.Misnamed+c.Silent, 100*c.NamedShare, c.Misnamed, c.Silent)
+	_, _ = fmt.Fprintf(w, "healed %d of %d (%.1f %%), %d dead ends, %d lost something\n",
+		c.Healed, c.Healed+c.DeadEnds+c.Lost, 100*c.HealedShare, c.DeadEnds, c.Lost)
 }
