@@ -31,19 +31,29 @@ func listFiles(ctx context.Context, t Target, dir, _ string) ([]string, error) {
 // damageStore is where a node keeps what it needs to undo its damage: nothing secret leaves the node.
 const damageStore = "/var/lib/k8slab/damage"
 
-// fileState prints what tells two states of a file apart.
-const fileState = `state() {
+// fileTools has the scripts use the copies of the programs that they need, because any program may be the damaged one, and defines state: it
+// prints what tells two states of a file apart.
+const fileTools = `
+PATH=$1/bin:$PATH
+state() {
 	if test -d "$1"; then echo directory; elif test -e "$1"; then stat -c '%a %U %s' -- "$1"; sha256sum <"$1"; else echo absent; fi
 }
 `
 
 func keepFile(ctx context.Context, t Target, d *Damage) error {
-	return t.shell(ctx, t.Node, `rm -rf "$1" && mkdir -p -m 700 "$1" && cp -a -- "$2" "$1/before" && sync -f "$1"`, damageStore, d.What)
+	return t.shell(ctx, t.Node, `
+		rm -rf "$1"
+		mkdir -p -m 700 "$1" "$1/bin"
+		cp -a -- "$2" "$1/before"
+		for program in cat cp dd mkdir mv rm sha256sum stat systemctl truncate; do
+			cp "$(command -v "$program")" "$1/bin"
+		done
+		sync -f "$1"`, damageStore, d.What)
 }
 
 // makeFile changes a copy and moves it into the place of the file: a program that runs cannot be written.
 func makeFile(ctx context.Context, t Target, d Damage) error {
-	return t.shell(ctx, t.Node, fileState+`
+	return t.shell(ctx, t.Node, fileTools+`
 		store=$1 how=$2 file=$3
 		cp -a -- "$file" "$store/new"
 		case $how in
@@ -62,7 +72,7 @@ func makeFile(ctx context.Context, t Target, d Damage) error {
 }
 
 func undoFile(ctx context.Context, t Target, d Damage, force bool) error {
-	return t.shell(ctx, t.Node, fileState+`
+	return t.shell(ctx, t.Node, fileTools+`
 		store=$1 file=$2 force=$3
 		if test -e "$store/before" && { test "$force" = true || test "$(state "$file")" = "$(cat "$store/after")"; }; then
 			rm -rf -- "$file"

@@ -94,6 +94,39 @@ func TestFilesThatStayDamagedAreUndoneGently(t *testing.T) {
 	}
 }
 
+// Any program of a node may be the damaged one, also those that the damage is made and undone with.
+func TestProgramsAreDamagedAndUndone(t *testing.T) {
+	programs := t.TempDir()
+	write := func(name string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(programs, name), []byte("#!/bin/sh\nPATH=/usr/bin:/bin exec "+name+` "$@"`+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := []string{"cat", "cp", "dd", "mkdir", "mv", "rm", "sha256sum", "stat", "sync", "systemctl", "truncate"}
+	for _, name := range all {
+		write(name)
+	}
+	if err := os.Symlink("/bin/sh", filepath.Join(programs, "sh")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs) // nothing else stands in for a damaged one
+	for _, name := range all {
+		target := Target{Driver: here{filepath.Join(t.TempDir(), "store")}, Node: "here"}
+		file := filepath.Join(programs, name)
+		before := stateOf(t, file)
+		d := Damage{Kind: "file", How: "replace-text", Node: "here", What: file}
+		err := d.make(t.Context(), target, func(Damage) error { return nil })
+		if stateOf(t, file) == before || err != nil {
+			t.Errorf("%s is as before, %v", name, err)
+		}
+		if err := d.undo(t.Context(), target, true); err != nil || stateOf(t, file) != before {
+			t.Errorf("%s is %s, %v", name, stateOf(t, file), err)
+		}
+		write(name)
+	}
+}
+
 func stateOf(t *testing.T, file string) string {
 	t.Helper()
 	info, err := os.Stat(file)
