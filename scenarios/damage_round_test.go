@@ -41,7 +41,7 @@ func TestFilesAreDamagedAndUndone(t *testing.T) {
 			dir := t.TempDir()
 			target := Target{Driver: here{filepath.Join(dir, "store")}, Node: "here"}
 			file := filepath.Join(dir, "it's $(a) file")
-			if err := os.WriteFile(file, []byte(was), 0o751); err != nil {
+			if err := errors.Join(os.WriteFile(file, []byte(was), 0o700), os.Chmod(file, 0o753)); err != nil { // a mode that no umask leaves
 				t.Fatal(err)
 			}
 			before := stateOf(t, file)
