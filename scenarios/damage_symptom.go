@@ -29,6 +29,8 @@ var componentsOf = map[symptom.ID][]Component{
 	symptom.CertificateKeyExpired:       {ofJoining},
 	symptom.CertificateKeyInvalid:       {ofJoining},
 	symptom.BootstrapRBACForbidden:      {ofJoining, ofRBAC},
+	symptom.JoinConfigMissing:           {ofJoining},
+	symptom.AdmissionRejects:            {ofAdmission},
 	symptom.CertificateExpired:          {ofCertificates},
 	symptom.ClockSkew:                   {ofMachine},
 	symptom.X509UnknownAuthority:        {ofCertificates},

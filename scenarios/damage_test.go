@@ -183,7 +183,8 @@ func TestNames(t *testing.T) {
 		{object("daemonset/kube-system/kube-proxy"), of(fails(symptom.Unexplained, "w1", "kube-system/kube-proxy-x7k2 does not start"), "pods"), true},
 		{object("daemonset/kube-system/kube-proxy"), of(fails(symptom.Unexplained, "w1", "kube-flannel/kube-flannel-ds-1 does not start"), "pods"), false},
 		{object("daemonset/kube-system/kube-proxy"), of(rulesOut(fails(symptom.Unexplained, "w1"), "these work: kube-proxy"), "disk"), false},
-		{object(webhook + "//fault-pods"), of(fails(symptom.Unexplained, ""), "admission"), true},
+		{object(webhook + "//fault-pods"), fails(symptom.AdmissionRejects, ""), true},
+		{object("configmap/kube-public/cluster-info"), fails(symptom.JoinConfigMissing, ""), true},
 		{object(webhook + "//fault-pods"), fails(symptom.Unexplained, "", `webhook "fault-pods" does not answer`), true},
 	}
 	for _, tt := range tests {
@@ -215,6 +216,7 @@ func TestCommandsOfHints(t *testing.T) {
 		{hint{"w1", "`labctl rejoin NODE`, or `labctl down`", ""}, "[[labctl rejoin w1]]"},
 		{hint{"", "`labctl rejoin NODE`", ""}, "[]"},
 		{hint{"", "`kubectl delete validatingwebhookconfiguration NAME`", `"fault-pods" rejects`}, "[[kubectl delete validatingwebhookconfiguration fault-pods]]"},
+		{hint{"", "if nobody needs it: `kubectl delete ValidatingWebhookConfiguration fault-pods`.", ""}, "[[kubectl delete ValidatingWebhookConfiguration fault-pods]]"},
 		{hint{"", "`kubectl delete node NAME`", "something else"}, "[]"},
 		{hint{"", "`kubectl get nodes`; `kubectl delete pod x; rm -rf /`; `kubectl delete $(x)`; `kubectl delete pod … `", ""}, "[]"},
 		{hint{"w1", "`systemctl unmask kubelet` and `systemctl restart kubelet`", ""}, "[[systemctl unmask kubelet] [systemctl restart kubelet]]"},
