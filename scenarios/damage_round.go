@@ -61,8 +61,12 @@ type Damaged struct {
 
 // Result is the round as an experiment, for reports.
 func (d Damaged) Result() Result {
-	return Result{Fault: d.Damage.String(), Node: d.where(), Began: d.Began, Class: d.Class, Reason: d.Reason, ToCause: d.ToName,
-		ToRecover: d.ToHeal, Seconds: d.Seconds}
+	r := Result{Fault: d.String(), Node: d.where(), Began: d.Began, Class: d.Class, Reason: d.Reason, ToCause: d.ToName, ToRecover: d.ToHeal,
+		Seconds: d.Seconds}
+	if r.Reason == "" && d.Missed() {
+		r.Reason = fmt.Sprintf("%s: %s", d.Named, strings.Join(d.Said, "; "))
+	}
+	return r
 }
 
 // damageRound is a round that runs.
@@ -83,7 +87,7 @@ func RunDamage(ctx context.Context, d Driver, seed uint64, n int, o Options) Dam
 		r.ended.Reason = err.Error()
 	}
 	r.ended.Class = r.class(err)
-	r.ended.Damage.Before = "" // it may be long
+	r.ended.Before = "" // it may be long
 	r.ended.Seconds = time.Since(r.ended.Began).Seconds()
 	return r.ended
 }
@@ -113,7 +117,7 @@ func (r *damageRound) run(ctx context.Context, d Driver, seed uint64, n int) err
 	r.target.patience = r.options.Patience
 	// What a repair may have to do to the damaged node. Nothing else may change.
 	r.faults = []placed{{Fault{Name: "damage", May: []Change{Identity, Boot, Disk}}, r.target}}
-	r.experiment.result = Result{Fault: "damage", Node: r.damage.Node, Began: r.ended.Began}
+	r.result = Result{Fault: "damage", Node: r.damage.Node, Began: r.ended.Began}
 	if err := r.verdict(ctx); err != nil {
 		return fmt.Errorf("the lab is not healthy before the damage: %w", err)
 	}

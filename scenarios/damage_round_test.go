@@ -266,6 +266,9 @@ func TestOutcomesOfDamage(t *testing.T) {
 				if d.What != theFile || d.Node != "w1" || d.How != "halve" || (d.Reason == "") != (tt.reason == "") {
 					t.Errorf("it damaged %s on %s: %s", d.Damage, d.Node, d.Reason)
 				}
+				if reported := d.Result(); (reported.Reason == "") != (tt.class == Passed) || reported.Node != "w1" {
+					t.Errorf("reported as %+v", reported)
+				}
 				if left, err := record.Left(); err != nil || (len(left) == 0) != tt.restored {
 					t.Errorf("in the record: %v, %v", left, err)
 				}
