@@ -202,14 +202,6 @@ func (j *nodeJoin) mendSide(ctx context.Context, f join.SideFault, token string)
 	}
 }
 
-// endedBy makes the fault for which the join was ended its cause.
-func endedBy(o join.Outcome, f *join.SideFault) join.Outcome {
-	if f != nil && !o.Joined {
-		o.Symptom, o.Evidence, o.Hint = f.Symptom, f.Evidence, f.Hint
-	}
-	return o
-}
-
 // showOthers watches a join that an earlier run began, with the token that it made, until the returned function is called.
 func (j *nodeJoin) showOthers(ctx context.Context) (stop func()) {
 	var stops []func()

@@ -46,7 +46,7 @@ const (
 // SideWatch watches a join from the cluster's side while kubeadm waits, with the administrator's rights.
 type SideWatch struct {
 	Node    string // the Node's name
-	TokenID string // of the bootstrap token that the machine joins with
+	TokenID string // of the bootstrap token that the machine joins with; "" is none
 
 	Look    func(context.Context) (kube.JoinSide, error)
 	Rejects func(context.Context, string) (*kube.Rejection, error)
@@ -191,6 +191,9 @@ func RejectionFault(r *kube.Rejection, node string) SideFault {
 
 // certificateFaults are about the certificate that kubelet asks for with the token.
 func (w *SideWatch) certificateFaults(ctx context.Context, side kube.JoinSide) (faults []SideFault) {
+	if w.TokenID == "" { // it joins without a token
+		return nil
+	}
 	own := slices.DeleteFunc(slices.Clone(side.CSRs), func(r kube.CSR) bool { return r.TokenID() != w.TokenID || r.Node != w.Node })
 	if slices.ContainsFunc(own, func(r kube.CSR) bool { return r.State == "issued" }) {
 		return nil // kubelet has what it needs, and the token has done its work
@@ -227,4 +230,12 @@ func (w *SideWatch) leader(ctx context.Context) string {
 		return "there is no Lease of kube-controller-manager"
 	}
 	return fmt.Sprintf("kube-controller-manager %s leads and renewed its Lease %s ago", holder, time.Since(renewed).Round(time.Second))
+}
+
+// EndedBy makes the fault for which a join was ended its cause; f is nil for none.
+func EndedBy(o Outcome, f *SideFault) Outcome {
+	if f != nil && !o.Joined {
+		o.Symptom, o.Evidence, o.Hint = f.Symptom, f.Evidence, f.Hint
+	}
+	return o
 }

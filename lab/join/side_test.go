@@ -26,8 +26,12 @@ func sideOf(t *testing.T, look func() kube.JoinSide, rejects func() (*kube.Rejec
 			}
 			return rejects()
 		},
-		Leader: func(context.Context) (string, time.Time, error) { return "cp1_1", time.Now().Add(-40 * time.Second), nil },
-		Tell:   func(f SideFault) { *told = append(*told, string(f.Symptom)+" "+time.Since(begin).String()+" "+f.Evidence) },
+		Leader: func(context.Context) (string, time.Time, error) {
+			return "cp1_1", time.Now().Add(-40 * time.Second), nil
+		},
+		Tell: func(f SideFault) {
+			*told = append(*told, string(f.Symptom)+" "+time.Since(begin).String()+" "+f.Evidence)
+		},
 	}, told
 }
 
