@@ -161,6 +161,9 @@ func NeedFaults(needs []kube.JoinNeed) (faults []SideFault) {
 		id    symptom.ID
 	}{{false, symptom.JoinConfigMissing}, {true, symptom.BootstrapRBACForbidden}} {
 		f := SideFault{Symptom: kind.id, ends: noEnd}
+		if kind.right { // an API server that has just started denies everything until it has read its roles
+			f.untold = SideEvery
+		}
 		var words []string
 		for _, n := range needs {
 			if n.Right == kind.right {
