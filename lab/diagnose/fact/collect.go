@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,16 +61,20 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	c := &collector{m: m, o: o, patience: patience, stream: stream}
 	c.node = Node{Time: m.Now().UTC(), Units: map[string]Unit{}, Errors: map[string]string{}}
 	early := c.etcdMetrics(ctx)
-	c.all(ctx, map[string]func(context.Context) error{
+	questions := c.organs()
+	maps.Copy(questions, map[string]func(context.Context) error{
 		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
 		"dials": c.dials, "overlay": c.overlay, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
 	})
+	c.all(ctx, questions)
 	c.etcdDisk(early, c.laterMetrics(ctx, early))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	node := c.node
 	node.Errors = maps.Clone(node.Errors) // a question that is still at work may write
 	node.Units = maps.Clone(node.Units)
+	node.Organs = slices.Clone(node.Organs)
+	settled(&node)
 	node.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
 	return node
 }
@@ -159,7 +164,7 @@ var services = []string{"kubelet", "containerd", "keepalived", "ssh", "k8slab-ku
 
 func (c *collector) units(ctx context.Context) error {
 	argv := []string{"systemctl", "show", "--timestamp=unix",
-		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp"}
+		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp,UnitFileState,TriggeredBy"}
 	for _, name := range services {
 		argv = append(argv, name+".service")
 	}
@@ -171,7 +176,10 @@ func (c *collector) units(ctx context.Context) error {
 		name := strings.TrimSuffix(id, ".service")
 		unit := Unit{
 			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
-			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]),
+			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]), Boot: u["UnitFileState"],
+		}
+		if u["TriggeredBy"] != "" { // a socket starts it
+			unit.Boot = ""
 		}
 		c.set(func(n *Node) { n.Units[name] = unit })
 		if pid := u["MainPID"]; name == "kubelet" && pid != "" && pid != "0" {

@@ -109,8 +109,9 @@ type Unit struct {
 	Active  string    `json:"active"`
 	Sub     string    `json:"sub"`
 	Result  string    `json:"result,omitempty"`
-	Since   time.Time `json:"since"`   // of its present state
-	Started time.Time `json:"started"` // when its present or last run began
+	Since   time.Time `json:"since"`          // of its present state
+	Started time.Time `json:"started"`        // when its present or last run began
+	Boot    string    `json:"boot,omitempty"` // whether it starts with the machine: enabled, disabled, masked or another word of systemd's; "" when nobody knows
 }
 
 // Certificate is one of a node's own.

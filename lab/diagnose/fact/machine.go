@@ -43,7 +43,7 @@ func (c *collector) certificates(context.Context) error {
 			all = append(all, Certificate{File: file, Subject: cert.Subject.String(), NotBefore: cert.NotBefore, NotAfter: cert.NotAfter})
 		}
 	}
-	c.set(func(n *Node) { n.Certificates = all })
+	c.set(func(n *Node) { n.Certificates = append(n.Certificates, all...) })
 	return nil
 }
 

@@ -1,21 +1,230 @@
 package fact
 
-import "k8slab/lab/symptom"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8slab/lab/event"
+	"k8slab/lab/join"
+	"k8slab/lab/symptom"
+)
 
 // Organ is one thing that a node lives by, measured from end to end: whatever breaks it, the measurement fails.
 type Organ struct {
-	Name    string   `json:"name"`
-	Detail  string   `json:"detail"`          // what exactly was measured
-	Error   string   `json:"error,omitempty"` // "" works
-	Named   []Fault  `json:"named,omitempty"` // the causes that the measurement shows by itself; none where Error has none
-	Lines   []string `json:"lines,omitempty"` // the last lines of logs that mention it, without secrets
-	Elapsed float64  `json:"elapsed"`         // seconds
+	Name    string        `json:"name"`
+	Detail  string        `json:"detail"`          // what exactly was measured
+	Error   string        `json:"error,omitempty"` // what failed; "" works
+	Named   []join.Defect `json:"named,omitempty"` // what was found, as far as the measurement itself shows the cause
+	Lines   []string      `json:"lines,omitempty"` // the last lines of logs that mention it, without secrets
+	Elapsed float64       `json:"elapsed"`         // seconds
 }
 
-// Fault is a known cause that a measurement shows.
-type Fault struct {
-	Symptom symptom.ID `json:"symptom"`
-	Source  string     `json:"source"` // the file, port or program that shows it
-	Text    string     `json:"text"`
-	Warn    bool       `json:"warn,omitempty"` // nothing fails of it yet
+// The organs.
+const (
+	OrganSandbox      = "sandbox"
+	OrganKubelet      = "kubelet restart"
+	OrganCertificates = "certificates"
+	OrganStaticPods   = "static pods"
+	OrganForwarding   = "forwarding"
+	OrganDNS          = "DNS"
+	OrganFileSystems  = "file systems"
+)
+
+// organ is how one is measured. An error of measure is a question that was not answered: nothing is known then.
+type organ struct {
+	name, detail string
+	measure      func(*collector, context.Context) ([]join.Defect, error)
+	after        string   // the unit with whose start it begins: what fails sooner may only be starting
+	words        []string // lines of logs that mention it have one of them
+	heavy        bool     // it computes too much for an emulated processor
+}
+
+var organs = []organ{
+	{name: OrganSandbox, detail: "through CRI a pod sandbox with its network is made, a container of the pause image starts in it, and both are removed",
+		measure: (*collector).sandbox, after: "containerd", heavy: true,
+		words: []string{"RunPodSandbox", "CreatePodSandbox", "runc", "snapshot", "StartContainer", "CreateContainer"}},
+	{name: OrganKubelet, detail: "what kubelet reads when it starts: its unit, program, flags, configuration, kubeconfig, and the cluster's CA",
+		measure: (*collector).kubeletRestart, words: []string{"kubelet.service", "command failed", "failed to load", "config.yaml", "kubeadm-flags"}},
+	{name: OrganCertificates, detail: "certificates in files, in kubeconfigs and as they are served: their names, issuers and keys",
+		measure: (*collector).identities, words: []string{"x509", "certificate", "tls:"}},
+	{name: OrganStaticPods, detail: "each static pod's manifest is a Pod, and runs as it is written",
+		measure: (*collector).staticPods, after: "kubelet", words: []string{"manifest", "static pod", "mirror pod"}},
+	{name: OrganForwarding, detail: "the packet filter, the kernel and flannel's links pass packets of pods on, and kube-proxy's rules are there",
+		measure: (*collector).forwarding, after: "containerd", words: []string{"kube-proxy", "iptables", "nft", "flannel"}},
+	{name: OrganDNS, detail: "the file of DNS servers that kubelet gives to pods can be read", measure: (*collector).resolver, words: []string{"resolv.conf"}},
+	{name: OrganFileSystems, detail: "file systems that a node writes to have space and inodes, and can be written", measure: (*collector).fileSystems,
+		words: []string{"No space left", "no space left", "Read-only file system", "read-only file system"}},
+}
+
+// questions are the organs' measurements on a member. One that was cut short is unread, as any other question; where its time was long already,
+// and the processors have time, it is the organ that does not answer.
+func (c *collector) organs() map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{}
+	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
+		return all
+	}
+	emulated := c.m.Emulated()
+	for _, o := range organs {
+		if o.heavy && emulated {
+			continue
+		}
+		all[o.name] = func(ctx context.Context) error {
+			began := time.Now()
+			defects, err := o.measure(c, ctx)
+			if errors.Is(err, errLate) && c.o.Patience > 1 && !c.busy() {
+				defects, err = append(defects, join.Defect{Where: o.name, Text: err.Error()}), nil
+			}
+			if errors.Is(err, errSkipped) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			result := judged(o, defects)
+			result.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
+			c.set(func(n *Node) { n.Organs = append(n.Organs, result) })
+			return nil
+		}
+	}
+	return all
+}
+
+// errLate is a measurement that had no answer in its time, errSkipped one that cannot be made because of something that has checks of its own.
+var (
+	errLate    = errors.New("no answer in time")
+	errSkipped = errors.New("not measured")
+)
+
+// busy reports whether more programs want a processor than there are: then a late answer proves nothing.
+func (c *collector) busy() bool {
+	first, _, _ := strings.Cut(c.m.Line("/proc/loadavg"), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	return err != nil || load > float64(2*runtime.NumCPU())
+}
+
+// judged is an organ with what its measurement found.
+func judged(o organ, defects []join.Defect) Organ {
+	result := Organ{Name: o.name, Detail: o.detail}
+	var failed []string
+	for _, d := range defects {
+		d.Text, d.Hint = event.Redact(d.Text), event.Redact(d.Hint)
+		if !d.Warn {
+			failed = append(failed, d.String())
+		}
+		if d.Symptom != "" {
+			result.Named = append(result.Named, d)
+		}
+	}
+	result.Error = strings.Join(failed, "; ")
+	return result
+}
+
+// settle is how long after the start of its unit an organ may fail because it only starts.
+const settle = 30 * time.Second
+
+// settled ends the measurements: it takes back what may only be starting, and finds the lines that mention what failed.
+func settled(n *Node) {
+	slices.SortFunc(n.Certificates, func(a, b Certificate) int { return cmp.Compare(a.File, b.File) })
+	if n.Facts.Running() { // kubeadm: it is not a member yet
+		n.Organs = nil
+		return
+	}
+	slices.SortFunc(n.Organs, func(a, b Organ) int { return cmp.Compare(place(a.Name), place(b.Name)) })
+	n.Organs = slices.DeleteFunc(n.Organs, func(o Organ) bool {
+		unit := n.Units[organs[place(o.Name)].after]
+		young := o.Error != "" && !unit.Started.IsZero() && n.Time.Sub(unit.Started) < settle
+		if young {
+			n.Errors[o.Name] = fmt.Sprintf("%s has started only %s ago: %s", organs[place(o.Name)].after, n.Time.Sub(unit.Started).Round(time.Second), o.Error)
+		}
+		return young
+	})
+	for i := range n.Organs {
+		if o := &n.Organs[i]; o.Error != "" {
+			o.Lines = mentions(n.Texts, organs[place(o.Name)].words)
+		}
+	}
+}
+
+func place(name string) int {
+	return slices.IndexFunc(organs, func(o organ) bool { return o.name == name })
+}
+
+// mentionLimit is how many lines of a failed organ are kept.
+const mentionLimit = 4
+
+// mentions are the last lines of the texts that have one of the words, each with its text's name.
+func mentions(texts []Text, words []string) []string {
+	var found []string
+	for _, t := range texts {
+		var last []string
+		for line := range strings.Lines(t.Text) {
+			if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(line, word) }) {
+				last = append(last, t.Name+": "+strings.TrimSpace(line))
+			}
+		}
+		found = append(found, last[max(0, len(last)-mentionLimit/2):]...)
+	}
+	return found[max(0, len(found)-mentionLimit):]
+}
+
+// sandbox has the runtime make what each pod needs.
+func (c *collector) sandbox(ctx context.Context) ([]join.Defect, error) {
+	err := join.TrySandbox(ctx, c.m)
+	failed, ok := errors.AsType[*join.TrialError](err)
+	switch {
+	case errors.Is(err, join.ErrNoRuntime):
+		return nil, errSkipped
+	case !ok:
+		return nil, err
+	case failed.Late:
+		return nil, fmt.Errorf("%w: %s: %s", errLate, failed.Step, failed.Said)
+	}
+	return []join.Defect{{Where: "the container runtime", Text: failed.Error()}}, nil
+}
+
+func (c *collector) kubeletRestart(ctx context.Context) ([]join.Defect, error) {
+	return join.KubeletRestart(ctx, c.m)
+}
+
+// forwarding judges the packet filter and the links.
+func (c *collector) forwarding(ctx context.Context) ([]join.Defect, error) {
+	found, err := join.Forwarding(ctx, c.m)
+	links, linksErr := readLinks()
+	if linksErr == nil {
+		found = append(found, judgeLinks(links, c.readSubnet())...)
+	}
+	return found, errors.Join(err, linksErr)
+}
+
+// judgeLinks compares flannel's links with what flannel says that it made. One that is missing is judged by who misses it.
+func judgeLinks(links []Link, env map[string]string) []join.Defect {
+	var found []join.Defect
+	for _, l := range links {
+		if env == nil || l.Name != "flannel.1" && l.Name != "cni0" {
+			continue
+		}
+		bad := func(text string) {
+			d := join.Defect{Symptom: symptom.NetworkPluginPodsFailing, Where: l.Name, Text: text}
+			d.Hint = "ip link delete " + l.Name + "; kubectl -n kube-flannel delete pod --field-selector spec.nodeName=NODE: flannel makes it again"
+			found = append(found, d)
+		}
+		if !l.Up {
+			bad("the link is down")
+			continue
+		}
+		if mtu, err := strconv.Atoi(env["FLANNEL_MTU"]); err == nil && l.Name == "flannel.1" && l.MTU != mtu {
+			bad(fmt.Sprintf("its MTU is %d, and flannel's is %d", l.MTU, mtu))
+		}
+		if !slices.ContainsFunc(l.Addresses, func(a string) bool { return !strings.Contains(a, ":") }) {
+			bad("it has no IPv4 address")
+		}
+	}
+	return found
 }
