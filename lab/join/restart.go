@@ -159,18 +159,19 @@ func (r *restart) kubeconfig() []Defect {
 		return []Defect{wrong(symptom.FileChanged, file, "%v", err)}
 	}
 	where := file
-	for from, into := range map[string]*[]byte{c.CertFile: &c.Cert, c.KeyFile: &c.Key, c.CAFile: &c.CA} {
-		if from == "" {
+	for _, named := range []struct {
+		file string
+		into *[]byte
+	}{{c.CertFile, &c.Cert}, {c.KeyFile, &c.Key}} { // mostly one file
+		if named.file == "" {
 			continue
 		}
-		text, err := r.m.Read(from)
+		where = named.file
+		text, err := r.m.Read(where)
 		if err != nil {
-			return []Defect{wrong(symptom.BootstrapKubeconfigMissing, from, "%s names it: %s", file, plain(err))}
+			return []Defect{wrong(symptom.BootstrapKubeconfigMissing, where, "%s names it: %s", file, plain(err))}
 		}
-		*into = []byte(text)
-		if from == c.CertFile {
-			where = from
-		}
+		*named.into = []byte(text)
 	}
 	if _, err := tls.X509KeyPair(c.Cert, c.Key); err != nil {
 		return []Defect{wrong(symptom.BootstrapKubeconfigMissing, where, "kubelet cannot use its client certificate: %v", err)}

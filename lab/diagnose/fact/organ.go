@@ -63,8 +63,7 @@ var organs = []organ{
 		words: []string{"No space left", "no space left", "Read-only file system", "read-only file system"}},
 }
 
-// questions are the organs' measurements on a member. One that was cut short is unread, as any other question; where its time was long already,
-// and the processors have time, it is the organ that does not answer.
+// organs are the questions about a member's organs.
 func (c *collector) organs() map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{}
 	if !c.m.Exists("/etc/kubernetes/kubelet.conf") && !c.m.Exists("/var/lib/k8slab/joined") {
@@ -72,28 +71,33 @@ func (c *collector) organs() map[string]func(context.Context) error {
 	}
 	emulated := c.m.Emulated()
 	for _, o := range organs {
-		if o.heavy && emulated {
-			continue
-		}
-		all[o.name] = func(ctx context.Context) error {
-			began := time.Now()
-			defects, err := o.measure(c, ctx)
-			if errors.Is(err, errLate) && c.o.Patience > 1 && !c.busy() {
-				defects, err = append(defects, join.Defect{Where: o.name, Text: err.Error()}), nil
-			}
-			if errors.Is(err, errSkipped) {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-			result := judged(o, defects)
-			result.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
-			c.set(func(n *Node) { n.Organs = append(n.Organs, result) })
-			return nil
+		if !o.heavy || !emulated {
+			all[o.name] = c.question(o)
 		}
 	}
 	return all
+}
+
+// question measures an organ. A measurement that was cut short is unread, as any other question is; where it had twice its time, and the
+// processors have time, the organ does not answer.
+func (c *collector) question(o organ) func(context.Context) error {
+	return func(ctx context.Context) error {
+		began := time.Now()
+		defects, err := o.measure(c, ctx)
+		if errors.Is(err, errLate) && c.o.Patience > 1 && !c.busy() {
+			defects, err = append(defects, join.Defect{Where: o.name, Text: err.Error()}), nil
+		}
+		if errors.Is(err, errSkipped) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		result := judged(o, defects)
+		result.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
+		c.set(func(n *Node) { n.Organs = append(n.Organs, result) })
+		return nil
+	}
 }
 
 // errLate is a measurement that had no answer in its time, errSkipped one that cannot be made because of something that has checks of its own.
