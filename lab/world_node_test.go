@@ -58,7 +58,7 @@ func (n *worldNode) Read(ctx context.Context, argv ...string) (string, error) {
 	return out.String(), err
 }
 
-func (n *worldNode) Run(_ context.Context, cmd node.Command) error {
+func (n *worldNode) Run(ctx context.Context, cmd node.Command) error {
 	line := strings.Join(cmd.Argv, " ")
 	if !cmd.ReadOnly {
 		n.mutated(n.name + ": " + line)
@@ -70,6 +70,9 @@ func (n *worldNode) Run(_ context.Context, cmd node.Command) error {
 			return err
 		}
 		stdin = string(text)
+	}
+	if strings.HasPrefix(line, labnodePath+" join") {
+		n.w.waitForJoin(ctx, n.name, stdin)
 	}
 	n.w.mu.Lock()
 	defer n.w.mu.Unlock()
@@ -94,6 +97,9 @@ func (n *worldNode) Run(_ context.Context, cmd node.Command) error {
 func (w *world) command(b *box, argv []string, stdin string) (out string, status int) {
 	line := strings.Join(argv, " ")
 	if out, status, known := w.damaged(b, argv); known {
+		return out, status
+	}
+	if out, status, known := w.sideCommand(b, argv); known {
 		return out, status
 	}
 	switch {
@@ -216,6 +222,9 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 		id, _, _ := strings.Cut(t.Token, ".")
 		w.addToken(id, t.Description)
 	}
+	for _, phase := range []string{"bootstrap-token", "upload-config kubeadm", "upload-config kubelet"} {
+		w.initPhase(phase)
+	}
 	w.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"] = object{"apiVersion": "apps/v1", "kind": "DaemonSet",
 		"metadata": object{"name": "kube-proxy", "namespace": "kube-system"}}
 	w.objects["/apis/apps/v1/namespaces/kube-system/deployments/coredns"] = object{"apiVersion": "apps/v1", "kind": "Deployment",
@@ -262,6 +271,9 @@ func (w *world) collect(b *box) fact.Node {
 	if b.facts.Joined && b.node.Role == config.ControlPlane {
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
 	}
+	if b.facts.Joined && w.objects["/api/v1/nodes/"+b.node.Name] == nil {
+		n.Member = []join.Check{{ID: join.CheckNode, Result: join.Blocked, Reason: join.NodeMissing, Evidence: "the cluster has no Node " + b.node.Name}}
+	}
 	return n
 }
 
@@ -282,6 +294,10 @@ func (w *world) join(b *box, configuration string) join.Outcome {
 		o := b.failures[0]
 		b.failures, b.facts.Dirty = b.failures[1:], true
 		return o
+	}
+	if b.stop {
+		b.stop = false
+		return failed("", "kubeadm was ended in kubelet-wait-bootstrap: terminated")
 	}
 	if b.outage != nil {
 		b.facts.Dirty = true

@@ -44,6 +44,7 @@ type world struct {
 	joins    []string          // nodes, in the order in which their joins ended
 	calls    []string          // in order: libvirt's, commands on nodes, requests that change something
 	missed   []string          // requests for what is not there
+	side                       // of joins
 	broken   error             // a command or request that nobody told the world about
 	fails    func(call string) error
 	ctx      context.Context // ends when labctl is killed
@@ -69,6 +70,8 @@ type box struct {
 	uuid   string // of its domain: another one for a machine that was made anew
 	saved  map[string]moment
 	damage
+	waits  func() bool // what its kubeadm waits for until it goes on
+	stop   bool        // somebody has stopped its join
 	etcd   *pipes
 	server *grpc.Server
 }

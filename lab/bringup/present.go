@@ -90,6 +90,6 @@ func readPresent(ctx context.Context, s *session.Session) (p present, err error)
 	if err != nil {
 		return p, err
 	}
-	p.addons, p.healthy = addon.Ready(ctx, v, addons) == nil, len(health.Healthy(ctx, s, v)) == 0
+	p.addons, p.healthy = addon.Ready(ctx, v, addons) == nil, health.Healthy(ctx, s) == nil
 	return p, nil
 }

@@ -68,6 +68,9 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	if err != nil || o.Symptom != "" {
 		return j.announced(o), err
 	}
+	if o, err = j.admitted(ctx); err != nil || o.Symptom != "" {
+		return j.announced(o), err
+	}
 	key := ""
 	if j.node.Role == config.ControlPlane {
 		if err := j.stable(ctx); err != nil {
@@ -78,13 +81,15 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 		}
 		defer j.showLearner(ctx)()
 	}
-	token, err := signedToken(ctx, s, j.Admin, joinMark(j.node.Name))
+	token, err := signedToken(ctx, s, j.Admin, joinMark(j.node.Name), func(evidence string) { j.cause(symptom.ControllerManagerFailing, "%s", evidence) })
 	if err != nil {
-		return join.Outcome{}, err
+		return unsigned(err)
 	}
 	text, err := marshal(joinDocuments(s, j.node, token, j.pin, key))
 	if err == nil {
+		stop := j.watchSide(ctx, token)
 		o, err = runJoin(ctx, s, j.node, text, number, &j.events, j.joinBudget(), j.step)
+		o = endedBy(o, stop()) // before the token is deleted: the watch would make it again
 	}
 	if ctx.Err() != nil { // the join goes on without labctl and needs its token, which the next run deletes
 		return j.announced(o), err
@@ -95,6 +100,15 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 		left = nil
 	}
 	return j.announced(o), errors.Join(err, left)
+}
+
+// unsigned is the outcome of an attempt that got no token to join with.
+func unsigned(err error) (join.Outcome, error) {
+	if _, ok := errors.AsType[*unsignedError](err); !ok {
+		return join.Outcome{}, err
+	}
+	return join.Outcome{Symptom: symptom.ControllerManagerFailing, Evidence: err.Error(), Phase: join.PhaseCluster, ExitCode: -1,
+		Hint: "labctl diagnose; labctl repair mends a controller manager of the lab; then join again"}, nil
 }
 
 // forgetToken deletes an attempt's token, also after a failure. It retries, because the virtual IP may be moving to the new control plane.

@@ -41,6 +41,9 @@ type Run struct {
 	mu     sync.Mutex
 	facts  map[string]join.Facts // by node, of those that answered
 	failed map[string]error      // by node, why its join failed
+
+	joinSide  clusterSide
+	restoring sync.Mutex
 }
 
 // New starts a run with the facts of the nodes that answered.
@@ -106,8 +109,8 @@ func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	step := c.Events.Start(n.Name, "kubeadm (already running)", c.joinBudget())
 	var err error
 	if c.Fact(n).JoinRunning() {
-		if c.Admin != nil && n.Role == config.ControlPlane {
-			defer (&nodeJoin{Run: c, node: n, step: step}).showLearner(ctx)()
+		if c.Admin != nil {
+			defer (&nodeJoin{Run: c, node: n, step: step}).showOthers(ctx)()
 		}
 		_, err = followJoin(ctx, c.Session, n.Name, c.joinBudget(), step)
 	} else {

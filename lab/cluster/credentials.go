@@ -17,22 +17,57 @@ import (
 
 // signBudget bounds the wait for kube-controller-manager to sign a token. On an emulated machine it needs over a minute to start its
 // controllers.
-const signBudget = 4 * time.Minute
+const signBudget = time.Minute
 
-// signedToken makes a bootstrap token and waits until discovery can use it. kubeadm would wait too, but polls only every 5 s.
-func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string) (string, error) {
+// signQuiet is how long a signature may take before the wait for it is told of.
+const signQuiet = 2 * time.Second
+
+// unsignedError says that nobody signs cluster-info for a new token, so that no machine can discover the cluster with it.
+type unsignedError struct{ error }
+
+func (e *unsignedError) Unwrap() error { return e.error }
+
+// signedToken makes a bootstrap token and waits until discovery can use it. kubeadm would wait too, but polls only every 5 s. tell is told
+// once of what a long wait is for. The error is an *unsignedError if the wait was in vain.
+func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string, tell func(evidence string)) (string, error) {
 	token, err := v.Kube.CreateBootstrapToken(ctx, tokenTTL, description)
 	if err != nil {
 		return "", err
 	}
-	err = wait.For(ctx, "the bootstrap token to be signed (kube-controller-manager)", signBudget, s.Pace()/4, func(ctx context.Context) error {
+	begin, told := time.Now(), false
+	scale := time.Duration(s.TimeScale())
+	err = wait.For(ctx, "the bootstrap token to be signed", scale*signBudget, s.Pace()/4, func(ctx context.Context) error {
 		ok, err := v.Kube.ClusterInfoHasJWS(ctx, token)
-		if err == nil && !ok {
-			err = errors.New("cluster-info has no signature for it yet")
+		if err != nil || ok {
+			return err
+		}
+		if time.Since(begin) < scale*signQuiet {
+			return errors.New("cluster-info has no signature for it yet")
+		}
+		err = signerSilent(ctx, v)
+		if !told {
+			told = true
+			tell(err.Error())
 		}
 		return err
 	})
+	if _, late := errors.AsType[*wait.TimeoutError](err); late {
+		err = &unsignedError{err}
+	}
 	return token, err
+}
+
+// signerSilent is why a token has no signature.
+func signerSilent(ctx context.Context, v *session.Admin) error {
+	const unsigned = "nobody signs cluster-info for the bootstrap token"
+	holder, renewed, err := v.Kube.ControllerManager(ctx)
+	switch {
+	case err != nil:
+		return err
+	case renewed.IsZero():
+		return errors.New(unsigned + "; there is no Lease of kube-controller-manager, which does")
+	}
+	return fmt.Errorf("%s; kube-controller-manager %s, which does, renewed its Lease %s ago", unsigned, holder, time.Since(renewed).Round(time.Second))
 }
 
 // uploadCertificates has kubeadm on a control plane upload the encrypted certificates to the cluster, and returns their key.
@@ -95,16 +130,21 @@ func MakeJoinCommand(ctx context.Context, s *session.Session, v *session.Admin, 
 	if err != nil {
 		return JoinCommand{}, err
 	}
+	facts, _ := s.Facts(ctx, s.Cluster.ControlPlanes()) // one that does not answer restores and uploads nothing
+	c := New(s, facts, nil)
+	c.Admin = v
+	if _, err := c.RestoreJoins(ctx); err != nil {
+		return JoinCommand{}, err
+	}
 	key := ""
 	if controlPlane {
-		facts, _ := s.Facts(ctx, s.Cluster.ControlPlanes()) // one that does not answer uploads nothing
-		joined := New(s, facts, nil).JoinedControlPlanes()
+		joined := c.JoinedControlPlanes()
 		if key, err = firstWithKubeadm(joined, func(n config.Node) (string, error) { return uploadCertificates(ctx, s, n) }); err != nil {
 			return JoinCommand{}, err
 		}
 	}
 	expires := time.Now().Add(tokenTTL).Truncate(time.Second)
-	token, err := signedToken(ctx, s, v, joinCommandMark)
+	token, err := signedToken(ctx, s, v, joinCommandMark, func(string) {})
 	if err != nil {
 		return JoinCommand{}, err
 	}

@@ -56,6 +56,8 @@ type Sources struct {
 	Peers []fact.Peer
 	// Open asks the cluster through one control plane, with the credentials that are there.
 	Open func(ctx context.Context, controlPlane string) (Cluster, error)
+	// Prove measures what must hold in a healthy cluster; nil where nobody knows that.
+	Prove func(context.Context, Cluster) []fact.Organ
 }
 
 // within bounds one part of the collecting.
@@ -72,6 +74,7 @@ const (
 	apiQuestion  = 3 * time.Second
 	insideLimit  = 7 * time.Second         // the collecting inside a machine, which ends sooner by itself
 	etcdLimit    = 6500 * time.Millisecond // without a quorum each member that is silent costs its time twice
+	proofLimit   = 6 * time.Second         // a pod gives up reaching another after 3 s
 )
 
 // Collect gathers the facts of a live cluster, everything at once. A machine that does not answer is a fact, not an error. One that was
@@ -83,7 +86,7 @@ func Collect(ctx context.Context, s Sources) fact.Facts {
 	s.look(ctx, &f, func(fact.Machine) bool { return true }, true)
 	if s.Patience == 1 { // else each has had all the time that there is
 		s.Patience = 2
-		s.look(ctx, &f, late, false)
+		s.look(ctx, &f, late, slices.ContainsFunc(f.Proof, func(o fact.Organ) bool { return o.Late }))
 	}
 	return f
 }
@@ -93,7 +96,7 @@ func (s Sources) look(ctx context.Context, f *fact.Facts, wanted func(fact.Machi
 	slots := make(chan struct{}, cmp.Or(s.AtOnce, len(s.Machines)))
 	var wg sync.WaitGroup
 	if cluster {
-		wg.Go(func() { f.API, f.Etcd = s.cluster(ctx) })
+		wg.Go(func() { s.cluster(ctx, f) })
 	}
 	for i, m := range s.Machines {
 		if !wanted(f.Machines[i]) {
@@ -197,15 +200,26 @@ func errorText(err error) string {
 }
 
 // cluster asks the API server and etcd through the first control plane that can: none is waited for after another.
-func (s Sources) cluster(ctx context.Context) (api fact.API, members fact.Etcd) {
+func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
+	var api fact.API
+	var members fact.Etcd
+	var proof []fact.Organ
+	defer func() { f.API, f.Etcd, f.Proof = api, members, proof }()
 	via, c, err := s.first(ctx)
 	if err != nil {
 		api.Error, members.Error = errorText(err), errorText(err)
-		return api, members
+		return
 	}
 	defer c.Close()
 	api.Via, members.Via = via, via
 	var wg sync.WaitGroup
+	if s.Prove != nil {
+		wg.Go(func() {
+			ctx, cancel := s.within(ctx, proofLimit)
+			defer cancel()
+			proof = s.Prove(ctx, c)
+		})
+	}
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, apiQuestion)
 		defer cancel()
@@ -217,7 +231,9 @@ func (s Sources) cluster(ctx context.Context) (api fact.API, members fact.Etcd) 
 		askEtcd(ctx, c.Etcd, &members)
 	})
 	wg.Wait()
-	return api, members
+	for i := range proof {
+		proof[i].Error = event.Redact(proof[i].Error)
+	}
 }
 
 type opened struct {

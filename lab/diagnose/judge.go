@@ -25,6 +25,7 @@ type judgement struct {
 	texts    map[string][]symptom.Finding // what the texts of a node show, judged when first needed
 	unjoined []spot                       // machines that are in no cluster, and of which no join has failed
 	told     map[spot]string              // the text by which something was found that nobody measured
+	vague    []vague                      // failures that tell no cause
 }
 
 // spot is where something was found.

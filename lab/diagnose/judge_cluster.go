@@ -96,8 +96,12 @@ func (j *judgement) pods() {
 				break
 			}
 		}
-		if id == "" {
+		if id == "" && !Own(p) {
 			j.unread = append(j.unread, fmt.Sprintf("%s; next: kubectl -n %s describe pod %s", text, p.Namespace, p.Name))
+			continue
+		}
+		if id == "" {
+			j.fails("pods", p.Node, "API", text, fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name))
 			continue
 		}
 		j.find(id, p.Node, "API", text)

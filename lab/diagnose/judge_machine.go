@@ -38,7 +38,11 @@ func (j *judgement) domain(m *fact.Machine) {
 		return
 	}
 	if m.Inside == nil {
-		j.unread = append(j.unread, m.Name+": labnode did not collect: "+m.Labnode)
+		if text := "labnode did not collect: " + m.Labnode; m.Late {
+			j.unread = append(j.unread, m.Name+": "+text)
+		} else {
+			j.fails("labnode", m.Name, "labnode collect", text, "`labctl ssh "+m.Name+"` and look at /usr/bin/labnode")
+		}
 		return
 	}
 	for what, err := range m.Inside.Errors {
@@ -187,7 +191,7 @@ func (j *judgement) member(m *fact.Machine) {
 			continue
 		}
 		if id == "" {
-			j.unread = append(j.unread, m.Name+": "+string(c.ID)+": "+c.Evidence+"; next: "+c.Hint)
+			j.fails(string(c.ID), m.Name, "check "+string(c.ID), c.Evidence, c.Hint)
 			continue
 		}
 		f := j.find(id, m.Name, string(c.ID), c.Evidence)
@@ -215,7 +219,7 @@ func (j *judgement) node(m *fact.Machine, c joining.Check) {
 		}
 		j.find(id, m.Name, "API", c.Evidence)
 	default:
-		j.unread = append(j.unread, m.Name+": its Node: "+c.Evidence)
+		j.fails(string(c.ID), m.Name, "its Node", c.Evidence, c.Hint)
 	}
 }
 

@@ -14,7 +14,7 @@ type Report struct {
 	Source   string            `json:"source"`   // "live", or the path that was judged, or "-"
 	Time     time.Time         `json:"time"`     // of the facts
 	Took     float64           `json:"took"`     // seconds for collecting and judging
-	Healthy  bool              `json:"healthy"`  // nothing is wrong: no finding that fails or warns
+	Healthy  bool              `json:"healthy"`  // no finding fails: warnings alone are no illness
 	Findings []symptom.Finding `json:"findings"` // root causes first, consequences after their cause; never null
 	Nodes    []NodeRow         `json:"nodes,omitempty"`
 	Ports    []PortRow         `json:"ports,omitempty"`
@@ -97,11 +97,26 @@ func (r Report) Failed() bool {
 	return false
 }
 
+// Problems are the root causes of what fails, a line each, with the first piece of evidence.
+func (r Report) Problems() (all []string) {
+	for _, c := range causesOf(r.Findings) {
+		if !c.Failed() {
+			continue
+		}
+		line := c.title()
+		if len(c.Evidence) > 0 {
+			line += ": " + c.Evidence[0].Text
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
 // settle completes a report from its findings.
 func (r *Report) settle(began time.Time) {
 	if r.Findings == nil {
 		r.Findings = []symptom.Finding{}
 	}
-	r.Healthy = len(r.Findings) == 0
+	r.Healthy = !r.Failed()
 	r.Took = time.Since(began).Round(time.Millisecond).Seconds()
 }

@@ -44,6 +44,7 @@ const (
 	byUnready      ruleName = "unready"
 	byBehind       ruleName = "behind"
 	byUserPods     ruleName = "user pods"
+	byUnexplained  ruleName = "unexplained"
 )
 
 // ofMachines are the rules about one machine.
@@ -83,6 +84,8 @@ var rules = []rule{
 	{name: byBehind, depth: 21, overrules: []ruleName{byLastJoin}, cluster: (*judgement).behind,
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready}, ofMachines...)},
 	{name: byUserPods, depth: 22, cluster: (*judgement).userPods},
+	{name: byUnexplained, depth: 23, cluster: (*judgement).unexplained,
+		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind}, ofMachines...)},
 }
 
 // sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the

@@ -21,7 +21,7 @@ func TestUserPodsWithoutAnImageAreAWarning(t *testing.T) {
 	waits(&f.API.Pods, "default", "web-2", "w1", "nginx:1")
 	waits(&f.API.Pods, "default", "web-3", "w2", "nginx:1")
 	r, err := NewReport(f)
-	if err != nil || r.Failed() || r.Healthy || len(r.Findings) != 2 {
+	if err != nil || r.Failed() || !r.Healthy || len(r.Findings) != 2 {
 		t.Fatalf("%v %+v", err, r.Findings)
 	}
 	for i, want := range []string{"pods default/web-1, default/web-2 on w1 cannot get the image nginx:1", "pod default/web-3 on w2 cannot get the image nginx:1"} {

@@ -2,10 +2,12 @@ package health
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"k8slab/config"
@@ -21,6 +23,7 @@ type DiagnoseOptions struct {
 	Nodes  []string      // empty for all members
 	Since  time.Duration // how far back journals are read; 0 for since the last boot
 	Bundle string        // file to keep the facts in, "" for none
+	Brief  bool          // read no journals and logs: they say why something fails, never whether
 }
 
 // Check refuses nodes that the lab does not have.
@@ -33,8 +36,17 @@ func (o DiagnoseOptions) Check(l state.Lab) error {
 	return nil
 }
 
-// Diagnose collects the lab's facts and says what is wrong. It changes nothing and does not wait for another labctl. That something does
-// not answer is also a fact.
+// Healthy says what is wrong with the lab, nil for nothing. Whoever asks whether a lab is healthy asks this.
+func Healthy(ctx context.Context, s *session.Session) error {
+	r, err := Diagnose(ctx, s, DiagnoseOptions{Brief: true})
+	if err == nil && !r.Healthy {
+		err = errors.New(strings.Join(r.Problems(), "\n"))
+	}
+	return err
+}
+
+// Diagnose collects the lab's facts, among them whether the conditions of a healthy cluster hold, and says what is wrong. It changes nothing
+// and does not wait for another labctl. That something does not answer is also a fact.
 func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {
 	facts := diagnose.Collect(ctx, Sources(s, o))
 	if err := ctx.Err(); err != nil {
@@ -52,6 +64,12 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	from := diagnose.Sources{
 		Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
 		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
+	}
+	if o.Brief {
+		from.Since = time.Nanosecond
+	}
+	if len(o.Nodes) == 0 {
+		from.Prove = func(ctx context.Context, c diagnose.Cluster) []fact.Organ { return measure(ctx, s, c) }
 	}
 	if from.Patience > 1 {
 		from.AtOnce = 1 // an emulated machine keeps a processor busy by itself

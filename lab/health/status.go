@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
 	"k8slab/config"
 	"k8slab/lab/diagnose"
+	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/etcd"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
@@ -62,70 +62,52 @@ func Closed(l state.Lab) Status {
 	return st
 }
 
-// ReadStatus reads the lab's status. It does not wait for another labctl. With an error it returns what it found before.
+// ReadStatus reads the lab's status, and diagnoses it: a lab is healthy if no finding fails. It does not wait for another labctl. With an
+// error it returns what it found before.
 func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	st := Closed(s.Lab)
 	st.Libvirt = s.URI + " of this computer"
 	if s.Host != nil && s.Host.Own {
 		st.Libvirt = s.URI + " of the lab's own"
 	}
-	for i, n := range st.Nodes {
-		state, err := s.Machines.State(ctx, n.Name)
-		if err != nil {
-			return st, err
-		}
-		st.Nodes[i].Machine = state
-	}
-	if err := makers(ctx, s, st.Nodes); err != nil {
+	machines, err := s.Machines.List(ctx)
+	if err != nil {
 		return st, err
 	}
-	v, err := s.AnyAdmin(ctx)
+	facts := diagnose.Collect(ctx, Sources(s, DiagnoseOptions{Brief: true}))
+	if err := ctx.Err(); err != nil {
+		return st, fmt.Errorf("status of %s: %w", s.Cluster.Name, context.Cause(ctx))
+	}
+	report, err := diagnose.NewReport(facts)
 	if err != nil {
-		st.Problems = append(st.Problems, err.Error())
-		return st, nil
+		return st, err
 	}
-	defer v.Close()
-	fill(ctx, s, v, &st)
-	for _, err := range Healthy(ctx, s, v) {
-		st.Problems = append(st.Problems, err.Error())
+	for i := range st.Nodes {
+		fill(s, &st.Nodes[i], facts, machines)
 	}
-	st.Healthy = len(st.Problems) == 0
+	st.Warnings = imageWarnings(facts.API.Pods)
+	st.Problems, st.Healthy = report.Problems(), report.Healthy
 	return st, nil
 }
 
-// makers adds who made each machine that labctl did not make.
-func makers(ctx context.Context, s *session.Session, nodes []NodeStatus) error {
-	machines, err := s.Machines.List(ctx)
-	for _, m := range machines {
-		if i := slices.IndexFunc(nodes, func(n NodeStatus) bool { return n.Name == m.Node }); i >= 0 && m.Maker != machine.Labctl {
-			nodes[i].Maker = m.Maker
+// fill adds what was found of a node.
+func fill(s *session.Session, one *NodeStatus, facts fact.Facts, machines []machine.Machine) {
+	if i := slices.IndexFunc(machines, func(m machine.Machine) bool { return m.Node == one.Name }); i >= 0 {
+		if one.Machine = machines[i].State; machines[i].Maker != machine.Labctl {
+			one.Maker = machines[i].Maker
 		}
 	}
-	return err
-}
-
-// fill adds what the API server and etcd say of each node. It ignores errors, because Healthy reports them.
-func fill(ctx context.Context, s *session.Session, v *session.Admin, st *Status) {
-	var nodes []kube.Node
-	var members []etcd.Member
-	var pods []kube.Pod
-	var wg sync.WaitGroup
-	wg.Go(func() { nodes, _ = v.Kube.Nodes(ctx) })
-	wg.Go(func() { members, _ = v.Etcd.Members(ctx) })
-	wg.Go(func() { pods, _ = v.Kube.Pods(ctx, "", "") })
-	wg.Wait()
-	st.Warnings = imageWarnings(pods)
-	for i := range st.Nodes {
-		one := &st.Nodes[i]
-		n, _ := s.Cluster.Node(one.Name)
-		if k := session.FindNode(nodes, one.Name); k != nil {
-			one.Ready = k.Ready
+	if k := session.FindNode(facts.API.Nodes, one.Name); k != nil {
+		one.Ready = k.Ready
+	}
+	n, _ := s.Cluster.Node(one.Name)
+	for _, m := range facts.Etcd.Members {
+		if !session.OwnsPeer(n, etcd.Member{PeerURLs: m.PeerURLs}) {
+			continue
 		}
-		if m := slices.IndexFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) }); m >= 0 {
-			one.Etcd, one.Started = "voter", members[m].Started
-			if members[m].Learner {
-				one.Etcd = "learner"
-			}
+		one.Etcd, one.Started = "voter", m.Started
+		if m.Learner {
+			one.Etcd = "learner"
 		}
 	}
 }

@@ -116,7 +116,7 @@ func infoFailure(err error) Check {
 	const hint = "on a control plane: kubeadm init phase bootstrap-token"
 	switch {
 	case kube.Refused(err, http.StatusNotFound):
-		return blocked(symptom.TokenExpiredOrInvalid, hint+", then kubeadm token create --print-join-command", "the cluster has no cluster-info: it is not set up for tokens")
+		return blocked(symptom.JoinConfigMissing, hint+", then kubeadm token create --print-join-command", "the cluster has no ConfigMap kube-public/cluster-info")
 	case kube.Refused(err, http.StatusForbidden), kube.Refused(err, http.StatusUnauthorized):
 		return blocked(symptom.BootstrapRBACForbidden, hint, "anonymous requests may not read cluster-info: %v", err)
 	}
@@ -134,7 +134,14 @@ func checkToken(ctx context.Context, p *preflight) Check {
 	// A token may be for signing only, or expire before its signature is taken away: use it.
 	_, err = p.clusterConfig(ctx)
 	if err == nil {
+		_, err = p.kubeletConfig(ctx)
+	}
+	if err == nil {
 		return ok("the cluster accepts it")
+	}
+	if kube.Refused(err, http.StatusNotFound) {
+		return blocked(symptom.JoinConfigMissing, "on a control plane: kubeadm init phase upload-config all --config FILE, with the configuration that the cluster was made with",
+			"a ConfigMap that joins read is missing: %v", err)
 	}
 	return p.forbidden(err, ok("the cluster signed for it"))
 }

@@ -42,7 +42,13 @@ var clusterDefects = []defect{
 		"ca-hash", Blocked, symptom.CACertHashMismatch, "the cluster's CA has the hash"},
 	{"malformed CA hash", false, clusterShape{}, func(s *scene) { s.target.CACertHashes = []string{"sha256:xyz"} }, "ca-hash", Blocked, symptom.CACertHashMismatch, "xyz"},
 	{"no CA hash", false, clusterShape{}, func(s *scene) { s.target.CACertHashes = nil }, "ca-hash", Warn, symptom.CACertHashMismatch, "no CA hash"},
-	{"no cluster-info", false, clusterShape{}, func(s *scene) { s.cluster.set(func() { s.cluster.info = nil }) }, "bootstrap-token", Blocked, symptom.TokenExpiredOrInvalid, "no cluster-info"},
+	{"no cluster-info", false, clusterShape{}, func(s *scene) { s.cluster.set(func() { s.cluster.info = nil }) }, "bootstrap-token", Blocked, symptom.JoinConfigMissing, "kube-public/cluster-info"},
+	{"no kubeadm-config", false, clusterShape{}, func(s *scene) {
+		s.cluster.set(func() { delete(s.cluster.objects, "/api/v1/namespaces/kube-system/configmaps/kubeadm-config") })
+	}, "bootstrap-token", Blocked, symptom.JoinConfigMissing, "kubeadm-config"},
+	{"no kubelet-config", false, clusterShape{}, func(s *scene) {
+		s.cluster.set(func() { delete(s.cluster.objects, "/api/v1/namespaces/kube-system/configmaps/kubelet-config") })
+	}, "bootstrap-token", Blocked, symptom.JoinConfigMissing, "kubelet-config"},
 	{"cluster-info hidden", false, clusterShape{}, func(s *scene) {
 		s.cluster.set(func() {
 			s.cluster.status["/api/v1/namespaces/kube-public/configmaps/cluster-info"] = http.StatusForbidden

@@ -109,6 +109,7 @@ func TestRemedy(t *testing.T) {
 		symptom.TokenExpiredOrInvalid: NewToken, symptom.CertificateKeyExpired: UploadCertificates, symptom.NodeNameExists: DeleteNode,
 		symptom.EtcdTooManyLearners: RemoveLearner, symptom.RuntimeSocketMissing: FixLocally, symptom.CNINotInitialized: FixLocally,
 		symptom.KubeletStandalone: FixLocally, symptom.KubeletConfigMissing: FixLocally, symptom.LeftoverState: FixLocally,
+		symptom.JoinConfigMissing: RestoreJoins, symptom.BootstrapRBACForbidden: RestoreJoins, symptom.AdmissionRejects: Stop, symptom.CSRNotApproved: Stop,
 		symptom.CACertHashMismatch: Stop, symptom.VersionSkew: Stop, symptom.KubeBinariesMissing: Stop, symptom.DiskFull: Stop,
 		symptom.EtcdNoQuorum: Stop, "": Retry, "unheard-of": Stop,
 	} {

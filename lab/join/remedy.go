@@ -21,6 +21,8 @@ const (
 	NewToken Action = "new-token"
 	// UploadCertificates: upload the control plane's certificates again, with a new key. Cluster rights.
 	UploadCertificates Action = "upload-certificates"
+	// RestoreJoins: have kubeadm make the ConfigMaps and roles again that joins need. Cluster rights.
+	RestoreJoins Action = "restore-joins"
 	// RemoveLearner: remove the etcd member that is in the way, by the decision table for members before a join. Cluster rights.
 	RemoveLearner Action = "remove-learner"
 	// DeleteNode: delete the Node of this name, if it is this same machine's. Cluster rights.
@@ -29,7 +31,7 @@ const (
 
 // cures tells whether the action takes the cause away, so that waiting before the next attempt is of no use.
 func (a Action) cures() bool {
-	return slices.Contains([]Action{NewToken, UploadCertificates, RemoveLearner, DeleteNode}, a)
+	return slices.Contains([]Action{NewToken, UploadCertificates, RestoreJoins, RemoveLearner, DeleteNode}, a)
 }
 
 // remedies has the causes that do not stop a join for good. It is the one switch from symptom to action.
@@ -38,6 +40,9 @@ var remedies = map[symptom.ID]Action{
 
 	symptom.CertificateKeyExpired: UploadCertificates,
 	symptom.CertificateKeyInvalid: UploadCertificates,
+
+	symptom.JoinConfigMissing:      RestoreJoins,
+	symptom.BootstrapRBACForbidden: RestoreJoins,
 
 	symptom.NodeNameExists: DeleteNode,
 

@@ -144,6 +144,7 @@ var rights = map[Action]right{
 	NewToken:           {"kubeadm token create --print-join-command", Login.newToken},
 	UploadCertificates: {"kubeadm init phase upload-certs --upload-certs", Login.uploadCertificates},
 	DeleteNode:         {"kubectl delete node NAME (if that Node is this machine's)", Login.deleteNode},
+	RestoreJoins:       {restoreByHand, Login.restoreJoins},
 	RemoveLearner:      {removeByHand, Login.removeLearner},
 }
 

@@ -125,7 +125,7 @@ type reporter struct {
 }
 
 func (r *reporter) RoundTrip(req *http.Request) (*http.Response, error) {
-	if changes(req.Method, req.URL.Path) {
+	if changes(req.Method, req.URL.Path) && req.URL.Query().Get("dryRun") != metav1.DryRunAll {
 		r.mutated("kube " + req.Method + " " + req.URL.Path)
 	}
 	return r.next.RoundTrip(req)

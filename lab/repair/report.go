@@ -3,7 +3,6 @@ package repair
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,27 +37,18 @@ func (r *repairRun) verdict(ctx context.Context) error {
 			findings = r.diagnose(ctx)
 		}
 		r.addLeft(lasting(findings, r.before, r.found))
-		if open = failures(findings, r.found); len(open) > 0 {
-			findings = nil
+		open = failures(findings, r.found)
+		findings = nil
+		if len(open) > 0 {
 			return errors.New(named(open))
-		}
-		if r.leftAnything() { // the proof may never hold
-			return nil
-		}
-		if errs := health.Healthy(ctx, r.Session, r.Admin); len(errs) > 0 {
-			findings = nil // diagnose again: the cause may be visible now, or gone
-			return errors.Join(errs...)
 		}
 		return nil
 	}))
-	switch {
-	case err == nil || ctx.Err() != nil:
+	if err == nil || ctx.Err() != nil {
 		return err
-	case len(open) > 0:
-		r.addLeft(open)
-		return nil
 	}
-	return fmt.Errorf("%w\nnext: labctl diagnose", err)
+	r.addLeft(open)
+	return nil
 }
 
 // showing shows on the step what the check waits for, whenever that changes.
@@ -126,10 +116,10 @@ func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 }
 
 // lasting are the failures that will not go away by waiting: a person has to remove their cause, they were there before the first repair,
-// and nothing was repaired on their node.
+// nobody called them repairable then, and nothing was repaired on their node.
 func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
-		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
+		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node && !b.Repairable })
 		return !was || f.Repairable || symptom.General(f.Symptom) || slices.ContainsFunc(found, func(t Repaired) bool { return t.Node == f.Node && t.Did != "" })
 	})
 }

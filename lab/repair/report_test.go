@@ -40,6 +40,10 @@ func TestLasting(t *testing.T) {
 	if got := lasting(now, before, []Repaired{{Node: "cp3", Did: "removed a rule"}}); len(got) != 0 {
 		t.Errorf("its node was repaired, so it may pass: %+v", got)
 	}
+	missing := onNode(symptom.FlannelSubnetEnvMissing, "w2")
+	if got := lasting([]symptom.Finding{missing}, []symptom.Finding{repairable(missing)}, []Repaired{{Did: "applied the manifest"}}); len(got) != 0 {
+		t.Errorf("a repair of the whole cluster is on its way: %+v", got)
+	}
 }
 
 // TestUnforeseen is about what a dry run lists as left: never what the diagnosis calls repairable or what it would repair itself.

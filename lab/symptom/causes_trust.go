@@ -37,7 +37,25 @@ var trustCauses = []Symptom{
 		Meaning: "The joining node's bootstrap identity may not read what it needs: kubeadm's roles are missing.",
 		Hint: "On a control plane: `kubeadm init phase bootstrap-token`, `kubeadm init phase upload-config all` and, for control " +
 			"planes, `kubeadm init phase upload-certs --upload-certs`; they restore roles and ConfigMaps.",
-		Sources: []string{"kubernetes/kubeadm#907"},
+		Sources:    []string{"kubernetes/kubeadm#907"},
+		Repairable: true,
+	},
+	{
+		ID: JoinConfigMissing,
+		Meaning: "A ConfigMap that every joining machine reads is missing or empty: cluster-info in kube-public, or kubeadm-config or " +
+			"kubelet-config in kube-system.",
+		Hint: "On a control plane: `kubeadm init phase bootstrap-token` makes cluster-info, `kubeadm init phase upload-config all " +
+			"--config FILE` the other two; FILE is the configuration that the cluster was made with.",
+		Repairable: true,
+		Measured:   true,
+	},
+	{
+		ID:      AdmissionRejects,
+		Meaning: "An admission webhook or policy rejects what the cluster needs, or does not answer and fails closed.",
+		Hint: "The message names it: `kubectl get validatingwebhookconfigurations,mutatingwebhookconfigurations," +
+			"validatingadmissionpolicybindings -o wide`; have its owner mend it, exempt nodes from it, or set its failurePolicy to " +
+			"Ignore; then join again.",
+		Sources: []string{"kubernetes/kubernetes#103274", "open-policy-agent/gatekeeper#786", "kyverno/kyverno#4686"},
 	},
 	{
 		ID:      CertificateExpired,

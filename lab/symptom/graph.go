@@ -50,7 +50,9 @@ var explains = map[ID][]ID{
 	X509SANMismatch:             {APIServerUnreachable, EtcdUnreachable, TLSBootstrapTimeout},
 	TokenExpiredOrInvalid:       {APIServerUnreachable, TLSBootstrapTimeout, KubeletNotRunning},
 	CACertHashMismatch:          {APIServerUnreachable},
-	BootstrapRBACForbidden:      {APIServerUnreachable, TLSBootstrapTimeout},
+	BootstrapRBACForbidden:      {APIServerUnreachable, CSRNotApproved, TLSBootstrapTimeout},
+	JoinConfigMissing:           {APIServerUnreachable, BootstrapRBACForbidden, TokenExpiredOrInvalid, TLSBootstrapTimeout},
+	AdmissionRejects:            {TLSBootstrapTimeout, NetworkPluginPodsFailing, CSRNotApproved},
 	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout},
 	ControlPlaneEndpointMissing: {CertificateKeyExpired},
 
@@ -115,7 +117,7 @@ var reach = func() map[ID]map[ID]bool {
 // general are the failures with so many causes that each of them is a place to look rather than a cause.
 var general = map[ID]bool{
 	KubeletNotRunning: true, TLSBootstrapTimeout: true, APIServerUnreachable: true, ControlPlaneCrashloop: true,
-	ControllerManagerFailing: true, EtcdUnreachable: true, NetworkPluginPodsFailing: true,
+	ControllerManagerFailing: true, EtcdUnreachable: true, NetworkPluginPodsFailing: true, Unexplained: true,
 }
 
 // Brings reports whether a brings b about, directly or through others, by the catalogue's graph of causes.

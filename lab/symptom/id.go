@@ -35,6 +35,8 @@ const (
 	CertificateKeyExpired       ID = "certificate-key-expired"
 	CertificateKeyInvalid       ID = "certificate-key-invalid"
 	BootstrapRBACForbidden      ID = "bootstrap-rbac-forbidden"
+	JoinConfigMissing           ID = "join-config-missing"
+	AdmissionRejects            ID = "admission-rejects"
 	CertificateExpired          ID = "certificate-expired"
 	ClockSkew                   ID = "clock-skew"
 	X509UnknownAuthority        ID = "x509-unknown-authority"

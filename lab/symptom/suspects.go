@@ -33,6 +33,7 @@ var suspects = map[ID][]ID{
 	TokenExpiredOrInvalid:      {ClockSkew, BootstrapRBACForbidden},
 	BootstrapRBACForbidden:     {VersionSkew, TokenExpiredOrInvalid},
 	CSRNotApproved:             {ControllerManagerFailing, NodeNameMismatch},
+	JoinConfigMissing:          {BootstrapRBACForbidden, TokenExpiredOrInvalid},
 	NodeNameMismatch:           {HostnameInvalid, CSRNotApproved},
 	BootstrapKubeconfigMissing: {CertificateExpired, KubeletConfigMissing},
 	VersionSkew:                {KubeletFlagRemoved},

@@ -22,6 +22,7 @@ type Facts struct {
 	Machines []Machine     `json:"machines"`
 	API      API           `json:"api"`
 	Etcd     Etcd          `json:"etcd"`
+	Proof    []Organ       `json:"proof,omitempty"` // what must hold in a healthy cluster
 }
 
 // Machine is one machine of the lab as its host sees it, and what it says of itself.

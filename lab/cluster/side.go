@@ -1,0 +1,228 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/join"
+	"k8slab/lab/kube"
+	"k8slab/lab/node"
+	"k8slab/lab/wait"
+)
+
+// clusterSide is what the cluster shows of joins, looked at for all joins of a run together: a look is a dozen requests.
+type clusterSide struct {
+	mu   sync.Mutex
+	at   time.Time
+	seen kube.JoinSide
+	err  error
+}
+
+// side is the cluster's side of the joins, at most one look old.
+func (c *Run) side(ctx context.Context) (kube.JoinSide, error) {
+	s := &c.joinSide
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if time.Since(s.at) >= join.SideEvery/2 || s.err != nil {
+		s.seen, s.err = c.Admin.Kube.JoinSide(ctx)
+		s.at = time.Now()
+	}
+	return s.seen, s.err
+}
+
+// restoreConfig has the configuration for kubeadm on a control plane that restores what joins need. Another kubeadm may run there.
+const restoreConfig = "/run/k8slab/restore.yaml"
+
+// RestoreJoins restores what the cluster lacks for joins, by the phases of kubeadm that have made it, and says what that was. The lab's
+// cluster was made by kubeadm, with a configuration that the lab makes again.
+func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err error) {
+	c.restoring.Lock() // another join may be doing it
+	defer c.restoring.Unlock()
+	needs, err := c.Admin.Kube.MissingForJoins(ctx)
+	if err != nil || len(needs) == 0 {
+		return nil, err
+	}
+	var phases []string
+	for _, n := range needs {
+		if !slices.Contains(phases, n.Phase) {
+			phases = append(phases, n.Phase)
+		}
+	}
+	_, err = firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.initPhases(ctx, n, phases) })
+	if err != nil {
+		return nil, fmt.Errorf("restore what joins need (%s): %w", words(needs), err)
+	}
+	left, err := c.Admin.Kube.MissingForJoins(ctx)
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("`kubeadm init phase %s` did not restore it: %s; next: look at these objects, delete those that were changed, and try again",
+			strings.Join(phases, "`, `kubeadm init phase "), words(left))
+	}
+	c.joinSide.mu.Lock()
+	c.joinSide.at = time.Time{}
+	c.joinSide.mu.Unlock()
+	return needs, err
+}
+
+func words(needs []kube.JoinNeed) string {
+	var all []string
+	for _, n := range needs {
+		all = append(all, n.What)
+	}
+	return strings.Join(all, "; ")
+}
+
+// initPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.
+func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (err error) {
+	id, secret := kube.NewToken()
+	text, err := marshal(initDocuments(c.Session, on, id+"."+secret, ""))
+	if err != nil {
+		return err
+	}
+	n := c.Nodes[on.Name]
+	if err := n.Copy(ctx, restoreConfig, 0o600, strings.NewReader(text)); err != nil {
+		return err
+	}
+	for _, phase := range phases {
+		argv := append([]string{"kubeadm", "init", "phase"}, strings.Fields(phase)...)
+		if phase == kube.PhaseBootstrapToken {
+			argv = append(argv, "--skip-token-print")
+		}
+		if err = n.Run(ctx, node.Command{Argv: append(argv, "--config", restoreConfig)}); err != nil {
+			break
+		}
+	}
+	ctx = context.WithoutCancel(ctx)
+	if slices.Contains(phases, kube.PhaseBootstrapToken) {
+		err = errors.Join(err, c.Admin.Kube.DeleteBootstrapToken(ctx, id))
+	}
+	return errors.Join(err, n.Run(ctx, node.Command{Argv: []string{"rm", "-f", restoreConfig}}))
+}
+
+// admitted prepares the cluster for the join: it restores what joins need, and asks whether admission would keep the Node out, for which
+// no attempt is of use. What cannot be seen now is looked for again while the join runs.
+func (j *nodeJoin) admitted(ctx context.Context) (join.Outcome, error) {
+	side, err := j.side(ctx)
+	if err != nil {
+		j.step.Progress("the cluster's side of the join cannot be seen yet: %v", err)
+		return join.Outcome{}, nil
+	}
+	for _, f := range join.NeedFaults(side.Needs) {
+		j.cause(f.Symptom, "%s", f.Evidence)
+	}
+	if len(side.Needs) > 0 {
+		if err := j.restoreJoins(ctx); err != nil {
+			return join.Outcome{}, err
+		}
+	}
+	var o join.Outcome
+	budget := 15 * time.Second * time.Duration(j.TimeScale()) // a webhook that does not answer may be about to start
+	told := false
+	_ = wait.For(ctx, "admission of "+j.node.Name, budget, time.Second, func(ctx context.Context) error {
+		o = join.Outcome{}
+		rejection, err := j.Admin.Kube.RejectsNode(ctx, j.node.Name)
+		if err != nil || rejection == nil {
+			return nil
+		}
+		f := join.RejectionFault(rejection, j.node.Name)
+		o = join.Outcome{Symptom: f.Symptom, Evidence: f.Evidence, Hint: f.Hint, Phase: join.PhaseCluster, ExitCode: -1}
+		if !rejection.Silent {
+			return nil
+		}
+		if !told {
+			told = true
+			j.cause(f.Symptom, "%s", f.Evidence)
+		}
+		return errors.New(f.Evidence)
+	})
+	return o, nil
+}
+
+func (j *nodeJoin) restoreJoins(ctx context.Context) error {
+	restored, err := j.RestoreJoins(ctx)
+	if err == nil && len(restored) > 0 {
+		j.step.Progress("repaired with kubeadm: %s", words(restored))
+	}
+	return err
+}
+
+// watchSide watches the cluster's side of the join with the token, until the returned function is called: it returns the fault for which
+// the join was ended, nil for none. The token's secret half is known to the run that made it alone.
+func (j *nodeJoin) watchSide(ctx context.Context, token string) (stop func() *join.SideFault) {
+	ctx, cancel := context.WithCancel(ctx)
+	id, _, _ := strings.Cut(token, ".")
+	w := &join.SideWatch{
+		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: j.Admin.Kube.ControllerManager,
+		Tell:     func(f join.SideFault) { j.cause(f.Symptom, "%s", f.Evidence) },
+		Mend:     func(ctx context.Context, f join.SideFault) { j.mendSide(ctx, f, token) },
+		Patience: time.Duration(j.TimeScale()),
+	}
+	ended := make(chan *join.SideFault, 1)
+	go func() {
+		f := w.Run(ctx)
+		if f != nil {
+			j.step.Progress("the join is ended, since waiting is of no use")
+			// labnode ends kubeadm where that is safe, and leaves its outcome.
+			if err := j.Nodes[j.node.Name].Run(ctx, node.Command{Argv: []string{"systemctl", "stop", "--no-block", join.JoinUnit}}); err != nil {
+				j.step.Progress("%v", err)
+			}
+		}
+		ended <- f
+	}()
+	return func() *join.SideFault { cancel(); return <-ended }
+}
+
+// mendSide repairs what is the lab's own. A request for a certificate is approved only if it was made with the token that this run made for
+// this node, and names this node: SideWatch looks at no other.
+func (j *nodeJoin) mendSide(ctx context.Context, f join.SideFault, token string) {
+	var err error
+	did := ""
+	switch {
+	case len(f.Needs) > 0:
+		err = j.restoreJoins(ctx)
+	case f.TokenGone && strings.Contains(token, "."):
+		did = "made the token again"
+		err = j.Admin.Kube.EnsureBootstrapToken(ctx, token, tokenTTL, joinMark(j.node.Name))
+	case f.Pending != "":
+		did = "approved CSR " + f.Pending
+		err = j.Admin.Kube.ApproveCSR(ctx, f.Pending, "made with the token that labctl made for the join of "+j.node.Name)
+	default:
+		return
+	}
+	switch {
+	case err != nil && ctx.Err() == nil:
+		j.step.Progress("%v", err)
+	case err == nil && did != "":
+		j.step.Progress("repaired: %s", did)
+	}
+}
+
+// endedBy makes the fault for which the join was ended its cause.
+func endedBy(o join.Outcome, f *join.SideFault) join.Outcome {
+	if f != nil && !o.Joined {
+		o.Symptom, o.Evidence, o.Hint = f.Symptom, f.Evidence, f.Hint
+	}
+	return o
+}
+
+// showOthers watches a join that an earlier run began, with the token that it made, until the returned function is called.
+func (j *nodeJoin) showOthers(ctx context.Context) (stop func()) {
+	var stops []func()
+	if j.node.Role == config.ControlPlane {
+		stops = append(stops, j.showLearner(ctx))
+	}
+	if ids, err := j.Admin.Kube.BootstrapTokens(ctx, joinMark(j.node.Name)); err == nil && len(ids) == 1 {
+		end := j.watchSide(ctx, ids[0])
+		stops = append(stops, func() { end() })
+	}
+	return func() {
+		for _, stop := range stops {
+			stop()
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/scheme"
+)
+
+// Rejection is an answer of admission that keeps an object out of the cluster.
+type Rejection struct {
+	By      string // the webhook or policy, with the object that configures it, as far as it is known
+	Silent  bool   // the webhook did not answer, and its configuration says that nothing passes then
+	Message string // the API server's
+}
+
+// The API server's words for it (k8s.io/apiserver 1.31 to 1.36: webhook/errors/statuserror.go, util/webhook/error.go, policy/validating/
+// dispatcher.go, policy/generic/policy_dispatcher.go).
+var (
+	deniedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)
+	silentWebhook   = regexp.MustCompile(`failed calling webhook "([^"]+)"`)
+	deniedByPolicy  = regexp.MustCompile(`(?i)policy ['"]([^'"]+)['"](?: with binding ['"]([^'"]+)['"])? denied request`)
+)
+
+// RejectsNode asks with a dry run whether admission lets a kubelet register a Node of this name, and returns what rejects it, nil for
+// nothing. The request has the kubelet's own identity, because webhooks and policies may judge by it. It is an error if that cannot be
+// known, for example because a webhook takes no dry runs.
+func (c *Client) RejectsNode(ctx context.Context, name string) (*Rejection, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
+		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
+	}}}
+	err := c.set.CoreV1().RESTClient().Post().Resource("nodes").
+		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).
+		SetHeader("Impersonate-User", nodeUser+name).SetHeader("Impersonate-Group", nodesGroup, "system:authenticated").
+		Body(node).MaxRetries(0).Do(ctx).Error()
+	if err == nil || apierrors.IsAlreadyExists(err) {
+		return nil, nil
+	}
+	rejection := rejectionOf(err)
+	if rejection == nil {
+		return nil, fmt.Errorf("ask whether node %s may register: %w", name, err)
+	}
+	if owner := c.webhookOwner(ctx, rejection.By); owner != "" {
+		rejection.By = fmt.Sprintf("webhook %s of %s", rejection.By, owner)
+	}
+	return rejection, nil
+}
+
+// rejectionOf reads the API server's answer; nil when it says nothing of admission. By is a webhook's plain name then.
+func rejectionOf(err error) *Rejection {
+	status, ok := errors.AsType[*apierrors.StatusError](err)
+	if !ok {
+		return nil
+	}
+	text := status.ErrStatus.Message
+	if m := deniedByWebhook.FindStringSubmatch(text); m != nil {
+		return &Rejection{By: m[1], Message: text}
+	}
+	if m := silentWebhook.FindStringSubmatch(text); m != nil {
+		return &Rejection{By: m[1], Silent: true, Message: text}
+	}
+	if m := deniedByPolicy.FindStringSubmatch(text); m != nil {
+		by := "policy " + m[1]
+		if m[2] != "" {
+			by += " with binding " + m[2]
+		}
+		return &Rejection{By: by, Message: text}
+	}
+	return nil
+}
+
+// webhookOwner names the object that configures a webhook, "" when none is found.
+func (c *Client) webhookOwner(ctx context.Context, webhook string) string {
+	registration := c.set.AdmissionregistrationV1()
+	if list, err := registration.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err == nil {
+		for _, o := range list.Items {
+			for _, w := range o.Webhooks {
+				if w.Name == webhook {
+					return "ValidatingWebhookConfiguration " + o.Name
+				}
+			}
+		}
+	}
+	if list, err := registration.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err == nil {
+		for _, o := range list.Items {
+			for _, w := range o.Webhooks {
+				if w.Name == webhook {
+					return "MutatingWebhookConfiguration " + o.Name
+				}
+			}
+		}
+	}
+	return ""
+}

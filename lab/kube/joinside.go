@@ -1,0 +1,213 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	certificatesv1 "k8s.io/api/certificates/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// JoinSide is what the cluster shows of joins with bootstrap tokens.
+type JoinSide struct {
+	Needs  []JoinNeed // what is missing
+	CSRs   []CSR
+	Tokens []string // IDs of the bootstrap tokens
+}
+
+// JoinNeed is something of the cluster that joins with a bootstrap token need. A phase of `kubeadm init` has made it, and makes it again.
+type JoinNeed struct {
+	What  string // in words
+	Right bool   // a right, and not a ConfigMap
+	Later bool   // it is needed only after the join
+	Phase string // of `kubeadm init phase`, its words separated by spaces
+}
+
+// The phases of `kubeadm init` that make what joins need (kubeadm 1.31 to 1.36: cmd/phases/init/bootstraptoken.go and uploadconfig.go).
+const (
+	PhaseBootstrapToken = "bootstrap-token"
+	PhaseUploadKubeadm  = "upload-config kubeadm"
+	PhaseUploadKubelet  = "upload-config kubelet"
+)
+
+const (
+	tokenUser   = "system:bootstrap:"
+	nodeUser    = "system:node:"
+	nodesGroup  = "system:nodes"
+	csrGroup    = "certificates.k8s.io"
+	csrResource = "certificatesigningrequests"
+	// nodeClientSigner issues the certificates that kubelets join with.
+	nodeClientSigner = certificatesv1.KubeAPIServerClientKubeletSignerName
+)
+
+// identity is whom the API server is asked about.
+type identity struct {
+	who, user string
+	groups    []string
+}
+
+var (
+	bootstrapIdentity = identity{"bootstrap tokens", tokenUser + "k8slab", []string{"system:bootstrappers", tokenGroups, "system:authenticated"}}
+	kubeletIdentity   = identity{"kubelets", nodeUser + "k8slab", []string{nodesGroup, "system:authenticated"}}
+	anonymousIdentity = identity{"machines without credentials", "system:anonymous", []string{"system:unauthenticated"}}
+)
+
+// joinRight is what an identity must be allowed to do, and the object by which kubeadm allows it.
+type joinRight struct {
+	identity
+	may       authorizationv1.ResourceAttributes
+	by, phase string
+	later     bool
+}
+
+func csrRight(who identity, subresource, by string, later bool) joinRight {
+	may := authorizationv1.ResourceAttributes{Verb: "create", Group: csrGroup, Resource: csrResource, Subresource: subresource}
+	return joinRight{who, may, "ClusterRoleBinding kubeadm:" + by, PhaseBootstrapToken, later}
+}
+
+func configRight(who identity, namespace, name, by, phase string) joinRight {
+	may := authorizationv1.ResourceAttributes{Verb: "get", Resource: "configmaps", Namespace: namespace, Name: name}
+	return joinRight{who, may, "RoleBinding kubeadm:" + by, phase, false}
+}
+
+// joinRights are asked for by what they allow, not by their names: a cluster may allow it in another way.
+var joinRights = []joinRight{
+	configRight(anonymousIdentity, metav1.NamespacePublic, clusterInfo, "bootstrap-signer-clusterinfo", PhaseBootstrapToken),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubeadm-config", "nodes-kubeadm-config", PhaseUploadKubeadm),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubelet-config", "kubelet-config", PhaseUploadKubelet),
+	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes", PhaseBootstrapToken, false},
+	csrRight(bootstrapIdentity, "", "kubelet-bootstrap", false),
+	csrRight(bootstrapIdentity, "nodeclient", "node-autoapprove-bootstrap", false),
+	csrRight(kubeletIdentity, "selfnodeclient", "node-autoapprove-certificate-rotation", true),
+}
+
+// joinConfigs are the ConfigMaps that a joining machine reads, with the key in which it looks.
+var joinConfigs = []struct{ namespace, name, key, phase string }{
+	{metav1.NamespacePublic, clusterInfo, "kubeconfig", PhaseBootstrapToken},
+	{metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration", PhaseUploadKubeadm},
+	{metav1.NamespaceSystem, "kubelet-config", "kubelet", PhaseUploadKubelet},
+}
+
+// JoinSide asks for all that a join needs of the cluster, and for what joins have left in it.
+func (c *Client) JoinSide(ctx context.Context) (s JoinSide, err error) {
+	if s.Needs, err = c.MissingForJoins(ctx); err != nil {
+		return s, err
+	}
+	if s.CSRs, err = c.CSRs(ctx); err != nil {
+		return s, err
+	}
+	s.Tokens, err = c.BootstrapTokens(ctx, "")
+	return s, err
+}
+
+// MissingForJoins lists what the cluster lacks for a join with a bootstrap token: ConfigMaps first, then rights. It changes nothing.
+func (c *Client) MissingForJoins(ctx context.Context) (missing []JoinNeed, err error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	for _, need := range joinConfigs {
+		m, err := c.set.CoreV1().ConfigMaps(need.namespace).Get(ctx, need.name, metav1.GetOptions{})
+		what := fmt.Sprintf("ConfigMap %s/%s", need.namespace, need.name)
+		switch {
+		case apierrors.IsNotFound(err):
+			missing = append(missing, JoinNeed{What: what + " is missing", Phase: need.phase})
+		case err != nil:
+			return nil, fmt.Errorf("get %s: %w", what, err)
+		case strings.TrimSpace(m.Data[need.key]) == "":
+			missing = append(missing, JoinNeed{What: fmt.Sprintf("%s has no %s", what, need.key), Phase: need.phase})
+		}
+	}
+	for _, r := range joinRights {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: r.user, Groups: r.groups, ResourceAttributes: r.may.DeepCopy(),
+		}}
+		answer, err := c.set.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return nil, fmt.Errorf("ask what %s may do: %w", r.who, err)
+		}
+		if !answer.Status.Allowed {
+			missing = append(missing, JoinNeed{What: fmt.Sprintf("%s may not %s: kubeadm's %s is missing or changed", r.who, inWords(r.may), r.by),
+				Right: true, Later: r.later, Phase: r.phase})
+		}
+	}
+	return missing, nil
+}
+
+func inWords(a authorizationv1.ResourceAttributes) string {
+	text := a.Verb + " " + a.Resource
+	if a.Subresource != "" {
+		text += "/" + a.Subresource
+	}
+	if a.Name != "" {
+		text += " " + a.Namespace + "/" + a.Name
+	}
+	return text
+}
+
+// TokenID is the ID of the bootstrap token that made the request of a kubelet for its first certificate, "" for every other request.
+func (r CSR) TokenID() string {
+	if id, ok := strings.CutPrefix(r.Requester, tokenUser); ok && r.Signer == nodeClientSigner {
+		return id
+	}
+	return ""
+}
+
+// ApproveCSR approves a request for a certificate. One that is approved already stays as it is.
+func (c *Client) ApproveCSR(ctx context.Context, name, why string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	requests := c.set.CertificatesV1().CertificateSigningRequests()
+	r, err := requests.Get(ctx, name, metav1.GetOptions{})
+	if err == nil && csrState(r) == "pending" {
+		r.Status.Conditions = append(r.Status.Conditions, certificatesv1.CertificateSigningRequestCondition{
+			Type: certificatesv1.CertificateApproved, Status: corev1.ConditionTrue, Reason: "K8slabApproved", Message: why,
+		})
+		_, err = requests.UpdateApproval(ctx, name, r, metav1.UpdateOptions{FieldManager: fieldManager})
+	}
+	if err != nil {
+		return fmt.Errorf("approve certificate signing request %s: %w", name, err)
+	}
+	return nil
+}
+
+// ControllerManager is the identity of the controller manager that leads, and when it last renewed its Lease, by its machine's clock. Both
+// are empty when there is no Lease: a controller manager that is alone may run without one.
+func (c *Client) ControllerManager(ctx context.Context) (holder string, renewed time.Time, err error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	lease, err := c.set.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-controller-manager", metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", time.Time{}, nil
+	case err != nil:
+		return "", time.Time{}, fmt.Errorf("get the controller manager's lease: %w", err)
+	}
+	if lease.Spec.HolderIdentity != nil {
+		holder = *lease.Spec.HolderIdentity
+	}
+	if lease.Spec.RenewTime != nil {
+		renewed = lease.Spec.RenewTime.Time
+	}
+	return holder, renewed, nil
+}
+
+// EnsureBootstrapToken makes a token that somebody deleted again, with the same ID and secret; one that is there stays as it is.
+func (c *Client) EnsureBootstrapToken(ctx context.Context, token string, ttl time.Duration, description string) error {
+	id, err := tokenID(token)
+	if err != nil {
+		return err
+	}
+	_, secret, _ := strings.Cut(token, ".")
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	object := tokenSecret(id, secret, description, time.Now().Add(ttl))
+	_, err = c.set.CoreV1().Secrets(metav1.NamespaceSystem).Create(ctx, object, metav1.CreateOptions{FieldManager: fieldManager})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("make bootstrap token %s again: %w", id, err)
+	}
+	return nil
+}
