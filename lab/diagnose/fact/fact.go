@@ -1,5 +1,5 @@
 // Package fact is what is known of a cluster before anything is judged, as JSON, and the collecting that happens inside a node. What could
-// not be read is a fact too: an error's text beside the value. It changes nothing.
+// not be read is a fact too: an error's text beside the value. It changes nothing, but for a pod sandbox that it makes and removes again.
 package fact
 
 import (
