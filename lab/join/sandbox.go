@@ -43,6 +43,8 @@ type TrialError struct {
 	Step string // such as "run a sandbox"
 	Late bool   // it said nothing in time, which on a busy machine proves nothing
 	Said string
+
+	Missing string // the image without which no sandbox can be made; "" when it is there
 }
 
 func (e *TrialError) Error() string { return e.Step + ": " + e.Said }
@@ -98,10 +100,15 @@ func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
 	if driver == "systemd" {
 		t.parent = "kubepods.slice"
 	}
+	images := runtimeapi.NewImageServiceClient(client)
 	if t.image = configuredSandbox(text); t.image != "" {
+		found, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: t.image}})
+		if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
+			return &TrialError{Step: "run a sandbox", Said: "its image " + t.image + " is not here", Missing: t.image}
+		}
 		return nil
 	}
-	list, err := runtimeapi.NewImageServiceClient(client).ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	list, err := images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
 	if err != nil {
 		return trialError("list images", err)
 	}
@@ -156,7 +163,7 @@ func trialError(step string, err error) error {
 	if s.Code() == codes.Unavailable || s.Code() == codes.Unimplemented {
 		return ErrNoRuntime
 	}
-	return &TrialError{step, s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled, s.Message()}
+	return &TrialError{Step: step, Late: s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled, Said: s.Message()}
 }
 
 // gone reports whether the sandbox, which ran, does not run any more.

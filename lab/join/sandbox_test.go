@@ -48,6 +48,10 @@ func TestTrySandbox(t *testing.T) {
 				return status.Error(codes.Unknown, "exec: \"runc\": executable file not found in $PATH")
 			}
 		}, says("run a sandbox: exec: \"runc\"", false), 1},
+		{"no image", func(_ *fakeMachine, c *fakeCRI) { c.images = []string{"example.com/etcd:3.6.8-0"} }, func(err error) bool {
+			failed, ok := errors.AsType[*TrialError](err)
+			return ok && failed.Missing == "example.com/pause:3.10.2"
+		}, 0},
 		{"no container", func(_ *fakeMachine, c *fakeCRI) {
 			c.sandboxes.started = func(string) error { return status.Error(codes.Unknown, "cannot unpack") }
 		}, says("start a container of example.com/pause:3.10.2: cannot unpack", false), 1},

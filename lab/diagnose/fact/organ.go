@@ -65,6 +65,9 @@ var organs = []organ{
 		words: []string{"No space left", "no space left", "Read-only file system", "read-only file system"}},
 }
 
+// asked is the name of the question: others have the same names as organs.
+func (o organ) asked() string { return "organ " + o.name }
+
 // organs are the questions about a member's organs.
 func (c *collector) organs() map[string]func(context.Context) error {
 	all := map[string]func(context.Context) error{}
@@ -74,7 +77,7 @@ func (c *collector) organs() map[string]func(context.Context) error {
 	emulated := c.m.Emulated()
 	for _, o := range organs {
 		if !o.heavy || !emulated {
-			all[o.name] = c.question(o)
+			all[o.asked()] = c.question(o)
 		}
 	}
 	return all
@@ -147,7 +150,7 @@ func settled(n *Node) {
 		unit := n.Units[organs[place(o.Name)].after]
 		young := o.Error != "" && !unit.Started.IsZero() && n.Time.Sub(unit.Started) < settle
 		if young {
-			n.Errors[o.Name] = fmt.Sprintf("%s has started only %s ago: %s", organs[place(o.Name)].after, n.Time.Sub(unit.Started).Round(time.Second), o.Error)
+			n.Errors[organs[place(o.Name)].asked()] = fmt.Sprintf("%s has started only %s ago: %s", organs[place(o.Name)].after, n.Time.Sub(unit.Started).Round(time.Second), o.Error)
 		}
 		return young
 	})
@@ -191,6 +194,10 @@ func (c *collector) sandbox(ctx context.Context) ([]join.Defect, error) {
 		return nil, err
 	case failed.Late:
 		return nil, fmt.Errorf("%w: %s: %s", errLate, failed.Step, failed.Said)
+	case failed.Missing != "":
+		d := join.Defect{Symptom: symptom.ImagePullFailure, Where: "the container runtime", Text: failed.Said + ": no pod can start"}
+		d.Hint = "copy it from another node: ctr -n k8s.io images export FILE " + failed.Missing + "; here: ctr -n k8s.io images import FILE"
+		return []join.Defect{d}, nil
 	}
 	return []join.Defect{{Where: "the container runtime", Text: failed.Error()}}, nil
 }

@@ -191,7 +191,7 @@ func TestSettled(t *testing.T) {
 	n = node()
 	n.Units["containerd"] = Unit{Started: n.Time.Add(-5 * time.Second)}
 	settled(n)
-	if len(n.Organs) != 1 || !strings.Contains(n.Errors[OrganSandbox], "containerd has started only 5s ago: run a sandbox: no") {
+	if len(n.Organs) != 1 || !strings.Contains(n.Errors["organ sandbox"], "containerd has started only 5s ago: run a sandbox: no") {
 		t.Errorf("%+v %v", n.Organs, n.Errors)
 	}
 	n = node()
@@ -242,8 +242,23 @@ func TestWhoseOrgans(t *testing.T) {
 	} {
 		c := &collector{m: machine(t, want.files)}
 		asked := c.organs()
-		if len(asked) != want.members || (asked[OrganSandbox] != nil) != (want.members == len(organs)) {
+		if len(asked) != want.members || (asked["organ sandbox"] != nil) != (want.members == len(organs)) {
 			t.Errorf("%s: %d", name, len(asked))
 		}
+	}
+}
+
+// A member is asked for every organ, beside everything else.
+func TestCollectAsksForOrgans(t *testing.T) {
+	m := machine(t, map[string]string{"/etc/kubernetes/kubelet.conf": "{}", "/var/lib/kubelet/config.yaml": "", "/etc/resolv.conf": ""})
+	n := collect(t.Context(), m, Options{Role: "worker"}, noJournal)
+	for _, o := range organs {
+		measured := slices.ContainsFunc(n.Organs, func(has Organ) bool { return has.Name == o.name })
+		if !measured && n.Errors[o.asked()] == "" && o.name != OrganSandbox { // without a runtime
+			t.Errorf("%s was not measured: %+v %v", o.name, n.Organs, n.Errors)
+		}
+	}
+	if n.Errors["certificates"] != "" {
+		t.Errorf("%v", n.Errors)
 	}
 }
