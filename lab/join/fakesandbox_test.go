@@ -8,8 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -20,10 +18,9 @@ type sandboxes struct {
 	all     map[string]*runtimeapi.PodSandbox
 	configs []*runtimeapi.PodSandboxConfig
 
-	run     func(context.Context) error // instead of a sandbox that runs
-	started func(id string) error       // what becomes of a container that starts in it
-	info    string                      // what ContainerStatus tells beyond CRI
-	list    []*runtimeapi.Container
+	run  func(context.Context) error // instead of a sandbox that runs
+	info string                      // what ContainerStatus tells beyond CRI
+	list []*runtimeapi.Container
 }
 
 func (s *sandboxes) put(p *runtimeapi.PodSandbox) {
@@ -64,27 +61,6 @@ func (c *fakeCRI) RunPodSandbox(ctx context.Context, r *runtimeapi.RunPodSandbox
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
 
-func (c *fakeCRI) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
-	return &runtimeapi.CreateContainerResponse{ContainerId: r.PodSandboxId}, nil
-}
-
-func (c *fakeCRI) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
-	if c.sandboxes.started != nil {
-		return &runtimeapi.StartContainerResponse{}, c.sandboxes.started(r.ContainerId)
-	}
-	return &runtimeapi.StartContainerResponse{}, nil
-}
-
-func (c *fakeCRI) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
-	c.sandboxes.mu.Lock()
-	defer c.sandboxes.mu.Unlock()
-	p := c.sandboxes.all[r.PodSandboxId]
-	if p == nil {
-		return nil, status.Error(codes.NotFound, "no such sandbox")
-	}
-	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{State: p.State}}, nil
-}
-
 func (c *fakeCRI) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
 	c.sandboxes.mu.Lock()
 	defer c.sandboxes.mu.Unlock()
@@ -93,10 +69,6 @@ func (c *fakeCRI) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequ
 		list.Items = append(list.Items, p)
 	}
 	return list, nil
-}
-
-func (c *fakeCRI) StopPodSandbox(context.Context, *runtimeapi.StopPodSandboxRequest) (*runtimeapi.StopPodSandboxResponse, error) {
-	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
 func (c *fakeCRI) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {

@@ -21,36 +21,29 @@ const (
 )
 
 const (
-	// trialTime is what a sandbox and its container may take. An idle machine needs 0.2 s.
+	// trialTime is what a sandbox may take. An idle machine needs 0.2 s.
 	trialTime = 2 * time.Second
 	// trialEnd is what their removal may take. It has its own time, so that nothing stays when the trial's is over.
 	trialEnd = 1200 * time.Millisecond
 	// trialAge is how old a trial is that nobody makes any more: it was interrupted.
 	trialAge = time.Minute
-	// trialTries is how often a trial is made that somebody else ended.
-	trialTries = 3
 )
-
-// ErrTrialEnded is a trial that somebody else ended each time, so that it shows nothing: kubelet kills pods that it does not know, a
-// second or two after they began.
-var ErrTrialEnded = errors.New("kubelet ended each trial before it was made")
 
 // ErrNoRuntime is a runtime that cannot be asked, for which it has checks of its own.
 var ErrNoRuntime = errors.New("no container runtime answers")
 
-// TrialError is what the runtime says to a step of a trial.
+// TrialError is what the runtime says when it cannot make a sandbox.
 type TrialError struct {
-	Step string // such as "run a sandbox"
-	Late bool   // it said nothing in time, which on a busy machine proves nothing
-	Said string
-
-	Missing string // the image without which no sandbox can be made; "" when it is there
+	Said    string
+	Late    bool   // it said nothing in time, which on a busy machine proves nothing
+	Missing string // the image without which none can be made; "" when it is there
 }
 
-func (e *TrialError) Error() string { return e.Step + ": " + e.Said }
+func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
 
-// TrySandbox makes what every pod needs: a sandbox with its network, and a container in it that starts, of the pause image. It removes them
-// again, whatever happens, and so what an interrupted trial has left. Its error is a *TrialError, ErrTrialEnded or ErrNoRuntime. It takes no
+// TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it tries
+// the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same again. It
+// removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrNoRuntime. It takes no
 // longer than trialTime and trialEnd together.
 func TrySandbox(ctx context.Context, m Machine) error {
 	socket, bad := m.runtimeSocket(Target{})
@@ -71,20 +64,13 @@ func TrySandbox(ctx context.Context, m Machine) error {
 	if err := t.prepare(ctx, client); err != nil {
 		return err
 	}
-	for range trialTries {
-		ended, err := t.make(ctx)
-		if !ended {
-			return err
-		}
-	}
-	return ErrTrialEnded
+	return t.make(ctx)
 }
 
 // trial makes sandboxes and removes them.
 type trial struct {
 	m      Machine
 	run    runtimeapi.RuntimeServiceClient
-	image  string
 	parent string // of the cgroups, as kubelet gives it to pods
 }
 
@@ -100,30 +86,22 @@ func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
 	if driver == "systemd" {
 		t.parent = "kubepods.slice"
 	}
-	images := runtimeapi.NewImageServiceClient(client)
-	if t.image = configuredSandbox(text); t.image != "" {
-		found, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: t.image}})
-		if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
-			return &TrialError{Step: "run a sandbox", Said: "its image " + t.image + " is not here", Missing: t.image}
-		}
+	image := configuredSandbox(text)
+	if image == "" {
 		return nil
 	}
-	list, err := images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
-	if err != nil {
-		return trialError("list images", err)
-	}
-	for _, i := range list.GetImages() {
-		if pauses := matching(i.RepoTags, "pause", ""); len(pauses) > 0 {
-			t.image = pauses[0]
-		}
+	found, err := runtimeapi.NewImageServiceClient(client).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
+		return &TrialError{Said: "its image " + image + " is not here", Missing: image}
 	}
 	return nil
 }
 
-// make tries once. It reports also whether somebody else ended the sandbox, in which case its error proves nothing.
-func (t *trial) make(ctx context.Context) (ended bool, err error) {
+// make makes the sandbox. kubelet, which does not know its pod, may end it within a second or two; that does no harm.
+func (t *trial) make(ctx context.Context) error {
 	name := "trial-" + strings.ToLower(rand.Text()[:10])
-	pod := &runtimeapi.PodSandboxConfig{
+	defer t.sweep(ctx, func(s *runtimeapi.PodSandbox) bool { return s.Labels[trialLabel] == name })
+	_, err := t.run.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: trialNamespace, Uid: name},
 		Hostname: name,
 		Labels:   map[string]string{trialLabel: name},
@@ -131,48 +109,19 @@ func (t *trial) make(ctx context.Context) (ended bool, err error) {
 			CgroupParent:    t.parent,
 			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}},
 		},
-	}
-	defer t.sweep(ctx, func(s *runtimeapi.PodSandbox) bool { return s.Labels[trialLabel] == name })
-	sandbox, err := t.run.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: pod})
+	}})
 	if err != nil {
-		return false, trialError("run a sandbox", err)
+		return trialError(err)
 	}
-	if t.image == "" {
-		return false, nil
-	}
-	step := "create a container of " + t.image
-	container, err := t.run.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{
-		PodSandboxId: sandbox.PodSandboxId, SandboxConfig: pod,
-		Config: &runtimeapi.ContainerConfig{
-			Metadata: &runtimeapi.ContainerMetadata{Name: "trial"}, Image: &runtimeapi.ImageSpec{Image: t.image},
-			Labels: map[string]string{trialLabel: name}, Linux: &runtimeapi.LinuxContainerConfig{},
-		},
-	})
-	if err == nil {
-		step = "start a container of " + t.image
-		_, err = t.run.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: container.ContainerId})
-	}
-	if err == nil {
-		return false, nil
-	}
-	return t.gone(ctx, sandbox.PodSandboxId), trialError(step, err)
+	return nil
 }
 
-func trialError(step string, err error) error {
+func trialError(err error) error {
 	s := status.Convert(err)
 	if s.Code() == codes.Unavailable || s.Code() == codes.Unimplemented {
 		return ErrNoRuntime
 	}
-	return &TrialError{Step: step, Late: s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled, Said: s.Message()}
-}
-
-// gone reports whether the sandbox, which ran, does not run any more.
-func (t *trial) gone(ctx context.Context, id string) bool {
-	answer, err := t.run.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: id})
-	if err != nil {
-		return status.Code(err) == codes.NotFound
-	}
-	return answer.GetStatus().GetState() != runtimeapi.PodSandboxState_SANDBOX_READY
+	return &TrialError{Said: s.Message(), Late: s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled}
 }
 
 // old reports whether an earlier trial left the sandbox. By a clock that was set back everything is young: then kubelet removes it.
@@ -180,7 +129,7 @@ func (t *trial) old(s *runtimeapi.PodSandbox) bool {
 	return t.m.Now().Sub(time.Unix(0, s.CreatedAt)) > trialAge
 }
 
-// sweep removes trials' sandboxes and what is in them. It goes on after the trial's own end. Sandboxes of others do not have the label.
+// sweep removes trials' sandboxes. It goes on after the trial's own end. Sandboxes of others do not have the label.
 func (t *trial) sweep(ctx context.Context, such func(*runtimeapi.PodSandbox) bool) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.m.Patience()*trialEnd)
 	defer cancel()
@@ -192,7 +141,7 @@ func (t *trial) sweep(ctx context.Context, such func(*runtimeapi.PodSandbox) boo
 		if s.Labels[trialLabel] == "" || s.GetMetadata().GetNamespace() != trialNamespace || !such(s) {
 			continue
 		}
-		_, _ = t.run.StopPodSandbox(ctx, &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.Id})
+		// It stops the sandbox, too. Stopped before, it would lose its network twice: the plugins are most of what a trial computes.
 		_, _ = t.run.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id})
 	}
 }

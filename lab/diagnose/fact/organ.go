@@ -49,9 +49,9 @@ type organ struct {
 }
 
 var organs = []organ{
-	{name: OrganSandbox, detail: "through CRI a pod sandbox with its network is made, a container of the pause image starts in it, and both are removed",
+	{name: OrganSandbox, detail: "through CRI a pod sandbox is made, with its network and its container of the pause image, and removed",
 		measure: (*collector).sandbox, after: "containerd", heavy: true,
-		words: []string{"RunPodSandbox", "CreatePodSandbox", "runc", "snapshot", "StartContainer", "CreateContainer"}},
+		words: []string{"RunPodSandbox", "CreatePodSandbox", "runc", "snapshot"}},
 	{name: OrganKubelet, detail: "what kubelet reads when it starts: its unit, program, flags, configuration, kubeconfig, and the cluster's CA",
 		measure: (*collector).kubeletRestart, words: []string{"kubelet.service", "command failed", "failed to load", "config.yaml", "kubeadm-flags"}},
 	{name: OrganCertificates, detail: "certificates in files, in kubeconfigs and as they are served: their names, issuers and keys",
@@ -193,7 +193,7 @@ func (c *collector) sandbox(ctx context.Context) ([]join.Defect, error) {
 	case !ok:
 		return nil, err
 	case failed.Late:
-		return nil, fmt.Errorf("%w: %s: %s", errLate, failed.Step, failed.Said)
+		return nil, fmt.Errorf("%w: %w", errLate, failed)
 	case failed.Missing != "":
 		d := join.Defect{Symptom: symptom.ImagePullFailure, Where: "the container runtime", Text: failed.Said + ": no pod can start"}
 		d.Hint = "copy it from another node: ctr -n k8s.io images export FILE " + failed.Missing + "; here: ctr -n k8s.io images import FILE"
