@@ -2,6 +2,7 @@ package fact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -125,6 +126,28 @@ func (c *collector) failed(what string, err error) {
 		return
 	}
 	c.set(func(n *Node) { n.Errors[what] = event.Redact(err.Error()) })
+}
+
+// organs are the questions about a member's organs.
+func (c *collector) organs() map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{}
+	for _, o := range wanted(c.m) {
+		all[o.asked()] = func(ctx context.Context) error {
+			w := &measurer{m: c.m, patience: c.patience, again: c.o.Patience > 1}
+			result, err := w.take(ctx, o)
+			if errors.Is(err, errSkipped) {
+				return nil
+			}
+			c.set(func(n *Node) {
+				n.Certificates = append(n.Certificates, w.dated...)
+				if err == nil {
+					n.Organs = append(n.Organs, result)
+				}
+			})
+			return err
+		}
+	}
+	return all
 }
 
 func (c *collector) set(change func(*Node)) {

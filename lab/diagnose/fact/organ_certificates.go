@@ -13,11 +13,14 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
+
+const pkiDir = "/etc/kubernetes/pki"
 
 // credential is a certificate with its key, of kubeadm's. Names are relative to its directory.
 type credential struct {
@@ -42,7 +45,7 @@ var kubeconfigs = []string{"admin.conf", "super-admin.conf", "controller-manager
 
 // identity is one look at the certificates of a node.
 type identity struct {
-	c     *collector
+	w     *measurer
 	cas   map[string][]*x509.Certificate // by the name of their file
 	found []join.Defect
 	dated []Certificate // whose dates the judge compares with the right clock
@@ -50,12 +53,12 @@ type identity struct {
 
 // identities judges certificates where they lie and where they are served. How long they are valid is judged by their dates, from outside: this
 // machine's clock may be wrong.
-func (c *collector) identities(ctx context.Context) ([]join.Defect, error) {
-	i := &identity{c: c, cas: map[string][]*x509.Certificate{}}
+func (w *measurer) identities(ctx context.Context) ([]join.Defect, error) {
+	i := &identity{w: w, cas: map[string][]*x509.Certificate{}}
 	i.authorities()
-	if c.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
+	if w.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
 		for _, cred := range credentials {
-			if !cred.etcd || c.m.Exists(path.Join(manifestDir, "etcd.yaml")) {
+			if !cred.etcd || w.m.Exists(path.Join(manifestDir, "etcd.yaml")) {
 				i.pair(cred)
 			}
 		}
@@ -64,7 +67,7 @@ func (c *collector) identities(ctx context.Context) ([]join.Defect, error) {
 		i.kubeconfig(path.Join("/etc/kubernetes", name))
 	}
 	i.served(ctx)
-	c.set(func(n *Node) { n.Certificates = append(n.Certificates, i.dated...) })
+	w.dated = i.dated
 	return i.found, nil
 }
 
@@ -75,15 +78,15 @@ func (i *identity) bad(id symptom.ID, where, format string, args ...any) {
 // authorities reads the CAs. The cluster's own is on every node.
 func (i *identity) authorities() {
 	names := []string{"ca"}
-	if i.c.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
+	if i.w.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
 		names = append(names, "front-proxy-ca")
 	}
-	if i.c.m.Exists(path.Join(manifestDir, "etcd.yaml")) {
+	if i.w.m.Exists(path.Join(manifestDir, "etcd.yaml")) {
 		names = append(names, "etcd/ca")
 	}
 	for _, name := range names {
 		file := path.Join(pkiDir, name+".crt")
-		text, err := i.c.m.Read(file)
+		text, err := i.w.m.Read(file)
 		if err == nil {
 			i.cas[name], err = kube.Certificates([]byte(text))
 		}
@@ -97,8 +100,8 @@ func (i *identity) authorities() {
 
 // key judges whether a key is that of a certificate. A CA's key may be elsewhere.
 func (i *identity) key(file string, cert []byte, keyFile string, mayBeAway bool) {
-	key, err := i.c.m.Read(keyFile)
-	if mayBeAway && !i.c.m.Exists(keyFile) {
+	key, err := i.w.m.Read(keyFile)
+	if mayBeAway && !i.w.m.Exists(keyFile) {
 		return
 	}
 	if err != nil {
@@ -113,7 +116,7 @@ func (i *identity) key(file string, cert []byte, keyFile string, mayBeAway bool)
 // pair judges a certificate of kubeadm's with its key.
 func (i *identity) pair(cred credential) {
 	file := path.Join(pkiDir, cred.name+".crt")
-	text, err := i.c.m.Read(file)
+	text, err := i.w.m.Read(file)
 	var certs []*x509.Certificate
 	if err == nil {
 		certs, err = kube.Certificates([]byte(text))
@@ -150,7 +153,7 @@ func (i *identity) names(where string, cert *x509.Certificate, needed []string) 
 
 // kubeconfig judges the certificates in a kubeconfig.
 func (i *identity) kubeconfig(file string) {
-	text, err := i.c.m.Read(file)
+	text, err := i.w.m.Read(file)
 	if err != nil {
 		return // each component that misses one fails
 	}
@@ -169,7 +172,7 @@ func (i *identity) kubeconfig(file string) {
 	}
 	where, inside := file, len(c.Cert) > 0
 	if !inside && c.CertFile != "" {
-		text, _ := i.c.m.Read(c.CertFile)
+		text, _ := i.w.m.Read(c.CertFile)
 		where, c.Cert = c.CertFile, []byte(text)
 	}
 	certs, err := kube.Certificates(c.Cert)
@@ -195,7 +198,7 @@ func (i *identity) date(where string, cert *x509.Certificate) {
 
 // flag is the value of a flag in a static pod's manifest.
 func (i *identity) flag(component, name string) string {
-	text, _ := i.c.m.Read(path.Join(manifestDir, component+".yaml"))
+	text, _ := i.w.m.Read(path.Join(manifestDir, component+".yaml"))
 	found := regexp.MustCompile(`--` + name + `=(\S+)`).FindStringSubmatch(text)
 	if found == nil {
 		return ""
@@ -213,7 +216,7 @@ func (i *identity) apiNames() []string {
 	if services, err := netip.ParsePrefix(first); err == nil {
 		names = append(names, services.Masked().Addr().Next().String())
 	}
-	text, _ := i.c.m.Read("/etc/kubernetes/admin.conf")
+	text, _ := i.w.m.Read("/etc/kubernetes/admin.conf")
 	admin, _ := kube.ReadCredentials([]byte(text))
 	if u, err := url.Parse(admin.Server); err == nil && u.Hostname() != "" {
 		names = append(names, u.Hostname())
@@ -253,7 +256,7 @@ func (i *identity) served(ctx context.Context) {
 		{port: "2379", manifest: "etcd", issuer: "etcd/ca", client: "etcd/healthcheck-client", names: (*identity).etcdNames},
 		{port: "2380", host: member, manifest: "etcd", issuer: "etcd/ca", client: "etcd/peer", names: (*identity).etcdNames},
 	} {
-		if s.manifest != "" && !i.c.m.Exists(path.Join(manifestDir, s.manifest+".yaml")) {
+		if s.manifest != "" && !i.w.m.Exists(path.Join(manifestDir, s.manifest+".yaml")) {
 			continue
 		}
 		if s.host == "" {
@@ -262,13 +265,13 @@ func (i *identity) served(ctx context.Context) {
 		if s.manifest == "kube-apiserver" {
 			s.port = cmp.Or(i.flag(s.manifest, "secure-port"), s.port)
 		}
-		cert := i.c.serves(ctx, s)
+		cert := i.w.serves(ctx, s)
 		if cert == nil {
 			continue
 		}
 		where := "port " + s.port
 		if s.issuer == "" {
-			if now := i.c.m.Now(); now.After(cert.NotAfter) {
+			if now := i.w.m.Now(); now.After(cert.NotAfter) {
 				i.found = append(i.found, join.Defect{Symptom: symptom.CertificateExpired, Where: where, Warn: true,
 					Text: "its certificate was valid until " + cert.NotAfter.UTC().Format("2006-01-02 15:04:05Z") + "; nobody checks it"})
 			}
@@ -280,12 +283,15 @@ func (i *identity) served(ctx context.Context) {
 	}
 }
 
+// handshakeLimit bounds one handshake with a server of this machine.
+const handshakeLimit = 1500 * time.Millisecond
+
 // serves is the certificate that a server shows, nil when it shows none. The client ends the handshake as its server wants it, so that no
 // server complains in its log.
-func (c *collector) serves(ctx context.Context, s server) *x509.Certificate {
-	ctx, cancel := context.WithTimeout(ctx, c.patience*dialLimit)
+func (w *measurer) serves(ctx context.Context, s server) *x509.Certificate {
+	ctx, cancel := context.WithTimeout(ctx, w.patience*handshakeLimit)
 	defer cancel()
-	conn, err := c.m.Dial(ctx, "tcp", net.JoinHostPort(s.host, s.port))
+	conn, err := w.m.Dial(ctx, "tcp", net.JoinHostPort(s.host, s.port))
 	if err != nil {
 		return nil
 	}
@@ -296,8 +302,8 @@ func (c *collector) serves(ctx context.Context, s server) *x509.Certificate {
 		return nil
 	}}
 	if s.client != "" {
-		cert, _ := c.m.Read(path.Join(pkiDir, s.client+".crt"))
-		key, _ := c.m.Read(path.Join(pkiDir, s.client+".key"))
+		cert, _ := w.m.Read(path.Join(pkiDir, s.client+".crt"))
+		key, _ := w.m.Read(path.Join(pkiDir, s.client+".key"))
 		if pair, err := tls.X509KeyPair([]byte(cert), []byte(key)); err == nil {
 			config.Certificates = []tls.Certificate{pair}
 		}

@@ -172,8 +172,8 @@ func TestIdentities(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			p := newPKI(t)
 			tt.damage(p)
-			c := &collector{m: p.machine(t), patience: 1}
-			found, err := c.identities(t.Context())
+			w := &measurer{m: p.machine(t), patience: 1}
+			found, err := w.identities(t.Context())
 			if err != nil || tt.id == "" && len(found) > 0 {
 				t.Fatalf("%v %v", found, err)
 			}
@@ -187,12 +187,12 @@ func TestIdentities(t *testing.T) {
 // The dates of what lies in kubeconfigs and of what is served are facts, for a judge with a clock that is right.
 func TestDatesOfIdentities(t *testing.T) {
 	p := newPKI(t)
-	c := &collector{m: p.machine(t), patience: 1}
-	if _, err := c.identities(t.Context()); err != nil {
+	w := &measurer{m: p.machine(t), patience: 1}
+	if _, err := w.identities(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	var places []string
-	for _, cert := range c.node.Certificates {
+	for _, cert := range w.dated {
 		places = append(places, cert.File)
 		if cert.NotAfter.IsZero() {
 			t.Errorf("%+v", cert)

@@ -14,11 +14,11 @@ import (
 )
 
 // resolver reads the file that kubelet makes each pod's resolv.conf of. Without it no pod starts.
-func (c *collector) resolver(context.Context) ([]join.Defect, error) {
+func (w *measurer) resolver(context.Context) ([]join.Defect, error) {
 	var config struct {
 		ResolvConf *string `json:"resolvConf"`
 	}
-	text, err := c.m.Read("/var/lib/kubelet/config.yaml")
+	text, err := w.m.Read("/var/lib/kubelet/config.yaml")
 	if err != nil || yaml.Unmarshal([]byte(text), &config) != nil {
 		return nil, errSkipped // which another organ says
 	}
@@ -29,7 +29,7 @@ func (c *collector) resolver(context.Context) ([]join.Defect, error) {
 	if file == "" { // pods then get none
 		return nil, nil
 	}
-	if _, err := c.m.Read(file); err != nil {
+	if _, err := w.m.Read(file); err != nil {
 		d := join.Defect{Symptom: symptom.FileChanged, Where: file, Text: "kubelet gives it to pods, and none can start: " + reason(err)}
 		d.Hint = "write it again, such as an empty one where the network has no DNS server, or correct resolvConf in /var/lib/kubelet/config.yaml"
 		return []join.Defect{d}, nil
@@ -55,13 +55,13 @@ const (
 )
 
 // fileSystems judges whether those directories can be written to.
-func (c *collector) fileSystems(context.Context) ([]join.Defect, error) {
+func (w *measurer) fileSystems(context.Context) ([]join.Defect, error) {
 	var found []join.Defect
 	for _, dir := range written {
-		if _, err := os.Stat(c.m.Path(dir)); err != nil {
+		if _, err := os.Stat(w.m.Path(dir)); err != nil {
 			continue
 		}
-		space, err := c.m.Space(c.m.Path(dir))
+		space, err := w.m.Space(w.m.Path(dir))
 		if err != nil {
 			return found, err
 		}

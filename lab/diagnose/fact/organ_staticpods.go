@@ -16,6 +16,9 @@ import (
 
 const manifestDir = "/etc/kubernetes/manifests"
 
+// components are the static pods that kubeadm makes, in files of their names.
+var components = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler"}
+
 // manifestTime is what kubelet may take to run a manifest that changed: it looks at the latest every 20 s, and ends the old pod first.
 const manifestTime = time.Minute
 
@@ -30,8 +33,8 @@ type manifest struct {
 func (m manifest) prefix() string { return m.Namespace + "/" + m.Name + "-" }
 
 // staticPods reads kubelet's manifests, and compares them with what runs.
-func (c *collector) staticPods(ctx context.Context) ([]join.Defect, error) {
-	manifests, found := c.readManifests()
+func (w *measurer) staticPods(ctx context.Context) ([]join.Defect, error) {
+	manifests, found := w.readManifests()
 	if len(manifests) == 0 {
 		return found, nil
 	}
@@ -39,12 +42,12 @@ func (c *collector) staticPods(ctx context.Context) ([]join.Defect, error) {
 	for _, p := range manifests {
 		prefixes = append(prefixes, p.prefix())
 	}
-	processes, err := join.Processes(ctx, c.m, prefixes)
+	processes, err := join.Processes(ctx, w.m, prefixes)
 	if err != nil {
 		return found, nil // a runtime that does not answer has checks of its own
 	}
 	for _, p := range manifests {
-		if c.m.Now().Sub(p.changed) > manifestTime {
+		if w.m.Now().Sub(p.changed) > manifestTime {
 			found = append(found, p.compare(processes)...)
 		}
 	}
@@ -52,17 +55,17 @@ func (c *collector) staticPods(ctx context.Context) ([]join.Defect, error) {
 }
 
 // readManifests reads what kubelet runs: every file whose name does not begin with a dot, whatever its name ends in.
-func (c *collector) readManifests() (all []manifest, found []join.Defect) {
+func (w *measurer) readManifests() (all []manifest, found []join.Defect) {
 	bad := func(file, hint, format string, args ...any) {
 		found = append(found, join.Defect{Symptom: symptom.FileChanged, Where: file, Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
-	for _, name := range c.m.List(manifestDir) {
+	for _, name := range w.m.List(manifestDir) {
 		file := path.Join(manifestDir, name)
-		info, err := os.Stat(c.m.Path(file))
+		info, err := os.Stat(w.m.Path(file))
 		if strings.HasPrefix(name, ".") || err == nil && info.IsDir() {
 			continue
 		}
-		text, readErr := c.m.Read(file)
+		text, readErr := w.m.Read(file)
 		if err == nil {
 			err = readErr
 		}
@@ -76,10 +79,10 @@ func (c *collector) readManifests() (all []manifest, found []join.Defect) {
 			continue
 		}
 		own := strings.TrimSuffix(name, ".yaml")
-		if slices.Contains(logged, own) && (pod.Name != own || pod.Namespace != "kube-system") {
+		if slices.Contains(components, own) && (pod.Name != own || pod.Namespace != "kube-system") {
 			bad(file, "", "it is to be the pod kube-system/%s, and is %s/%s", own, pod.Namespace, pod.Name)
 		}
-		changed, err := c.m.Changed(file)
+		changed, err := w.m.Changed(file)
 		if err != nil {
 			continue // it has just gone
 		}

@@ -14,13 +14,13 @@ import (
 )
 
 // measured is a machine on which one organ was measured.
-func measured(t *testing.T, files map[string]string, measure func(*collector, context.Context) ([]join.Defect, error)) []join.Defect {
+func measured(t *testing.T, files map[string]string, measure func(*measurer, context.Context) ([]join.Defect, error)) []join.Defect {
 	t.Helper()
 	m := machine(t, files)
 	m.Space = func(string) (join.Space, error) {
 		return join.Space{Bytes: 1 << 30, FreeBytes: 1 << 29, Inodes: 1000, FreeInodes: 500}, nil
 	}
-	found, err := measure(&collector{m: m, patience: 1}, t.Context())
+	found, err := measure(&measurer{m: m, patience: 1}, t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestResolver(t *testing.T) {
 		{"none for pods", map[string]string{config: `resolvConf: ""`}, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			found := measured(t, tt.files, (*collector).resolver)
+			found := measured(t, tt.files, (*measurer).resolver)
 			if tt.bad == "" && len(found) > 0 || tt.bad != "" && (len(found) != 1 || found[0].Where != tt.bad) {
 				t.Errorf("%v", found)
 			}
@@ -72,7 +72,7 @@ func TestFileSystems(t *testing.T) {
 				}
 				return s, nil
 			}
-			found, err := (&collector{m: m}).fileSystems(t.Context())
+			found, err := (&measurer{m: m}).fileSystems(t.Context())
 			if err != nil || tt.want == "" && len(found) > 0 || tt.want != "" && (len(found) != 1 || found[0].Symptom != tt.want || found[0].Where != "/run") {
 				t.Errorf("%v %v", found, err)
 			}
@@ -139,7 +139,7 @@ func TestReadManifests(t *testing.T) {
 			for name, text := range tt.files {
 				files[manifestDir+"/"+name] = text
 			}
-			_, found := (&collector{m: machine(t, files)}).readManifests()
+			_, found := (&measurer{m: machine(t, files)}).readManifests()
 			if tt.want == "" && len(found) > 0 || tt.want != "" && (len(found) != 1 || !strings.HasPrefix(found[0].String(), manifestDir+"/"+tt.want)) {
 				t.Errorf("%v", found)
 			}
@@ -149,7 +149,7 @@ func TestReadManifests(t *testing.T) {
 
 func TestCompareStaticPod(t *testing.T) {
 	m := machine(t, map[string]string{manifestDir + "/etcd.yaml": etcdManifest})
-	all, _ := (&collector{m: m}).readManifests()
+	all, _ := (&measurer{m: m}).readManifests()
 	runs := join.Process{Pod: "kube-system/etcd-cp1", Container: "etcd", Image: "example.com/etcd:1", Command: []string{"etcd", "--name=cp1"}, Running: true}
 	for _, tt := range []struct {
 		name   string
@@ -219,12 +219,11 @@ func TestLateOrgan(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := machine(t, map[string]string{"/etc/kubernetes/kubelet.conf": "", "/proc/loadavg": tt.load})
-			c := &collector{m: m, o: Options{Patience: tt.patience}}
-			c.node.Errors = map[string]string{}
-			ask := c.question(organ{name: "x", measure: func(*collector, context.Context) ([]join.Defect, error) { return nil, tt.err }})
-			err := ask(t.Context())
-			if (err != nil) != tt.unread || !tt.unread && (len(c.node.Organs) != 1 || !strings.Contains(c.node.Organs[0].Error, "no answer in time")) {
-				t.Errorf("%v %+v", err, c.node.Organs)
+			w := &measurer{m: m, again: tt.patience > 1}
+			o := organ{name: "x", measure: func(*measurer, context.Context) ([]join.Defect, error) { return nil, tt.err }}
+			got, err := w.take(t.Context(), o)
+			if (err != nil) != tt.unread || !tt.unread && !strings.Contains(got.Error, "no answer in time") {
+				t.Errorf("%v %+v", err, got)
 			}
 		})
 	}
@@ -240,9 +239,9 @@ func TestWhoseOrgans(t *testing.T) {
 		"a member":  {map[string]string{"/etc/kubernetes/kubelet.conf": ""}, len(organs)},
 		"emulated":  {map[string]string{"/etc/kubernetes/kubelet.conf": "", "/proc/cpuinfo": "model name : QEMU Virtual CPU version 2.5+\n"}, len(organs) - 1},
 	} {
-		c := &collector{m: machine(t, want.files)}
-		asked := c.organs()
-		if len(asked) != want.members || (asked["organ sandbox"] != nil) != (want.members == len(organs)) {
+		asked := wanted(machine(t, want.files))
+		sandbox := slices.ContainsFunc(asked, func(o organ) bool { return o.name == OrganSandbox })
+		if len(asked) != want.members || sandbox != (want.members == len(organs)) {
 			t.Errorf("%s: %d", name, len(asked))
 		}
 	}
