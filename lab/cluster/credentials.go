@@ -60,7 +60,7 @@ func signedToken(ctx context.Context, s *session.Session, v *session.Admin, desc
 // signerSilent is why a token has no signature.
 func signerSilent(ctx context.Context, v *session.Admin) error {
 	const unsigned = "nobody signs cluster-info for the bootstrap token"
-	holder, renewed, err := v.Kube.ControllerManager(ctx)
+	holder, renewed, err := v.Kube.Leader(ctx, kube.ControllerManager)
 	switch {
 	case err != nil:
 		return err

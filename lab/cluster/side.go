@@ -157,7 +157,9 @@ func (j *nodeJoin) watchSide(ctx context.Context, token string) (stop func() *jo
 	ctx, cancel := context.WithCancel(ctx)
 	id, _, _ := strings.Cut(token, ".")
 	w := &join.SideWatch{
-		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: j.Admin.Kube.ControllerManager,
+		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: func(ctx context.Context) (string, time.Time, error) {
+			return j.Admin.Kube.Leader(ctx, kube.ControllerManager)
+		},
 		Tell:     func(f join.SideFault) { j.cause(f.Symptom, "%s", f.Evidence) },
 		Mend:     func(ctx context.Context, f join.SideFault) { j.mendSide(ctx, f, token) },
 		Patience: time.Duration(j.TimeScale()),

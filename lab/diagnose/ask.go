@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,18 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 	ask("leases", func() (err error) { out.Leases, err = k.LeaseRenewals(ctx); return err })
 	ask("bootstrap tokens", func() (err error) { out.Tokens, err = k.TokenLives(ctx); return err })
 	ask("events", func() (err error) { out.Events, err = k.Warnings(ctx, newestEvents); return err })
+	ask("what joins need", func() (err error) { out.Needs, err = k.MissingForJoins(ctx); return err })
+	ask("admission", func() error { return askAdmission(ctx, k, out) })
+	out.Leaders = map[string]fact.Leader{}
+	for _, component := range []string{kube.ControllerManager, kube.Scheduler} {
+		ask("leaders", func() error {
+			holder, renewed, err := k.Leader(ctx, component)
+			mu.Lock()
+			defer mu.Unlock()
+			out.Leaders[component] = fact.Leader{Holder: holder, Renewed: renewed}
+			return err
+		})
+	}
 	ask("pods", func() error {
 		pods, err := k.Pods(ctx, "", "")
 		out.Pods = pods
@@ -59,6 +72,21 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 	}
 	wg.Wait()
 	out.Pods = worthKeeping(out.Pods, out.Nodes)
+}
+
+// strangeNode is the name of a Node that no cluster has: for the dry run of a registration.
+const strangeNode = "k8slab-dry-run"
+
+// askAdmission asks with dry runs what admission rejects. A webhook that takes no dry runs proves nothing.
+func askAdmission(ctx context.Context, k *kube.Client, out *fact.API) error {
+	node, nodeErr := k.RejectsNode(ctx, strangeNode)
+	pod, podErr := k.RejectsPod(ctx, "none")
+	for _, r := range []*kube.Rejection{node, pod} {
+		if r != nil {
+			out.Rejections = append(out.Rejections, *r)
+		}
+	}
+	return errors.Join(nodeErr, podErr)
 }
 
 // worthKeeping are the pods that say anything about the cluster, and some of those that wait for an image.

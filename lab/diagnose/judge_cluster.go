@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -42,6 +43,50 @@ func (j *judgement) api() {
 	}
 	j.pods()
 	j.requests()
+	j.forJoins()
+	j.leaders()
+}
+
+// forJoins judges what the cluster lacks for joins, and what admission keeps out.
+func (j *judgement) forJoins() {
+	for _, lack := range joining.NeedFaults(j.f.API.Needs) {
+		f := j.find(lack.Symptom, "", "API", lack.Evidence)
+		f.Hint, f.Repairable = cmp.Or(lack.Hint, f.Hint), true // labctl repair runs the phases of kubeadm that made it
+	}
+	for _, r := range j.f.API.Rejections {
+		f := j.find(symptom.AdmissionRejects, "", "API", r.By+": "+r.Message)
+		if r.Owner != "" {
+			f.Hint = fmt.Sprintf("labctl never removes what somebody else has made. Have its owner change it; if nobody needs it: `kubectl delete %s`.", r.Owner)
+		}
+	}
+}
+
+// leaderSilence is how long a leader's Lease may be old: it is renewed every 2 s, and another instance takes over after 15 s.
+const leaderSilence = time.Minute
+
+// leaders judges whether an instance of the controller manager and of the scheduler leads.
+func (j *judgement) leaders() {
+	for _, component := range slices.Sorted(maps.Keys(j.f.API.Leaders)) {
+		l := j.f.API.Leaders[component]
+		if l.Renewed.IsZero() {
+			continue
+		}
+		now := j.f.Time
+		for _, m := range j.machines {
+			if strings.HasPrefix(l.Holder, m.Name+"_") {
+				now = now.Add(offset(m))
+			}
+		}
+		old := now.Sub(l.Renewed)
+		text := fmt.Sprintf("no %s leads: %s renewed its lease %s ago, and none has taken over", component, l.Holder, old.Round(time.Second))
+		switch {
+		case old < leaderSilence:
+		case component == kube.ControllerManager:
+			j.find(symptom.ControllerManagerFailing, "", "API", text)
+		default:
+			j.fails("scheduler", "", "its lease", text, "kubectl -n kube-system logs -l component="+component)
+		}
+	}
 }
 
 // record judges a Node's conditions except Ready, which the machine's own checks know better.

@@ -265,7 +265,7 @@ func (j *judgement) voter(m fact.Member, owner *fact.Machine) {
 		j.find(symptom.EtcdStaleMember, owner.Name, "etcd", text)
 	case m.State == etcd.Displaced:
 		j.find(symptom.EtcdMemberMismatch, owner.Name, "etcd", who+": "+m.Error)
-	case m.State == etcd.Leaderless:
+	case m.State == etcd.Leaderless && j.f.Etcd.Quorum != "": // with a quorum elsewhere it is only cut off
 		j.find(symptom.EtcdNoQuorum, "", "etcd", who+": "+m.Error)
 	default:
 		j.find(symptom.EtcdUnreachable, owner.Name, "etcd", who+": "+m.Error)

@@ -174,7 +174,7 @@ func TestStaleVoter(t *testing.T) {
 // Who answers in a voter's place, and what it knows, tells apart why it does not serve.
 func TestVoterStates(t *testing.T) {
 	for state, want := range map[etcd.State]symptom.ID{
-		etcd.Silent: symptom.EtcdUnreachable, etcd.Displaced: symptom.EtcdMemberMismatch, etcd.Leaderless: symptom.EtcdNoQuorum,
+		etcd.Silent: symptom.EtcdUnreachable, etcd.Displaced: symptom.EtcdMemberMismatch, etcd.Leaderless: symptom.EtcdUnreachable,
 	} {
 		f := healthyFacts(1)
 		f.Etcd.Members[2].Healthy, f.Etcd.Members[2].State, f.Etcd.Members[2].Error = false, state, "it does not serve"
@@ -182,6 +182,12 @@ func TestVoterStates(t *testing.T) {
 		if found := Judge(f); len(found) != 1 || found[0].Symptom != want {
 			t.Errorf("%s: %+v", state, found)
 		}
+	}
+	f := healthyFacts(1) // a member that knows no leader is cut off, unless there is none
+	f.Etcd.Members[2].Healthy, f.Etcd.Members[2].State, f.Etcd.Quorum = false, etcd.Leaderless, "no answer within 3s"
+	f.Machine("cp3").Inside.Member = nil
+	if found := Judge(f); len(found) == 0 || found[0].Symptom != symptom.EtcdNoQuorum {
+		t.Errorf("without a quorum: %+v", found)
 	}
 }
 

@@ -95,6 +95,12 @@ type answer struct {
 	errors               []string
 }
 
+// errLeaderChanged is a remote's word that another leader was elected while it asked the old one: the same question has an answer now.
+var errLeaderChanged = errors.New("etcdserver: leader changed")
+
+// electionTries is how often a member is asked the same when its leader changes: each try waits for a leader.
+const electionTries = 3
+
 // errNoMember is a remote's word that the member to change is not in the cluster.
 var errNoMember = errors.New("member not found")
 
@@ -172,7 +178,12 @@ func (c *Client) list(ctx context.Context, local bool) ([]Member, error) {
 func (c *Client) membersAt(ctx context.Context, endpoint string, local bool) ([]Member, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	return c.remote.members(ctx, endpoint, local)
+	for tries := 1; ; tries++ {
+		members, err := c.remote.members(ctx, endpoint, local)
+		if !errors.Is(err, errLeaderChanged) || tries == electionTries || ctx.Err() != nil {
+			return members, err
+		}
+	}
 }
 
 func (c *Client) order() []string {

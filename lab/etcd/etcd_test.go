@@ -213,3 +213,21 @@ func TestAlarmsHaveOwners(t *testing.T) {
 }
 
 var errOff = errors.New("machine is off")
+
+// An election while a member is asked is no reason to fail: it is asked again. One after another without an end is.
+func TestLeaderChangesWhileMembersAreListed(t *testing.T) {
+	for changes, ok := range map[int]bool{0: true, 1: true, 2: true, 3: false} {
+		f := newFake(t)
+		left := changes
+		f.lists[at(1)] = func(context.Context) ([]Member, error) {
+			if left--; left >= 0 {
+				return nil, errLeaderChanged
+			}
+			return []Member{member(1)}, nil
+		}
+		members, err := f.client(nil, at(1)).Members(t.Context())
+		if (err == nil) != ok || (len(members) == 1) != ok {
+			t.Errorf("%d changes: %v, %v", changes, members, err)
+		}
+	}
+}

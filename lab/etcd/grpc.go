@@ -105,6 +105,9 @@ func (r *grpcRemote) members(ctx context.Context, endpoint string, local bool) (
 		options = append(options, clientv3.WithSerializable())
 	}
 	list, err := clusterOf(client).MemberList(ctx, options...)
+	if errors.Is(err, rpctypes.ErrLeaderChanged) {
+		return nil, errLeaderChanged
+	}
 	if err != nil {
 		return nil, err
 	}

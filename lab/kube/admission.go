@@ -10,11 +10,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 )
 
 // Rejection is an answer of admission that keeps an object out of the cluster.
 type Rejection struct {
 	By      string // the webhook or policy, with the object that configures it, as far as it is known
+	Owner   string // that object, as kubectl takes it: KIND NAME; "" when it is not known
 	Silent  bool   // the webhook did not answer, and its configuration says that nothing passes then
 	Message string // the API server's
 }
@@ -31,24 +33,37 @@ var (
 // nothing. The request has the kubelet's own identity, because webhooks and policies may judge by it. It is an error if that cannot be
 // known, for example because a webhook takes no dry runs.
 func (c *Client) RejectsNode(ctx context.Context, name string) (*Rejection, error) {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 	}}}
-	err := c.set.CoreV1().RESTClient().Post().Resource("nodes").
-		VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).
-		SetHeader("Impersonate-User", nodeUser+name).SetHeader("Impersonate-Group", nodesGroup, "system:authenticated").
-		Body(node).MaxRetries(0).Do(ctx).Error()
+	request := c.set.CoreV1().RESTClient().Post().Resource("nodes").
+		SetHeader("Impersonate-User", nodeUser+name).SetHeader("Impersonate-Group", nodesGroup, "system:authenticated").Body(node)
+	return c.rejects(ctx, "node "+name+" may register", request)
+}
+
+// RejectsPod asks with a dry run whether admission lets a plain pod into the namespace of the cluster's own, as RejectsNode does.
+func (c *Client) RejectsPod(ctx context.Context, image string) (*Rejection, error) {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "k8slab-dry-run"}, Spec: corev1.PodSpec{
+		Containers: []corev1.Container{{Name: "none", Image: image}},
+	}}
+	request := c.set.CoreV1().RESTClient().Post().Namespace(metav1.NamespaceSystem).Resource("pods").Body(pod)
+	return c.rejects(ctx, "a pod may be made in "+metav1.NamespaceSystem, request)
+}
+
+// rejects sends the request as a dry run.
+func (c *Client) rejects(ctx context.Context, what string, request *rest.Request) (*Rejection, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	err := request.VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).MaxRetries(0).Do(ctx).Error()
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil, nil
 	}
 	rejection := rejectionOf(err)
 	if rejection == nil {
-		return nil, fmt.Errorf("ask whether node %s may register: %w", name, err)
+		return nil, fmt.Errorf("ask whether %s: %w", what, err)
 	}
 	if owner := c.webhookOwner(ctx, rejection.By); owner != "" {
-		rejection.By = fmt.Sprintf("webhook %s of %s", rejection.By, owner)
+		rejection.By, rejection.Owner = fmt.Sprintf("webhook %s of %s", rejection.By, owner), owner
 	}
 	return rejection, nil
 }

@@ -174,17 +174,23 @@ func (c *Client) ApproveCSR(ctx context.Context, name, why string) error {
 	return nil
 }
 
-// ControllerManager is the identity of the controller manager that leads, and when it last renewed its Lease, by its machine's clock. Both
-// are empty when there is no Lease: a controller manager that is alone may run without one.
-func (c *Client) ControllerManager(ctx context.Context) (holder string, renewed time.Time, err error) {
+// Components whose instances elect a leader.
+const (
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+)
+
+// Leader is the identity of the instance of a component that leads, and when it last renewed its Lease, by its machine's clock. Both are
+// empty when there is no Lease: an instance that is alone may run without one.
+func (c *Client) Leader(ctx context.Context, component string) (holder string, renewed time.Time, err error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	lease, err := c.set.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, "kube-controller-manager", metav1.GetOptions{})
+	lease, err := c.set.CoordinationV1().Leases(metav1.NamespaceSystem).Get(ctx, component, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", time.Time{}, nil
 	case err != nil:
-		return "", time.Time{}, fmt.Errorf("get the controller manager's lease: %w", err)
+		return "", time.Time{}, fmt.Errorf("get the lease of %s: %w", component, err)
 	}
 	if lease.Spec.HolderIdentity != nil {
 		holder = *lease.Spec.HolderIdentity

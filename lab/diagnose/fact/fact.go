@@ -171,8 +171,17 @@ type API struct {
 	CSRs       []kube.CSR           `json:"csrs,omitempty"`
 	Leases     map[string]time.Time `json:"leases,omitempty"` // when each Node's was renewed
 	Tokens     []kube.TokenLife     `json:"tokens,omitempty"`
-	Events     []string             `json:"events,omitempty"` // warnings, newest last
+	Events     []string             `json:"events,omitempty"`     // warnings, newest last
+	Needs      []kube.JoinNeed      `json:"needs,omitempty"`      // what the cluster lacks for joins
+	Rejections []kube.Rejection     `json:"rejections,omitempty"` // what admission keeps out
+	Leaders    map[string]Leader    `json:"leaders,omitempty"`    // of the components that elect one
 	Errors     map[string]string    `json:"errors,omitempty"`
+}
+
+// Leader is the instance of a component that leads.
+type Leader struct {
+	Holder  string    `json:"holder"`  // its identity, which begins with its node's name
+	Renewed time.Time `json:"renewed"` // its Lease, by its machine's clock; zero for no Lease
 }
 
 // DaemonSet counts the pods of one.
