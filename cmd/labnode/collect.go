@@ -18,10 +18,10 @@ func (a *app) collectCommand() *cobra.Command {
 	var peers []string
 	cmd := &cobra.Command{
 		Use:   "collect",
-		Short: "Print as JSON everything that a diagnosis of this machine needs; changes nothing",
+		Short: "Print as JSON everything that a diagnosis of this machine needs; leaves nothing changed",
 		Long: `Read what a diagnosis of this machine needs, in about a second, and print it as one JSON object: units, checks, certificates, etcd's own
 measurements, the network, the ports of its peers, and the ends of journals and logs, redacted. What it cannot read is listed in "errors"; the command
-still succeeds. It changes nothing.`,
+still succeeds. On a member it makes a pod sandbox of its own and removes it; otherwise it changes nothing.`,
 		Example: `  labnode collect
   labnode collect --since 1h --role control-plane --peer cp2=control-plane=10.30.0.12`,
 		Args: cobra.NoArgs,

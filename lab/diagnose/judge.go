@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -62,6 +63,25 @@ func (j *judgement) findKind(id symptom.ID, detail, node, source, text string) *
 	}
 	delete(j.told, spotOf(f))
 	return j.add(f)
+}
+
+// organs adds what a member's measurements of itself show.
+func (j *judgement) organs(m *fact.Machine) {
+	if !settled(m) {
+		return
+	}
+	for _, d := range evident(m.Inside, specific) {
+		f := symptom.Finding{Symptom: d.Symptom, Level: symptom.Fail, Node: m.Name, Hint: d.Hint,
+			Evidence: []symptom.Evidence{{Source: d.Where, Text: event.Redact(oneLine(d.Text))}}}
+		if d.Warn {
+			f.Level = symptom.Warn
+		}
+		if s, found := symptom.Lookup(d.Symptom); found {
+			f.Meaning, f.Hint = s.Meaning, cmp.Or(d.Hint, s.Hint)
+		}
+		delete(j.told, spotOf(f))
+		j.add(f)
+	}
 }
 
 // textLimit is the longest text of a piece of evidence, in bytes.

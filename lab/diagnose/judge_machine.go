@@ -213,7 +213,11 @@ func (j *judgement) node(m *fact.Machine, c joining.Check) {
 			j.find(id, m.Name, "API", c.Evidence)
 		}
 	case c.Symptom != "":
-		j.find(specific(c.Evidence, c.Symptom), m.Name, "API", c.Evidence)
+		id := specific(c.Evidence, c.Symptom)
+		if slices.Contains(ofBootstrap, id) { // a member has a certificate, and no token
+			id = c.Symptom
+		}
+		j.find(id, m.Name, "API", c.Evidence)
 	default:
 		j.fails(string(c.ID), m.Name, "its Node", c.Evidence, c.Hint)
 	}

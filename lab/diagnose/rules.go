@@ -31,6 +31,7 @@ const (
 	byMember       ruleName = "member"
 	byCertificates ruleName = "certificates"
 	byPodNetwork   ruleName = "pod network"
+	byOrgans       ruleName = "organs"
 	byLastJoin     ruleName = "last join"
 	byAPI          ruleName = "API"
 	byPorts        ruleName = "ports"
@@ -48,7 +49,8 @@ const (
 
 // ofMachines are the rules about one machine.
 var ofMachines = []ruleName{
-	byDomain, byManifests, byChecks, byPlugins, byClock, byKubeadm, byMember, byCertificates, byPodNetwork, byLastJoin,
+	byDomain, byManifests, byChecks, byPlugins, byClock, byKubeadm, byMember, byCertificates, byPodNetwork, byOrgans,
+	byLastJoin,
 }
 
 // rules are all of them.
@@ -62,26 +64,27 @@ var rules = []rule{
 	{name: byMember, depth: 7, overrules: []ruleName{byManifests, byChecks}, machine: (*judgement).member},
 	{name: byCertificates, depth: 8, overrules: []ruleName{byClock}, machine: (*judgement).certificates},
 	{name: byPodNetwork, depth: 9, overrules: []ruleName{byChecks}, machine: (*judgement).podNetwork},
-	{name: byLastJoin, depth: 10, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
+	{name: byOrgans, depth: 10, machine: (*judgement).organs},
+	{name: byLastJoin, depth: 11, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
 
-	{name: byAPI, depth: 11, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
-	{name: byPorts, depth: 12, heeds: ofMachines, cluster: (*judgement).ports},
-	{name: byTunnels, depth: 13, heeds: append([]ruleName{byPorts}, ofMachines...), cluster: (*judgement).overlay},
+	{name: byAPI, depth: 12, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
+	{name: byPorts, depth: 13, heeds: ofMachines, cluster: (*judgement).ports},
+	{name: byTunnels, depth: 14, heeds: append([]ruleName{byPorts}, ofMachines...), cluster: (*judgement).overlay},
 	// When a join has left a learner, the learner tells more than the join's record and output.
-	{name: byEtcd, depth: 14, overrules: []ruleName{byChecks, byMember, byKubeadm, byLastJoin},
+	{name: byEtcd, depth: 15, overrules: []ruleName{byChecks, byMember, byKubeadm, byLastJoin},
 		heeds: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).etcd},
-	{name: byDisk, depth: 15, heeds: append([]ruleName{byAPI, byEtcd}, ofMachines...), cluster: (*judgement).disks},
-	{name: byOneAPI, depth: 16, overrules: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).oneAPI},
-	{name: byTexts, depth: 17, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI}, ofMachines...),
+	{name: byDisk, depth: 16, heeds: append([]ruleName{byAPI, byEtcd}, ofMachines...), cluster: (*judgement).disks},
+	{name: byOneAPI, depth: 17, overrules: append([]ruleName{byAPI}, ofMachines...), cluster: (*judgement).oneAPI},
+	{name: byTexts, depth: 18, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI}, ofMachines...),
 		cluster: (*judgement).explain},
 	// A missing DaemonSet is a measurement, and no log can explain why somebody deleted it.
-	{name: byDaemonSets, depth: 18, overrules: []ruleName{byAPI, byTexts}, cluster: (*judgement).daemonSets},
-	{name: byUnready, depth: 19, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts}, ofMachines...),
+	{name: byDaemonSets, depth: 19, overrules: []ruleName{byAPI, byTexts}, cluster: (*judgement).daemonSets},
+	{name: byUnready, depth: 20, heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts}, ofMachines...),
 		cluster: (*judgement).unready},
-	{name: byBehind, depth: 20, overrules: []ruleName{byLastJoin}, cluster: (*judgement).behind,
+	{name: byBehind, depth: 21, overrules: []ruleName{byLastJoin}, cluster: (*judgement).behind,
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready}, ofMachines...)},
-	{name: byUserPods, depth: 21, cluster: (*judgement).userPods},
-	{name: byUnexplained, depth: 22, cluster: (*judgement).unexplained,
+	{name: byUserPods, depth: 22, cluster: (*judgement).userPods},
+	{name: byUnexplained, depth: 23, cluster: (*judgement).unexplained,
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind}, ofMachines...)},
 }
 

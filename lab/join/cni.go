@@ -141,7 +141,7 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 			"%s comes before the network add-on's and wins: pods of several nodes would get the same addresses", stale.file)
 	}
 	if networks[0].err != nil {
-		return warn(symptom.CNIStaleConfig, "correct or remove it (the file, not the directory)", "%s cannot be read: %v", networks[0].file, networks[0].err)
+		return p.unreadableNetwork(networks[0])
 	}
 	if why := p.notLoaded(ctx, networks[0]); why != "" {
 		file := path.Join(cniConfigs, networks[0].file)
@@ -151,11 +151,21 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
+// unreadableNetwork is a first network that containerd cannot load: it has none then. The machine's own copy of the file replaces it.
+func (p *preflight) unreadableNetwork(n cniNetwork) Check {
+	if slices.Contains(p.m.List(pristineCNI), n.file) {
+		return fixable(symptom.CNINotInitialized, fmt.Sprintf("cp %[1]s/%[2]s %[3]s/%[2]s", pristineCNI, n.file, cniConfigs),
+			"%s cannot be read, so containerd has no network for pods: %v", n.file, n.err)
+	}
+	return warn(symptom.CNINotInitialized, "correct or remove it (the file, not the directory)",
+		"%s cannot be read, so containerd has no network for pods: %v", n.file, n.err)
+}
+
 // repairCNIConfig writes the machine's own configuration again when there is none. It renames one that hides the add-on's within the
 // directory, which containerd notices. The directory stays: containerd exits without it.
 func repairCNIConfig(ctx context.Context, p *preflight) (string, error) {
 	networks := p.m.networks()
-	if len(networks) == 0 {
+	if len(networks) == 0 || networks[0].err != nil && slices.Contains(p.m.List(pristineCNI), networks[0].file) {
 		names, err := p.m.restoreCNI()
 		if err == nil && len(names) == 0 {
 			err = refuse(pristineCNI+" has none to restore", "restart the network add-on's pod of this node")

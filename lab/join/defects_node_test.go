@@ -68,7 +68,11 @@ var nodeDefects = []defect{
 		"cni-config", Fixable, symptom.CNIStaleConfig, "00-placeholder.conflist"},
 	{"placeholder sorts late", false, clusterShape{}, func(s *scene) { s.write(cniConfigs+"/99-placeholder.conflist", `{"plugins":[{"type":"bridge"}]}`) }, "cni-config", OK, "", "10-flannel"},
 	{"broken CNI configuration", false, clusterShape{}, func(s *scene) { s.write(cniConfigs+"/05-x.conf", `{`); s.remove(cniConfigs + "/10-flannel.conflist") },
-		"cni-config", Warn, symptom.CNIStaleConfig, "05-x.conf"},
+		"cni-config", Warn, symptom.CNINotInitialized, "05-x.conf"},
+	{"broken CNI configuration, of which there is a copy", false, clusterShape{}, func(s *scene) {
+		s.write(pristineCNI+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
+		s.write(cniConfigs+"/10-flannel.conflist", `{"plugins":[{"ty`)
+	}, "cni-config", Fixable, symptom.CNINotInitialized, "10-flannel.conflist"},
 	{"not this machine's address", false, clusterShape{}, func(s *scene) { s.target.Address = "10.0.2.15" }, "address", Blocked, symptom.AdvertiseAddressWrong, "10.30.0.21"},
 	{"loopback address", false, clusterShape{}, func(s *scene) { s.target.Address = "127.0.0.1" }, "address", Blocked, symptom.AdvertiseAddressWrong, "127.0.0.1"},
 	{"firewall drops kubelet's port", false, clusterShape{}, func(s *scene) {

@@ -17,8 +17,9 @@ import (
 type fakeCRI struct {
 	runtimeapi.UnimplementedRuntimeServiceServer
 	runtimeapi.UnimplementedImageServiceServer
-	server *grpc.Server
-	ended  chan struct{}
+	server    *grpc.Server
+	ended     chan struct{}
+	sandboxes sandboxes
 
 	mu       sync.Mutex
 	unready  string        // reason of a runtime that is not ready

@@ -62,41 +62,59 @@ func judgeFirewall(t Target, closed, overlay []string) Check {
 	return ok("no rule for certain blocks %s", ports)
 }
 
-// firewalls reads every table of rules that this machine's tools show. The rules of firewalld and ufw are among them. A missing tool is
-// no error; the tables of a tool that fails are left out.
-func (m Machine) firewalls(ctx context.Context) ([]firewall.Table, []string, error) {
-	var tables []firewall.Table
-	var sources []string
+// filters are the tools that show a packet filter, and how to read what each prints. The rules of firewalld and ufw are among them.
+var filters = []struct {
+	name  string
+	argv  []string
+	parse func(string) ([]firewall.Table, error)
+}{
+	{"nftables", []string{"nft", "--json", "list", "ruleset"}, firewall.ParseNFT},
+	{"iptables", []string{"iptables-save"}, firewall.ParseIPTables},
+	{"iptables", []string{"iptables-legacy-save"}, firewall.ParseIPTables},
+}
+
+// rulesets are what the tools print, "" for those that are not there or fail. A missing tool is no error.
+func (m Machine) rulesets(ctx context.Context) ([]string, error) {
+	printed := make([]string, len(filters))
 	var failures []error
-	for _, reader := range []struct {
-		name  string
-		argv  []string
-		parse func(string) ([]firewall.Table, error)
-	}{
-		{"nftables", []string{"nft", "--json", "list", "ruleset"}, firewall.ParseNFT},
-		{"iptables", []string{"iptables-save"}, firewall.ParseIPTables},
-		{"iptables", []string{"iptables-legacy-save"}, firewall.ParseIPTables},
-	} {
-		if m.Find(reader.argv[0]) == "" {
+	for i, f := range filters {
+		if m.Find(f.argv[0]) == "" {
 			continue
 		}
-		out, err := m.Run(ctx, reader.argv...)
-		if errors.Is(err, exec.ErrNotFound) {
-			continue
+		out, err := m.Run(ctx, f.argv...)
+		if err != nil && !errors.Is(err, exec.ErrNotFound) {
+			failures = append(failures, fmt.Errorf("%s: %w", f.argv[0], err))
 		}
 		if err == nil {
-			var found []firewall.Table
-			found, err = reader.parse(out)
-			for _, t := range found {
-				tables, sources = append(tables, t), append(sources, reader.name)
-			}
-		}
-		if err != nil {
-			failures = append(failures, fmt.Errorf("%s: %w", reader.argv[0], err))
+			printed[i] = out
 		}
 	}
+	return printed, errors.Join(failures...)
+}
+
+// firewalls reads every table of rules that this machine's tools show. The tables of a tool that fails are left out.
+func (m Machine) firewalls(ctx context.Context) ([]firewall.Table, []string, error) {
+	printed, err := m.rulesets(ctx)
+	tables, sources, unread := parseRulesets(printed)
 	if len(tables) > 0 { // some rules are better than none
 		return tables, sources, nil
 	}
-	return nil, nil, errors.Join(failures...)
+	return nil, nil, errors.Join(err, unread)
+}
+
+func parseRulesets(printed []string) (tables []firewall.Table, sources []string, err error) {
+	var failures []error
+	for i, f := range filters {
+		if printed[i] == "" {
+			continue
+		}
+		found, err := f.parse(printed[i])
+		if err != nil {
+			failures = append(failures, fmt.Errorf("%s: %w", f.argv[0], err))
+		}
+		for _, t := range found {
+			tables, sources = append(tables, t), append(sources, f.name)
+		}
+	}
+	return tables, sources, errors.Join(failures...)
 }

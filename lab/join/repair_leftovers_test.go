@@ -77,6 +77,14 @@ func TestFixCNIConfigRestores(t *testing.T) {
 	s.has(cniConfigs+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
 }
 
+func TestFixCNIConfigThatIsCutOff(t *testing.T) {
+	s := newScene(t, false)
+	s.write(cniConfigs+"/10-flannel.conflist", `{"plugins":[{"ty`)
+	s.write(pristineCNI+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
+	s.fixes("cni-config", "wrote 10-flannel.conflist in /etc/cni/net.d again")
+	s.has(cniConfigs+"/10-flannel.conflist", `{"plugins":[{"type":"flannel"}]}`)
+}
+
 // A network that nobody is known to serve is its owner's.
 func TestFixCNIConfigRefuses(t *testing.T) {
 	s := newScene(t, false)

@@ -2,8 +2,10 @@ package fact
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -60,16 +62,20 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	c := &collector{m: m, o: o, patience: patience, stream: stream}
 	c.node = Node{Time: m.Now().UTC(), Units: map[string]Unit{}, Errors: map[string]string{}}
 	early := c.etcdMetrics(ctx)
-	c.all(ctx, map[string]func(context.Context) error{
+	questions := c.organs()
+	maps.Copy(questions, map[string]func(context.Context) error{
 		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
 		"dials": c.dials, "overlay": c.overlay, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
 	})
+	c.all(ctx, questions)
 	c.etcdDisk(early, c.laterMetrics(ctx, early))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	node := c.node
 	node.Errors = maps.Clone(node.Errors) // a question that is still at work may write
 	node.Units = maps.Clone(node.Units)
+	node.Organs = slices.Clone(node.Organs)
+	settled(&node)
 	node.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
 	return node
 }
@@ -122,6 +128,28 @@ func (c *collector) failed(what string, err error) {
 	c.set(func(n *Node) { n.Errors[what] = event.Redact(err.Error()) })
 }
 
+// organs are the questions about a member's organs.
+func (c *collector) organs() map[string]func(context.Context) error {
+	all := map[string]func(context.Context) error{}
+	for _, o := range wanted(c.m) {
+		all[o.asked()] = func(ctx context.Context) error {
+			w := &measurer{m: c.m, patience: c.patience, again: c.o.Patience > 1}
+			result, err := w.take(ctx, o)
+			if errors.Is(err, errSkipped) {
+				return nil
+			}
+			c.set(func(n *Node) {
+				n.Certificates = append(n.Certificates, w.dated...)
+				if err == nil {
+					n.Organs = append(n.Organs, result)
+				}
+			})
+			return err
+		}
+	}
+	return all
+}
+
 func (c *collector) set(change func(*Node)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +187,7 @@ var services = []string{"kubelet", "containerd", "keepalived", "ssh", "k8slab-ku
 
 func (c *collector) units(ctx context.Context) error {
 	argv := []string{"systemctl", "show", "--timestamp=unix",
-		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp"}
+		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp,UnitFileState,TriggeredBy"}
 	for _, name := range services {
 		argv = append(argv, name+".service")
 	}
@@ -171,7 +199,10 @@ func (c *collector) units(ctx context.Context) error {
 		name := strings.TrimSuffix(id, ".service")
 		unit := Unit{
 			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
-			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]),
+			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]), Boot: u["UnitFileState"],
+		}
+		if u["TriggeredBy"] != "" { // a socket starts it
+			unit.Boot = ""
 		}
 		c.set(func(n *Node) { n.Units[name] = unit })
 		if pid := u["MainPID"]; name == "kubelet" && pid != "" && pid != "0" {

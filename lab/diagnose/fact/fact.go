@@ -1,5 +1,5 @@
 // Package fact is what is known of a cluster before anything is judged, as JSON, and the collecting that happens inside a node. What could
-// not be read is a fact too: an error's text beside the value. It changes nothing.
+// not be read is a fact too: an error's text beside the value. It changes nothing, but for a pod sandbox that it makes and removes again.
 package fact
 
 import (
@@ -110,8 +110,9 @@ type Unit struct {
 	Active  string    `json:"active"`
 	Sub     string    `json:"sub"`
 	Result  string    `json:"result,omitempty"`
-	Since   time.Time `json:"since"`   // of its present state
-	Started time.Time `json:"started"` // when its present or last run began
+	Since   time.Time `json:"since"`          // of its present state
+	Started time.Time `json:"started"`        // when its present or last run began
+	Boot    string    `json:"boot,omitempty"` // whether it starts with the machine: enabled, disabled, masked or another word of systemd's; "" when nobody knows
 }
 
 // Certificate is one of a node's own.

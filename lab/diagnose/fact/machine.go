@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
-	"net"
 	"path"
 	"regexp"
 	"slices"
@@ -14,10 +13,8 @@ import (
 )
 
 const (
-	pkiDir     = "/etc/kubernetes/pki"
 	cniConfigs = "/etc/cni/net.d"
 	cniPlugins = "/opt/cni/bin"
-	subnetFile = "/run/flannel/subnet.env"
 )
 
 // textLimit bounds what is taken of a configuration file.
@@ -43,7 +40,7 @@ func (c *collector) certificates(context.Context) error {
 			all = append(all, Certificate{File: file, Subject: cert.Subject.String(), NotBefore: cert.NotBefore, NotAfter: cert.NotAfter})
 		}
 	}
-	c.set(func(n *Node) { n.Certificates = all })
+	c.set(func(n *Node) { n.Certificates = append(n.Certificates, all...) })
 	return nil
 }
 
@@ -99,26 +96,12 @@ func readMemory(meminfo string) Memory {
 
 // network reads the links, and what pods get their network from.
 func (c *collector) network(context.Context) error {
-	env := c.readSubnet()
+	env := readSubnet(c.m)
 	used := c.networkInUse()
 	plugins := c.m.List(cniPlugins)
 	links, err := readLinks()
 	c.set(func(n *Node) { n.SubnetEnv, n.Network, n.Plugins, n.Links = env, used, plugins, links })
 	return err
-}
-
-func (c *collector) readSubnet() map[string]string {
-	text, err := c.m.Read(subnetFile)
-	if err != nil {
-		return nil
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			env[key] = value
-		}
-	}
-	return env
 }
 
 // networkInUse are the plugins of the first configuration, which is the one that containerd takes.
@@ -145,24 +128,4 @@ func (c *collector) networkInUse() []string {
 		return types
 	}
 	return nil
-}
-
-func readLinks() ([]Link, error) {
-	interfaces, err := net.Interfaces()
-	if err != nil {
-		return nil, err
-	}
-	var links []Link
-	for _, i := range interfaces {
-		if strings.HasPrefix(i.Name, "veth") {
-			continue // a pod's
-		}
-		l := Link{Name: i.Name, MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}
-		addresses, _ := i.Addrs() // a link that has just gone has none
-		for _, a := range addresses {
-			l.Addresses = append(l.Addresses, a.String())
-		}
-		links = append(links, l)
-	}
-	return links, nil
 }

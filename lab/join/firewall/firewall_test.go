@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -114,5 +115,56 @@ func TestIPTablesRules(t *testing.T) {
 func TestParseNFTRefusesOtherText(t *testing.T) {
 	if _, err := ParseNFT("Error: syntax"); err == nil {
 		t.Error("no error")
+	}
+}
+
+// What a rule's conditions mean for a packet that is forwarded from a pod of this node to one of another.
+func TestForwardedPackets(t *testing.T) {
+	way := Way{From: netip.MustParseAddr("10.244.1.2"), To: netip.MustParseAddr("10.244.2.2"), In: "cni0", Out: "flannel.1"}
+	tests := []struct {
+		rules string
+		stops bool
+	}{
+		{":FORWARD ACCEPT [0:0]", false},
+		{":FORWARD DROP [0:0]", true},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -j DROP", true},
+		{":FORWARD DROP [0:0]\n:FLANNEL-FWD - [0:0]\n-A FORWARD -j FLANNEL-FWD\n-A FLANNEL-FWD -s 10.244.0.0/16 -j ACCEPT\n-A FLANNEL-FWD -d 10.244.0.0/16 -j ACCEPT", false},
+		{":FORWARD DROP [0:0]\n:FLANNEL-FWD - [0:0]\n-A FORWARD -j FLANNEL-FWD\n-A FLANNEL-FWD -s 10.99.0.0/16 -j ACCEPT", true},
+		{":FORWARD ACCEPT [0:0]\n:KUBE-FORWARD - [0:0]\n-A FORWARD -j KUBE-FORWARD\n-A KUBE-FORWARD -m conntrack --ctstate INVALID -j DROP", false},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -i cni0 -j DROP", true},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -i cni+ -j DROP", true},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -i eth0 -j DROP", false},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD ! -o cni0 -j DROP", true},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD ! -o flannel.1 -j DROP", false},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -d 10.244.2.2/32 -j DROP", true},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD ! -s 10.244.0.0/16 -j DROP", false},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -p tcp -m tcp --dport 25 -j DROP", false},
+		{":FORWARD ACCEPT [0:0]\n-A FORWARD -s 10.244.0.0/16 -m mark --mark 0x1/0x1 -j DROP", false},
+		{":FORWARD DROP [0:0]\n-A FORWARD -m mark --mark 0x1/0x1 -j ACCEPT", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.rules, func(t *testing.T) {
+			tables, err := ParseIPTables("*filter\n" + tt.rules + "\nCOMMIT\n")
+			if err != nil || len(tables) != 1 {
+				t.Fatal(tables, err)
+			}
+			if got := tables[0].Stops(way, Flow{Proto: "tcp"}); (got != "") != tt.stops {
+				t.Errorf("stopped by %q", got)
+			}
+		})
+	}
+}
+
+func TestTranslatesIPTables(t *testing.T) {
+	const jumps = "-A PREROUTING -m comment --comment \"kubernetes service portals\" -j KUBE-SERVICES\n-A OUTPUT -j KUBE-SERVICES\n"
+	for text, want := range map[string]bool{
+		"*nat\n" + jumps + "COMMIT\n":                true,
+		"*filter\n" + jumps + "COMMIT\n":             false,
+		"*nat\n-A OUTPUT -j KUBE-SERVICES\nCOMMIT\n": false,
+		"": false,
+	} {
+		if got := TranslatesIPTables(text); got != want {
+			t.Errorf("%q: %v", text, got)
+		}
 	}
 }

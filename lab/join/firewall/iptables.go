@@ -1,6 +1,7 @@
 package firewall
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ func ParseIPTables(text string) ([]Table, error) {
 	return []Table{table}, nil
 }
 
-var builtInHooks = map[string]string{"INPUT": "input", "OUTPUT": "output"}
+var builtInHooks = map[string]string{"INPUT": "input", "OUTPUT": "output", "FORWARD": "forward"}
 
 // parseIPTablesRule reads the arguments after the chain's name. What it does not know narrows the rule.
 func parseIPTablesRule(words []string) rule {
@@ -71,7 +72,7 @@ func parseIPTablesRule(words []string) rule {
 // invert widens what a condition said to everything else, of which nothing certain is known.
 func (r *rule) invert(option string) {
 	switch option {
-	case "-i", "-o", "--syn", "--state", "--ctstate": // judged where they are read
+	case "-i", "-o", "-s", "-d", "--syn", "--state", "--ctstate": // judged where they are read
 		return
 	case "--dport", "--dports":
 		r.ports = nil
@@ -89,12 +90,9 @@ func (r *rule) condition(option, value string, inverted bool) int {
 	case "--dport", "--dports":
 		r.ports = portList(value, ":")
 	case "-i", "-o":
-		switch {
-		case value == "lo" && !inverted:
-			r.never = true
-		case value != "lo":
-			r.narrowed = true
-		}
+		r.device(map[string]side{"-i": inbound, "-o": outbound}[option], []string{value}, inverted)
+	case "-s", "-d":
+		r.way = append(r.way, condition{map[string]side{"-s": source, "-d": destination}[option], strings.Split(value, ","), inverted})
 	case "--state", "--ctstate":
 		r.never = r.never || !inverted && !strings.Contains(value, "NEW")
 		r.narrowed = r.narrowed || inverted
@@ -118,6 +116,16 @@ func (r *rule) condition(option, value string, inverted bool) int {
 		}
 	}
 	return 1
+}
+
+// device is a condition on an interface. No packet of another machine meets lo.
+func (r *rule) device(at side, names []string, not bool) {
+	switch {
+	case !slices.Contains(names, "lo"):
+		r.way = append(r.way, condition{at, names, not})
+	case !not:
+		r.never = true
+	}
 }
 
 func (r *rule) act(option, target string) {
@@ -154,4 +162,20 @@ func portList(list, between string) []portRange {
 		ports = append(ports, portRange{from, to})
 	}
 	return ports
+}
+
+// TranslatesIPTables is Translates for what iptables-save prints.
+func TranslatesIPTables(text string) bool {
+	inNAT, met := false, map[string]bool{}
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if strings.HasPrefix(line, "*") {
+			inNAT = line == "*nat"
+		}
+		words := command.SplitQuoted(line)
+		if inNAT && len(words) > 2 && words[0] == "-A" && slices.Contains(words, "KUBE-SERVICES") {
+			met[words[1]] = true
+		}
+	}
+	return met["PREROUTING"] && met["OUTPUT"]
 }

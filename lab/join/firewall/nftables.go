@@ -3,6 +3,7 @@ package firewall
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,7 +11,7 @@ import (
 type nftRuleset struct {
 	Nftables []struct {
 		Chain *struct {
-			Family, Table, Name, Hook, Policy string
+			Family, Table, Name, Type, Hook, Policy string
 		} `json:"chain"`
 		Rule *struct {
 			Family, Table, Chain string
@@ -147,9 +148,14 @@ func (r *rule) match(body json.RawMessage) {
 			r.never = r.never || !not && !is("tcp") && !is("udp")
 			r.narrowed = true
 		}
-	case "meta iifname", "meta oifname", "meta iif", "meta oif":
-		r.never = r.never || is("lo") && !not
-		r.narrowed = r.narrowed || !is("lo")
+	case "meta iifname", "meta iif":
+		r.device(inbound, words, not)
+	case "meta oifname", "meta oif":
+		r.device(outbound, words, not)
+	case "ip saddr":
+		r.way = append(r.way, condition{source, words, not})
+	case "ip daddr":
+		r.way = append(r.way, condition{destination, words, not})
 	case "ct state":
 		r.never = r.never || is("new") == not
 	case "meta nfproto":
@@ -183,6 +189,9 @@ func flatten(value any) []string {
 		if set, ok := v["set"]; ok {
 			return flatten(set)
 		}
+		if prefix, ok := v["prefix"].(map[string]any); ok {
+			return []string{fmt.Sprintf("%v/%v", prefix["addr"], prefix["len"])}
+		}
 		return []string{"@unknown"}
 	}
 	return []string{fmt.Sprint(value)}
@@ -205,6 +214,7 @@ func verdictMap(r rule, body json.RawMessage) []rule {
 			continue
 		}
 		one := r
+		one.way = slices.Clone(r.way)
 		condition, err := json.Marshal(map[string]json.RawMessage{"op": json.RawMessage(`"=="`), "left": m.Key, "right": entry[0]})
 		var action map[string]json.RawMessage
 		if err != nil || json.Unmarshal(entry[1], &action) != nil {
@@ -217,4 +227,23 @@ func verdictMap(r rule, body json.RawMessage) []rule {
 		rules = append(rules, one)
 	}
 	return rules
+}
+
+// Translates reports whether a ruleset has kube-proxy's rules for Services, which packets of pods and the machine's own meet.
+func Translates(ruleset string) (bool, error) {
+	var set nftRuleset
+	if err := json.Unmarshal([]byte(ruleset), &set); err != nil {
+		return false, fmt.Errorf("its answer is not the JSON of a ruleset: %w", err)
+	}
+	hooks := map[string]string{} // of kube-proxy's translating chains, by name
+	met := map[string]bool{}
+	for _, item := range set.Nftables {
+		if c := item.Chain; c != nil && c.Family == "ip" && c.Table == "kube-proxy" && c.Type == "nat" {
+			hooks[c.Name] = c.Hook
+		}
+		if r := item.Rule; r != nil && r.Family == "ip" && r.Table == "kube-proxy" {
+			met[hooks[r.Chain]] = true
+		}
+	}
+	return met["prerouting"] && met["output"], nil
 }

@@ -1,0 +1,46 @@
+package fact
+
+import (
+	"net"
+	"strings"
+
+	"k8slab/lab/join"
+)
+
+const subnetFile = "/run/flannel/subnet.env"
+
+// readSubnet is what flannel wrote of its network, nil when it has not.
+func readSubnet(m join.Machine) map[string]string {
+	text, err := m.Read(subnetFile)
+	if err != nil {
+		return nil
+	}
+	env := map[string]string{}
+	for line := range strings.Lines(text) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
+			env[key] = value
+		}
+	}
+	return env
+}
+
+// readLinks are the interfaces of this machine, without those of pods.
+func readLinks() ([]Link, error) {
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		return nil, err
+	}
+	var links []Link
+	for _, i := range interfaces {
+		if strings.HasPrefix(i.Name, "veth") {
+			continue // a pod's
+		}
+		l := Link{Name: i.Name, MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}
+		addresses, _ := i.Addrs() // a link that has just gone has none
+		for _, a := range addresses {
+			l.Addresses = append(l.Addresses, a.String())
+		}
+		links = append(links, l)
+	}
+	return links, nil
+}

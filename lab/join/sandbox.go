@@ -1,0 +1,147 @@
+package join
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+)
+
+// How a trial's sandbox is known among those of pods.
+const (
+	trialLabel     = "k8slab/trial"
+	trialNamespace = "k8slab-trial"
+)
+
+const (
+	// trialTime is what a sandbox may take. An idle machine needs 0.2 s.
+	trialTime = 2 * time.Second
+	// trialEnd is what their removal may take. It has its own time, so that nothing stays when the trial's is over.
+	trialEnd = 1200 * time.Millisecond
+	// trialAge is how old a trial is that nobody makes any more: it was interrupted.
+	trialAge = time.Minute
+)
+
+// ErrNoRuntime is a runtime that cannot be asked, for which it has checks of its own.
+var ErrNoRuntime = errors.New("no container runtime answers")
+
+// TrialError is what the runtime says when it cannot make a sandbox.
+type TrialError struct {
+	Said    string
+	Late    bool   // it said nothing in time, which on a busy machine proves nothing
+	Missing string // the image without which none can be made; "" when it is there
+}
+
+func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
+
+// TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it tries
+// the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same again. It
+// removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrNoRuntime. It takes no
+// longer than trialTime and trialEnd together.
+func TrySandbox(ctx context.Context, m Machine) error {
+	socket, bad := m.runtimeSocket(Target{})
+	if bad.Result != "" || !m.Exists(socket) {
+		return ErrNoRuntime
+	}
+	client, err := m.dialCRI(socket)
+	if err != nil {
+		return ErrNoRuntime
+	}
+	defer client.Close()
+	t := &trial{m: m, run: runtimeapi.NewRuntimeServiceClient(client)}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	wg.Go(func() { t.sweep(ctx, t.old) })
+	ctx, cancel := context.WithTimeout(ctx, m.Patience()*trialTime)
+	defer cancel()
+	if err := t.prepare(ctx, client); err != nil {
+		return err
+	}
+	return t.make(ctx)
+}
+
+// trial makes sandboxes and removes them.
+type trial struct {
+	m      Machine
+	run    runtimeapi.RuntimeServiceClient
+	parent string // of the cgroups, as kubelet gives it to pods
+}
+
+// prepare finds what a sandbox depends on.
+func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
+	text, _ := t.m.Read(containerdConfig)
+	config, err := t.run.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
+	driver := configuredDriver(text)
+	if err == nil && config.Linux != nil && config.Linux.CgroupDriver == runtimeapi.CgroupDriver_CGROUPFS {
+		driver = "cgroupfs"
+	}
+	t.parent = "/kubepods"
+	if driver == "systemd" {
+		t.parent = "kubepods.slice"
+	}
+	image := configuredSandbox(text)
+	if image == "" {
+		return nil
+	}
+	found, err := runtimeapi.NewImageServiceClient(client).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
+		return &TrialError{Said: "its image " + image + " is not here", Missing: image}
+	}
+	return nil
+}
+
+// make makes the sandbox. kubelet, which does not know its pod, may end it within a second or two; that does no harm.
+func (t *trial) make(ctx context.Context) error {
+	name := "trial-" + strings.ToLower(rand.Text()[:10])
+	defer t.sweep(ctx, func(s *runtimeapi.PodSandbox) bool { return s.Labels[trialLabel] == name })
+	_, err := t.run.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: trialNamespace, Uid: name},
+		Hostname: name,
+		Labels:   map[string]string{trialLabel: name},
+		Linux: &runtimeapi.LinuxPodSandboxConfig{
+			CgroupParent:    t.parent,
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}},
+		},
+	}})
+	if err != nil {
+		return trialError(err)
+	}
+	return nil
+}
+
+func trialError(err error) error {
+	s := status.Convert(err)
+	if s.Code() == codes.Unavailable || s.Code() == codes.Unimplemented {
+		return ErrNoRuntime
+	}
+	return &TrialError{Said: s.Message(), Late: s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled}
+}
+
+// old reports whether an earlier trial left the sandbox. By a clock that was set back everything is young: then kubelet removes it.
+func (t *trial) old(s *runtimeapi.PodSandbox) bool {
+	return t.m.Now().Sub(time.Unix(0, s.CreatedAt)) > trialAge
+}
+
+// sweep removes trials' sandboxes. It goes on after the trial's own end. Sandboxes of others do not have the label.
+func (t *trial) sweep(ctx context.Context, such func(*runtimeapi.PodSandbox) bool) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), t.m.Patience()*trialEnd)
+	defer cancel()
+	list, err := t.run.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
+	if err != nil {
+		return // the next trial sees them again
+	}
+	for _, s := range list.Items {
+		if s.Labels[trialLabel] == "" || s.GetMetadata().GetNamespace() != trialNamespace || !such(s) {
+			continue
+		}
+		// It stops the sandbox, too. Stopped before, it would lose its network twice: the plugins are most of what a trial computes.
+		_, _ = t.run.RemovePodSandbox(ctx, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id})
+	}
+}
