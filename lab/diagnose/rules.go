@@ -32,6 +32,7 @@ const (
 	byCertificates ruleName = "certificates"
 	byPodNetwork   ruleName = "pod network"
 	byLastJoin     ruleName = "last join"
+	byFiles        ruleName = "files"
 	byAPI          ruleName = "API"
 	byPorts        ruleName = "ports"
 	byTunnels      ruleName = "tunnels"
@@ -44,11 +45,13 @@ const (
 	byBehind       ruleName = "behind"
 	byUserPods     ruleName = "user pods"
 	byUnexplained  ruleName = "unexplained"
+	byComforts     ruleName = "comforts"
 )
 
 // ofMachines are the rules about one machine.
 var ofMachines = []ruleName{
 	byDomain, byManifests, byChecks, byPlugins, byClock, byKubeadm, byMember, byCertificates, byPodNetwork, byLastJoin,
+	byFiles,
 }
 
 // rules are all of them.
@@ -63,6 +66,7 @@ var rules = []rule{
 	{name: byCertificates, depth: 8, overrules: []ruleName{byClock}, machine: (*judgement).certificates},
 	{name: byPodNetwork, depth: 9, overrules: []ruleName{byChecks}, machine: (*judgement).podNetwork},
 	{name: byLastJoin, depth: 10, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
+	{name: byFiles, depth: 0, heeds: []ruleName{byManifests, byChecks, byPlugins, byMember, byPodNetwork}, machine: (*judgement).files},
 
 	{name: byAPI, depth: 11, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
 	{name: byPorts, depth: 12, heeds: ofMachines, cluster: (*judgement).ports},
@@ -83,6 +87,7 @@ var rules = []rule{
 	{name: byUserPods, depth: 21, cluster: (*judgement).userPods},
 	{name: byUnexplained, depth: 22, cluster: (*judgement).unexplained,
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind}, ofMachines...)},
+	{name: byComforts, depth: 30, heeds: ofMachines, cluster: (*judgement).comforts},
 }
 
 // sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the
