@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -54,7 +53,7 @@ Exit status: 0 compared, or put back; 1 something could not be put back.`,
 
 func (a *app) writeDifferences(found []inventory.Difference, output string) error {
 	if output == "json" {
-		return json.NewEncoder(a.stdout).Encode(slices.Concat([]inventory.Difference{}, found)) // a list, also where it is empty
+		return json.NewEncoder(a.stdout).Encode(append([]inventory.Difference{}, found...)) // a list, also where it is empty
 	}
 	for _, d := range found {
 		if _, err := fmt.Fprintln(a.stdout, d); err != nil {
