@@ -80,7 +80,7 @@ func (j *judgement) changed(m *fact.Machine, component string, all []inventory.D
 
 // tellsOf finds what names the difference already.
 func (j *judgement) tellsOf(m *fact.Machine, d inventory.Difference) (symptom.ID, bool) {
-	names := namesOf(d)
+	names := CausesOfFile(d)
 	i := slices.IndexFunc(names, func(id symptom.ID) bool { return j.has(id, m.Name) })
 	if i < 0 {
 		return "", false
@@ -88,8 +88,8 @@ func (j *judgement) tellsOf(m *fact.Machine, d inventory.Difference) (symptom.ID
 	return names[i], true
 }
 
-// namesOf are the causes that a difference of this file is, if a check or a measurement shows it.
-func namesOf(d inventory.Difference) []symptom.ID {
+// CausesOfFile are the causes that a difference of this file is called, if a check or a measurement shows one of them.
+func CausesOfFile(d inventory.Difference) []symptom.ID {
 	dir, name := path.Split(d.Path)
 	switch {
 	case dir == "/opt/cni/bin/" && d.Kind == inventory.Missing:

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/diagnose"
 	"k8slab/lab/image"
 	"k8slab/lab/inventory"
 	"k8slab/lab/session"
@@ -256,14 +257,31 @@ func (f nodeFiles) reload(ctx context.Context, done []inventory.Difference) stri
 	return said
 }
 
-// report adds a finding for the files of each component.
+// report adds a finding for the files of each cause.
 func (f nodeFiles) report(done []inventory.Difference, reloaded string) {
-	if len(done) == 0 {
-		return
+	var causes []symptom.ID
+	files := map[symptom.ID][]inventory.Difference{}
+	for _, d := range done {
+		cause := f.cause(d)
+		if files[cause] = append(files[cause], d); len(files[cause]) == 1 {
+			causes = append(causes, cause)
+		}
 	}
-	f.repaired(Repaired{Node: f.node.Name, Symptom: string(symptom.FileChanged), Evidence: listed(done)},
-		"put them back from the image, and keep what is there as FILE.k8slab-saved"+reloaded,
-		"put them back from the image, and kept what was there as FILE.k8slab-saved"+reloaded)
+	for _, cause := range causes {
+		f.repaired(Repaired{Node: f.node.Name, Symptom: string(cause), Evidence: listed(files[cause])},
+			"put back what the image has, and keep what is there as FILE.k8slab-saved"+reloaded,
+			"put back what the image has, and kept what was there as FILE.k8slab-saved"+reloaded)
+	}
+}
+
+// cause is what the diagnosis called the difference.
+func (f nodeFiles) cause(d inventory.Difference) symptom.ID {
+	for _, id := range diagnose.CausesOfFile(d) {
+		if slices.ContainsFunc(f.before, func(b symptom.Finding) bool { return b.Node == f.node.Name && b.Symptom == id }) {
+			return id
+		}
+	}
+	return symptom.FileChanged
 }
 
 // listed names some of the files.
