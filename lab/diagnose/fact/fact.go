@@ -8,7 +8,6 @@ import (
 
 	"k8slab/lab/etcd"
 	"k8slab/lab/event"
-	"k8slab/lab/inventory"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 )
@@ -77,33 +76,33 @@ func (f Facts) WithoutTexts() Facts {
 
 // Node is what a machine says of itself.
 type Node struct {
-	Time         time.Time              `json:"time"`    // its clock when it began
-	Elapsed      float64                `json:"elapsed"` // seconds that the collecting took
-	Facts        join.Facts             `json:"facts"`   // whether it joined, what runs, how its last join ended
-	Checks       []join.Check           `json:"checks"`  // what holds on any machine, and the way to the API server
-	Member       []join.Check           `json:"member"`  // what holds on a member; empty when it never joined
-	Units        map[string]Unit        `json:"units"`   // by name, without ".service"
-	Flags        []string               `json:"flags"`   // kubelet's real command line
-	Certificates []Certificate          `json:"certificates,omitempty"`
-	Dials        []Dial                 `json:"dials,omitempty"`   // to its peers
-	Overlay      []Dial                 `json:"overlay,omitempty"` // through flannel\'s tunnels; To is the far end\'s address in the pod network
-	Filesystem   join.Space             `json:"filesystem"`        // of /var/lib
-	Memory       Memory                 `json:"memory"`
-	Etcd         *EtcdDisk              `json:"etcd,omitempty"` // nil where none runs
-	PeerURL      string                 `json:"peer_url,omitempty"`
-	Links        []Link                 `json:"links,omitempty"`
-	SubnetEnv    map[string]string      `json:"subnet_env"` // of flannel, nil without
-	Network      []string               `json:"network"`    // plugins that the CNI configuration in use calls
-	Plugins      []string               `json:"plugins"`    // in /opt/cni/bin
-	Manifests    []string               `json:"manifests,omitempty"`
-	Resolv       string                 `json:"resolv,omitempty"`
-	Containerd   string                 `json:"containerd,omitempty"` // its configuration
-	Containers   []join.Container       `json:"containers,omitempty"`
-	Organs       []Organ                `json:"organs,omitempty"`  // of a member
-	Files        []inventory.Difference `json:"files,omitempty"`   // that are not as the machine's image made them
-	Records      []event.Event          `json:"records,omitempty"` // of the join engine's last series
-	Texts        []Text                 `json:"texts,omitempty"`
-	Errors       map[string]string      `json:"errors,omitempty"` // what could not be read, and why
+	Time         time.Time         `json:"time"`    // its clock when it began
+	Elapsed      float64           `json:"elapsed"` // seconds that the collecting took
+	Facts        join.Facts        `json:"facts"`   // whether it joined, what runs, how its last join ended
+	Checks       []join.Check      `json:"checks"`  // what holds on any machine, and the way to the API server
+	Member       []join.Check      `json:"member"`  // what holds on a member; empty when it never joined
+	Units        map[string]Unit   `json:"units"`   // by name, without ".service"
+	Flags        []string          `json:"flags"`   // kubelet's real command line
+	Certificates []Certificate     `json:"certificates,omitempty"`
+	Dials        []Dial            `json:"dials,omitempty"`   // to its peers
+	Overlay      []Dial            `json:"overlay,omitempty"` // through flannel\'s tunnels; To is the far end\'s address in the pod network
+	Filesystem   join.Space        `json:"filesystem"`        // of /var/lib
+	Memory       Memory            `json:"memory"`
+	Etcd         *EtcdDisk         `json:"etcd,omitempty"` // nil where none runs
+	PeerURL      string            `json:"peer_url,omitempty"`
+	Links        []Link            `json:"links,omitempty"`
+	SubnetEnv    map[string]string `json:"subnet_env"` // of flannel, nil without
+	Network      []string          `json:"network"`    // plugins that the CNI configuration in use calls
+	Plugins      []string          `json:"plugins"`    // in /opt/cni/bin
+	Manifests    []string          `json:"manifests,omitempty"`
+	Resolv       string            `json:"resolv,omitempty"`
+	Containerd   string            `json:"containerd,omitempty"` // its configuration
+	Containers   []join.Container  `json:"containers,omitempty"`
+	Organs       []Organ           `json:"organs,omitempty"`  // of a member
+	Files        []Difference      `json:"files,omitempty"`   // that are not as the machine's image made them
+	Records      []event.Event     `json:"records,omitempty"` // of the join engine's last series
+	Texts        []Text            `json:"texts,omitempty"`
+	Errors       map[string]string `json:"errors,omitempty"` // what could not be read, and why
 }
 
 // Unit is a service as systemd knows it.

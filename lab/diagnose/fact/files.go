@@ -6,6 +6,9 @@ import (
 	"k8slab/lab/inventory"
 )
 
+// Difference is a file that is not as the machine's image made it.
+type Difference = inventory.Difference
+
 // filesMost bounds how many files a machine tells of: one whose libraries are gone has hundreds.
 const filesMost = 200
 
