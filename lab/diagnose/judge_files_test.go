@@ -1,12 +1,14 @@
 package diagnose
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/inventory"
 	joining "k8slab/lab/join"
+	"k8slab/lab/node"
 	"k8slab/lab/symptom"
 )
 
@@ -104,5 +106,24 @@ func TestManyChangedFiles(t *testing.T) {
 	if len(found) != 1 || len(found[0].Evidence) != evidenceLimit || !strings.Contains(found[0].Evidence[0].Text, "/liba.so: it differs") ||
 		!strings.Contains(found[0].Evidence[evidenceLimit-1].Text, "3 more files") {
 		t.Errorf("%+v", found)
+	}
+}
+
+// A labnode that is missing or no program is a file that changed; one that runs and fails is not.
+func TestLabnodeThatIsNoProgram(t *testing.T) {
+	for status, want := range map[int]symptom.ID{126: symptom.FileChanged, 127: symptom.FileChanged, 139: symptom.FileChanged, 1: symptom.Unexplained, 137: symptom.Unexplained} {
+		m := Machine{Name: "w1", Role: "worker", State: func(context.Context) (string, error) { return stateRunning, nil },
+			Read: func(_ context.Context, argv ...string) (string, error) {
+				if argv[0] == "true" {
+					return "", nil
+				}
+				return "", &node.ExitError{Node: "w1", Argv: argv, Status: status}
+			}}
+		f := healthyFacts(1)
+		f.Machines[3] = Collect(t.Context(), Sources{Labnode: "/usr/bin/labnode", Machines: []Machine{m}}).Machines[0]
+		found := Judge(f)
+		if len(found) == 0 || found[0].Symptom != want || found[0].Node != "w1" || found[0].Detail != "labnode" || found[0].Repairable != (want == symptom.FileChanged) {
+			t.Errorf("exit status %d: %+v", status, found)
+		}
 	}
 }
