@@ -23,6 +23,8 @@ type damage struct {
 	images    []string       // of its containerd
 	imports   []string       // by what names it has what it imports
 	clock     string         // what it was set to
+	tree      string         // a directory of this computer with the machine's files, where its image has a list of them
+	noLabnode bool           // its labnode does not run until it is written again
 	atWork    func() join.Outcome
 }
 
@@ -57,6 +59,10 @@ func (w *world) damaged(b *box, argv []string) (out string, status int, known bo
 		return "", 0, true
 	case strings.HasPrefix(line, "kubeadm ") && b.noKubeadm:
 		return "sh: kubeadm: not found", 127, true
+	case argv[0] == "sha256sum":
+		return "sha256sum: no such file\n", 1, true
+	case argv[0] == labnodePath && b.noLabnode && b.files[labnodePath] == "":
+		return "not found\n", 127, true
 	case argv[0] == "ctr":
 		return w.containerd(b, argv)
 	case argv[0] == "crictl" && slices.Contains(argv, "pods") || argv[0] == "crictl" && slices.Contains(argv, "stopp"):

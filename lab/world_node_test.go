@@ -248,6 +248,9 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 		return answer(object{"checks": checks}), 0
 	case "collect":
 		return answer(w.collect(b)), 0
+	case "files":
+		found, err := b.compare(argv[1] == "--restore", stdin)
+		return answer(found), map[bool]int{true: 0, false: 1}[err == nil]
 	case "follow":
 		return w.followed(b)
 	case "reset":
@@ -268,6 +271,7 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 func (w *world) collect(b *box) fact.Node {
 	unit := fact.Unit{Load: "loaded", Active: "active", Sub: "running", Since: time.Now().Add(-time.Hour), Started: time.Now().Add(-time.Hour)}
 	n := fact.Node{Time: time.Now(), Facts: b.facts, Units: map[string]fact.Unit{"kubelet": unit, "containerd": unit}}
+	n.Files, _ = b.compare(false, "")
 	if b.facts.Joined && b.node.Role == config.ControlPlane {
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
 	}

@@ -19,7 +19,7 @@ var criPluginDisabled = Fault{
 		return t.says(ctx, []string{"unknown service runtime.v1.RuntimeService"}, "crictl", "--timeout", "3s", "version")
 	},
 	Recover: repair,
-	// The repair leaves an empty list in this line, and a copy of the file with the fault.
+	// The repair leaves a copy of the file with the fault.
 	Restore: script(`
 		rm -f /etc/containerd/config.toml.k8slab-saved
 		if grep -q '^disabled_plugins' /etc/containerd/config.toml; then

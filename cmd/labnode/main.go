@@ -62,7 +62,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.AddCommand(
 		a.preflightCommand(), a.repairCommand(), formerly("mend", a.repairCommand()), a.joinCommand(), a.followCommand(), a.resetCommand(),
-		a.factsCommand(), a.collectCommand(), a.validateCommand(), probeCommand(), a.gitserverCommand(),
+		a.factsCommand(), a.collectCommand(), a.filesCommand(), a.validateCommand(), probeCommand(), a.gitserverCommand(),
 	)
 	usageArgs(root)
 	return root

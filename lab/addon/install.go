@@ -106,33 +106,61 @@ func workload(ctx context.Context, v *session.Admin, w Workload) (ready, want in
 	return v.Kube.Deployment(ctx, w.Namespace, w.Name)
 }
 
-// Importer imports onto nodes the images of the add-ons that cluster.yaml lists.
-func Importer(s *session.Session) func(context.Context, []config.Node) error {
-	return func(ctx context.Context, nodes []config.Node) error {
+// Importer imports onto nodes the images of the add-ons that cluster.yaml lists. It says what each node lacked, or in a dry run lacks.
+func Importer(s *session.Session) func(ctx context.Context, nodes []config.Node, dryRun bool) (map[string][]string, error) {
+	return func(ctx context.Context, nodes []config.Node, dryRun bool) (map[string][]string, error) {
 		addons, err := Wanted(s)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return ImportImages(ctx, s, nodes, addons)
+		lacking, err := lackingImages(ctx, s, nodes, addons)
+		if err != nil || dryRun {
+			return lacking, err
+		}
+		return lacking, importLacking(ctx, s, nodes, lacking)
 	}
 }
 
 // ImportImages imports onto all the nodes at once the add-ons' images that each lacks. Images that the cache lacks are built first. A node
 // that has an image by the same name keeps it.
 func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) error {
+	lacking, err := lackingImages(ctx, s, nodes, addons)
+	if err != nil {
+		return err
+	}
+	return importLacking(ctx, s, nodes, lacking)
+}
+
+// lackingImages are the add-ons' images that nodes do not have, by node.
+func lackingImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) (map[string][]string, error) {
 	refs := ImagesOf(addons)
 	if len(refs) == 0 {
-		return nil
+		return nil, nil
 	}
 	missing, err := session.FromEachNode(nodes, func(n config.Node) ([]string, error) {
 		has, err := provision.ImagesOn(ctx, s, n.Name)
 		return missingImages(refs, has), err
 	})
-	needed := slices.DeleteFunc(refs, func(ref string) bool {
-		return !slices.ContainsFunc(missing, func(m []string) bool { return slices.Contains(m, ref) })
-	})
-	if err != nil || len(needed) == 0 {
-		return err
+	lacking := map[string][]string{}
+	for i, n := range nodes {
+		if len(missing[i]) > 0 {
+			lacking[n.Name] = missing[i]
+		}
+	}
+	return lacking, err
+}
+
+func importLacking(ctx context.Context, s *session.Session, nodes []config.Node, lacking map[string][]string) error {
+	var needed []string
+	for _, n := range nodes {
+		for _, ref := range lacking[n.Name] {
+			if !slices.Contains(needed, ref) {
+				needed = append(needed, ref)
+			}
+		}
+	}
+	if len(needed) == 0 {
+		return nil
 	}
 	program, err := s.LabnodeBinary()
 	if err != nil {
@@ -143,7 +171,7 @@ func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, 
 		return err
 	}
 	return session.ForEachNode(nodes, func(n config.Node) error {
-		lacks := missing[slices.Index(nodes, n)]
+		lacks := lacking[n.Name]
 		if len(lacks) == 0 {
 			return nil
 		}

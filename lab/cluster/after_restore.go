@@ -39,7 +39,7 @@ func (c *Run) dropStale(ctx context.Context) error {
 		if err := resetOutdated(ctx, s, n.Name); err != nil {
 			return step.End(err)
 		}
-		return step.End(c.refreshFacts(ctx, n))
+		return step.End(c.RefreshFacts(ctx, n))
 	})
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ type nodeJoin struct {
 // error is the first attempt's, because later attempts fail at what the first one left.
 func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 	// The import fails while containerd is broken. The join may repair it: then the import is repeated.
-	noImages := c.images(ctx, []config.Node{n})
+	_, noImages := c.ImportImages(ctx, []config.Node{n})
 	j := &nodeJoin{Run: c, node: n, pin: pin, step: c.Events.Start(n.Name, "join", c.joinBudget())}
 	o, err := join.Loop(ctx, c.joinPolicy(n.Role), j.attempt, j.repair)
 	if err != nil {
@@ -41,10 +41,11 @@ func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 		}
 		return j.step.End(c.joinFailed(n, fmt.Errorf("%s: %w", n.Name, err)))
 	}
-	if err := j.step.End(c.refreshFacts(ctx, n)); err != nil || noImages == nil {
+	if err := j.step.End(c.RefreshFacts(ctx, n)); err != nil || noImages == nil {
 		return err
 	}
-	return c.images(ctx, []config.Node{n})
+	_, err = c.ImportImages(ctx, []config.Node{n})
+	return err
 }
 
 func (c *Run) joinPolicy(role config.Role) join.Policy {
@@ -143,7 +144,7 @@ func (j *nodeJoin) repair(ctx context.Context, failed join.Outcome) (bool, error
 	case action == join.UploadCertificates:
 		j.forget()
 	}
-	return true, j.refreshFacts(ctx, j.node)
+	return true, j.RefreshFacts(ctx, j.node)
 }
 
 // refusedName tells whether the Node of this name belongs to another machine: another attempt would not change that.

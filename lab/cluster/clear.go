@@ -61,7 +61,7 @@ func (j *nodeJoin) resetMachine(ctx context.Context) error {
 	if err := reset(ctx, j.Session, j.node.Name); err != nil {
 		return err
 	}
-	return j.refreshFacts(ctx, j.node) // it no longer counts as a joined control plane
+	return j.RefreshFacts(ctx, j.node) // it no longer counts as a joined control plane
 }
 
 // clearSilent is clear for a machine that does not answer and is being removed: it removes the etcd member, the machine, with whatever runs

@@ -18,8 +18,9 @@ import (
 	"k8slab/lab/wait"
 )
 
-// ImageImport imports onto the nodes the container images that are not part of the node image.
-type ImageImport = func(context.Context, []config.Node) error
+// ImageImport imports onto the nodes the container images that are not part of the node image. It says which each lacked, or in a dry run
+// lacks.
+type ImageImport = func(ctx context.Context, nodes []config.Node, dryRun bool) (lacking map[string][]string, err error)
 
 // Run is one run of labctl on the cluster of an opened lab, with what it has learned of the cluster.
 type Run struct {
@@ -119,11 +120,17 @@ func (c *Run) Finish(ctx context.Context, n config.Node) error {
 	if err != nil {
 		return err
 	}
-	return c.refreshFacts(ctx, n)
+	return c.RefreshFacts(ctx, n)
 }
 
-// refreshFacts reads the node's facts again.
-func (c *Run) refreshFacts(ctx context.Context, n config.Node) error {
+// ImportImages imports onto the nodes, unless DryRun, the container images that they lack and that are not part of the node image. It says
+// which those are.
+func (c *Run) ImportImages(ctx context.Context, nodes []config.Node) (lacking map[string][]string, err error) {
+	return c.images(ctx, nodes, c.DryRun)
+}
+
+// RefreshFacts reads the node's facts again.
+func (c *Run) RefreshFacts(ctx context.Context, n config.Node) error {
 	f, err := c.ReadFacts(ctx, c.Nodes[n.Name])
 	if err == nil {
 		c.setFact(n, f)
@@ -192,7 +199,7 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if err := runInit(ctx, s, n.Name, initDocuments(s, n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
-	return step.End(c.refreshFacts(ctx, n))
+	return step.End(c.RefreshFacts(ctx, n))
 }
 
 // NetworkPlugin deploys the pod network and the probe, unless they are up to date.

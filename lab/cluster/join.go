@@ -82,7 +82,7 @@ func (c *Run) makeMachine(ctx context.Context, n config.Node) error {
 	if err := c.Boot(ctx, n); err != nil {
 		return err
 	}
-	return c.refreshFacts(ctx, n)
+	return c.RefreshFacts(ctx, n)
 }
 
 // blocked is err, or else the error of an outcome that has a cause.

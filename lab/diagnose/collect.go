@@ -16,6 +16,7 @@ import (
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
+	"k8slab/lab/node"
 )
 
 // Machine is one machine of a lab, and the ways to look at it.
@@ -152,15 +153,21 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 	out.Sent = time.Now().UTC()
 	text, err := m.Read(work, s.command(m)...)
 	out.Received = time.Now().UTC()
-	var node fact.Node
-	if jsonErr := json.Unmarshal([]byte(text), &node); jsonErr != nil {
+	var inside fact.Node
+	if jsonErr := json.Unmarshal([]byte(text), &inside); jsonErr != nil {
 		if err == nil {
 			err = jsonErr
 		}
-		out.Labnode, out.Late = errorText(err), errors.Is(work.Err(), context.DeadlineExceeded)
+		out.Labnode, out.Late, out.NoLabnode = errorText(err), errors.Is(work.Err(), context.DeadlineExceeded), cannotRun(err)
 		return
 	}
-	out.Inside = &node
+	out.Inside = &inside
+}
+
+// cannotRun reports whether a program is missing, is not one, or is so damaged that it crashes at once.
+func cannotRun(err error) bool {
+	exit, ended := errors.AsType[*node.ExitError](err)
+	return ended && slices.Contains([]int{126, 127, 128 + 4, 128 + 7, 128 + 11}, exit.Status) // and SIGILL, SIGBUS, SIGSEGV
 }
 
 // lateAnswer is where an answer counts as late: the shortest limit of a question inside a machine is 2 s.

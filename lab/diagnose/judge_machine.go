@@ -38,9 +38,12 @@ func (j *judgement) domain(m *fact.Machine) {
 		return
 	}
 	if m.Inside == nil {
-		if text := "labnode did not collect: " + m.Labnode; m.Late {
+		switch text := "labnode did not collect: " + m.Labnode; {
+		case m.Late:
 			j.unread = append(j.unread, m.Name+": "+text)
-		} else {
+		case m.NoLabnode:
+			j.findKind(symptom.FileChanged, "labnode", m.Name, "labnode collect", text).Repairable = true
+		default:
 			j.fails("labnode", m.Name, "labnode collect", text, "`labctl ssh "+m.Name+"` and look at /usr/bin/labnode")
 		}
 		return

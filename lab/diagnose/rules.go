@@ -33,6 +33,7 @@ const (
 	byPodNetwork   ruleName = "pod network"
 	byOrgans       ruleName = "organs"
 	byLastJoin     ruleName = "last join"
+	byFiles        ruleName = "files"
 	byAPI          ruleName = "API"
 	byPorts        ruleName = "ports"
 	byTunnels      ruleName = "tunnels"
@@ -45,12 +46,13 @@ const (
 	byBehind       ruleName = "behind"
 	byUserPods     ruleName = "user pods"
 	byUnexplained  ruleName = "unexplained"
+	byComforts     ruleName = "comforts"
 )
 
 // ofMachines are the rules about one machine.
 var ofMachines = []ruleName{
 	byDomain, byManifests, byChecks, byPlugins, byClock, byKubeadm, byMember, byCertificates, byPodNetwork, byOrgans,
-	byLastJoin,
+	byLastJoin, byFiles,
 }
 
 // rules are all of them.
@@ -66,6 +68,7 @@ var rules = []rule{
 	{name: byPodNetwork, depth: 9, overrules: []ruleName{byChecks}, machine: (*judgement).podNetwork},
 	{name: byOrgans, depth: 10, machine: (*judgement).organs},
 	{name: byLastJoin, depth: 11, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
+	{name: byFiles, depth: 0, heeds: []ruleName{byManifests, byChecks, byPlugins, byMember, byPodNetwork, byOrgans}, machine: (*judgement).files},
 
 	{name: byAPI, depth: 12, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
 	{name: byPorts, depth: 13, heeds: ofMachines, cluster: (*judgement).ports},
@@ -86,6 +89,7 @@ var rules = []rule{
 	{name: byUserPods, depth: 22, cluster: (*judgement).userPods},
 	{name: byUnexplained, depth: 23, cluster: (*judgement).unexplained,
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind}, ofMachines...)},
+	{name: byComforts, depth: 30, heeds: ofMachines, cluster: (*judgement).comforts},
 }
 
 // sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the

@@ -13,6 +13,7 @@ import (
 
 	"k8slab/lab/command"
 	"k8slab/lab/event"
+	"k8slab/lab/inventory"
 )
 
 // Bundle turns a machine with a stock image into a node: it has everything that the node image has beside Debian, and the Debian packages
@@ -61,7 +62,7 @@ func (i Image) BuildBundle(ctx context.Context, events *event.Stream) (Bundle, e
 	if err != nil {
 		return Bundle{}, err
 	}
-	inputs := slices.Concat([]string{"bundle 1", filepath.Base(i.Dir), filepath.Base(debs), string(installScript)}, paths, bundleEnabled, bundleMasked)
+	inputs := slices.Concat([]string{"bundle 2", filepath.Base(i.Dir), filepath.Base(debs), string(installScript)}, paths, bundleEnabled, bundleMasked)
 	dir, err := c.get(ctx, "bundle", inputs, func(dir string, step *event.Step) error {
 		step.Progress("packing the programs and container images")
 		return makeBundle(ctx, i.Root(), debs, paths, dir)
@@ -108,12 +109,19 @@ func makeBundle(ctx context.Context, root, debs string, paths []string, dir stri
 			return err
 		}
 	}
+	all, err := inventory.Read(root)
+	if err != nil {
+		return err
+	}
+	if err := bundled(all, paths).Write(stage); err != nil {
+		return err
+	}
 	if _, err := command.Run(ctx, "cp", "--archive", "--link", debs, filepath.Join(own, "debs")); err != nil {
 		return err
 	}
 	argv := []string{
 		"tar", "--create", "--file", filepath.Join(dir, bundleArchive), "--numeric-owner", "--xattrs", "--xattrs-include=*",
-		"-C", stage, bundleDir, "-C", root,
+		"-C", stage, bundleDir, strings.TrimPrefix(inventory.Path, "/"), "-C", root,
 	}
 	if _, err := command.Run(ctx, append(argv, paths...)...); err != nil {
 		return err

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"k8slab/lab/inventory"
 )
 
 // Each of the lab's files is in the bundle, or is known not to be.
@@ -70,6 +72,9 @@ func TestMakeBundle(t *testing.T) {
 	if err := os.Symlink("/usr/bin/labnode", filepath.Join(root, "usr/bin/flannel")); err != nil {
 		t.Fatal(err)
 	}
+	if err := writeInventory(root, nil); err != nil {
+		t.Fatal(err)
+	}
 	if err := makeBundle(t.Context(), root, debs, []string{"usr/bin/flannel", "usr/bin/kubelet", "usr/share/k8slab"}, dir); err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +99,11 @@ func TestMakeBundle(t *testing.T) {
 		}
 		return err
 	})
+	list := strings.TrimPrefix(inventory.Path, "/")
+	if text := got[list]; !strings.Contains(text, "/usr/bin/kubelet") || strings.Contains(text, "/usr/bin/bash") {
+		t.Errorf("the list is %s", text)
+	}
+	delete(got, list)
 	if err != nil || !maps.Equal(got, want) {
 		t.Errorf("%v, got %q", err, slices.Sorted(maps.Keys(got)))
 	}

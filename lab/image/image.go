@@ -147,7 +147,7 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	inputs := append([]string{"image 3", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
+	inputs := append([]string{"image 4", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})

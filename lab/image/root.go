@@ -95,10 +95,15 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 		return err
 	}
 	step.Progress("loading %d container images", len(images))
-	if err := fillStore(ctx, root, archive, b.bin, b.pauseImage()); err != nil {
+	stored, err := fillStore(ctx, root, archive, b.bin)
+	if err != nil {
 		return err
 	}
-	return os.Remove(archive)
+	if err := os.Remove(archive); err != nil {
+		return err
+	}
+	step.Progress("listing what a node needs")
+	return writeInventory(root, stored)
 }
 
 func (b *builder) install(ctx context.Context, from, to string) error {

@@ -6,10 +6,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
 	"k8slab/lab/command"
+	"k8slab/lab/inventory"
 	"k8slab/lab/wait"
 )
 
@@ -27,36 +29,40 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", 
   address = %q
 `
 
-// fillStore loads the archive's container images into the containerd store of the tree at root, with a containerd of its own.
-func fillStore(ctx context.Context, root, archive string, bin func(component, program string) string, pause string) error {
+// importing is how an archive of container images gets into containerd. They are pinned: kubelet's garbage collection would remove them from
+// a full disk, and no registry could give them back.
+var importing = []string{"images", "import", "--local", "--snapshotter", "overlayfs", "--label", "io.cri-containerd.pinned=pinned"}
+
+// fillStore loads the archive's container images into the containerd store of the tree at root, with a containerd of its own, and says what
+// that has then.
+func fillStore(ctx context.Context, root, archive string, bin func(component, program string) string) ([]inventory.Image, error) {
 	lib := filepath.Join(root, "var/lib/containerd")
 	run, err := os.MkdirTemp("", "k8slab-") // short, because a socket's path has at most 107 bytes
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { _ = removeTree(run) }()
 	config, socket := filepath.Join(run, "config.toml"), filepath.Join(run, "c.sock")
 	if err := os.WriteFile(config, fmt.Appendf(nil, storeConfig, lib, filepath.Join(run, "state"), socket, socket+".ttrpc"), 0o600); err != nil {
-		return err
+		return nil, err
 	}
 	stop, err := startContainerd(ctx, bin("containerd", "containerd"), config, socket)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer stop()
-	ctr := func(args ...string) error {
-		_, err := command.Run(ctx, append([]string{bin("containerd", "ctr"), "-a", socket, "-n", "k8s.io"}, args...)...)
-		return err
+	ctr := func(args ...string) (string, error) {
+		return command.Run(ctx, append([]string{bin("containerd", "ctr"), "-a", socket, "-n", "k8s.io"}, args...)...)
 	}
-	if err := ctr("images", "import", "--local", "--snapshotter", "overlayfs", archive); err != nil {
-		return err
+	if _, err := ctr(append(slices.Clone(importing), archive)...); err != nil {
+		return nil, err
 	}
-	// Pinned, because kubelet's image garbage collection would remove them and no registry could give them back.
-	if err := ctr("images", "label", pause, "io.cri-containerd.pinned=pinned"); err != nil {
-		return err
+	table, err := ctr("images", "list")
+	if err != nil {
+		return nil, err
 	}
 	stop()
-	return shareStore(root)
+	return storedImages(table), shareStore(root)
 }
 
 func startContainerd(ctx context.Context, binary, config, socket string) (stop func(), err error) {

@@ -10,8 +10,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// checkImages looks for the images that the machine's first pods need. A missing one is only a warning, because kubeadm pulls it, unless it
-// was told never to pull.
+// checkImages looks for the images that came with the machine's image, and for those that its first pods need. One of the latter is only
+// a warning, because kubeadm pulls it, unless it was told never to pull.
 func checkImages(ctx context.Context, p *preflight) Check {
 	facts, err := p.cri(ctx)
 	if err != nil {
@@ -19,6 +19,10 @@ func checkImages(ctx context.Context, p *preflight) Check {
 	}
 	if facts.imagesErr != nil {
 		return unmade(fmt.Errorf("list images: %w", facts.imagesErr))
+	}
+	if lost, err := p.m.lostImages(facts.images); err == nil && len(lost) > 0 {
+		return fixable(symptom.ImagePullFailure, "labnode repair imports them from the node's own copy",
+			"containerd no longer has %s, which came with the node's image and no registry has", imageNames(lost))
 	}
 	text, _ := p.m.Read(containerdConfig)
 	sandbox := configuredSandbox(text)

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"net"
 	"net/netip"
@@ -24,6 +25,8 @@ type Machine struct {
 	// Run runs a program without a shell and returns its standard output. Its error unwraps to *exec.ExitError when the program ran, and to
 	// exec.ErrNotFound when there is none.
 	Run func(ctx context.Context, argv ...string) (string, error)
+	// Feed runs a program without a shell that reads what it is given as its standard input.
+	Feed func(ctx context.Context, stdin io.Reader, argv ...string) error
 	// Dial opens a network connection; for "unix" the address is a path on the machine, and Root is put before it by the caller.
 	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Lookup resolves a host name as the machine's programs would.
@@ -64,7 +67,11 @@ type Space struct {
 func Local() Machine {
 	dialer := &net.Dialer{}
 	return Machine{
-		Run:  command.Run,
+		Run: command.Run,
+		Feed: func(ctx context.Context, stdin io.Reader, argv ...string) error {
+			_, err := command.Command{Argv: argv, Stdin: stdin}.Run(ctx)
+			return err
+		},
 		Dial: dialer.DialContext,
 		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
 			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)

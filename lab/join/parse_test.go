@@ -17,7 +17,8 @@ import (
 
 func TestEnableCRI(t *testing.T) {
 	tests := []struct{ name, in, want string }{ // want "" is unchanged
-		{"alone", "disabled_plugins = [\"cri\"]\nversion = 2\n", "disabled_plugins = []\nversion = 2\n"},
+		{"alone", "disabled_plugins = [\"cri\"]\nversion = 2\n", "version = 2\n"},
+		{"with a comment", "disabled_plugins = [\"cri\"] # Docker's\nversion = 2\n", "disabled_plugins = [] # Docker's\nversion = 2\n"},
 		{"first of two", `disabled_plugins = ["cri", "btrfs"]`, `disabled_plugins = ["btrfs"]`},
 		{"last of two", `disabled_plugins = ['btrfs', 'cri']`, `disabled_plugins = ['btrfs']`},
 		{"by its long names", `disabled_plugins = ["io.containerd.cri.v1.runtime", "io.containerd.cri.v1.images", "io.containerd.grpc.v1.cri"]`, "disabled_plugins = []"},

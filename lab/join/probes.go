@@ -117,7 +117,7 @@ var table = []probe{
 	{id: CheckControlPlaneEndpoint, scope: beforeJoin, when: toJoinControlPlane, limit: allAnswers, run: checkControlPlaneEndpoint},
 	{id: CheckCertificateKey, when: toJoinControlPlane, limit: allAnswers, run: checkCertificateKey},
 	{id: CheckEtcdPeers, scope: beforeJoin, when: func(t Target) bool { return toJoinControlPlane(t) && len(t.Peers) > 0 }, run: checkPeers},
-	{id: CheckImages, limit: allAnswers, run: checkImages},
+	{id: CheckImages, limit: allAnswers, run: checkImages, repair: repairImages, Traits: Traits{Repairable: true}},
 
 	{id: CheckKubeletConfig, scope: afterJoin, run: checkMemberConfig, repair: repairMemberConfig, Traits: Traits{Repairable: true}},
 	{id: CheckKubeletService, scope: afterJoin, run: checkKubeletService, repair: repairKubeletService, Traits: Traits{Repairable: true}},

@@ -50,7 +50,7 @@ func TestFixContainerdUnmasksAndEnablesCRI(t *testing.T) {
 	s.answer("systemctl reset-failed", "")
 	s.does("systemctl restart containerd.service", func() (string, error) { replaceCRI(s, ""); return "", nil })
 	s.fixes("cri", "unmasked containerd, took cri out of disabled_plugins in /etc/containerd/config.toml, restarted containerd (1)")
-	s.has(containerdConfig, "version = 3\ndisabled_plugins = []\n[plugins]\n")
+	s.has(containerdConfig, "version = 3\n[plugins]\n")
 	s.has(containerdConfig+saved, config)
 }
 

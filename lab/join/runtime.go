@@ -124,7 +124,7 @@ const containerdConfig = "/etc/containerd/config.toml"
 var (
 	systemdCgroup   = regexp.MustCompile(`(?m)^\s*SystemdCgroup\s*=\s*true\b`)
 	sandboxImage    = regexp.MustCompile(`(?m)^\s*(?:sandbox_image|sandbox)\s*=\s*["']([^"']+)["']`)
-	disabledPlugins = regexp.MustCompile(`(?ms)^([ \t]*disabled_plugins\s*=\s*\[)(.*?)(\])`)
+	disabledPlugins = regexp.MustCompile(`(?ms)^([ \t]*disabled_plugins\s*=\s*\[)(.*?)(\])([ \t]*\n)?`)
 	quotedEntry     = regexp.MustCompile(`["']([^"']*)["']`)
 	criEntry        = regexp.MustCompile(`["'](?:cri|io\.containerd\.grpc\.v1\.cri|io\.containerd\.cri\.v1\.(?:runtime|images))["'][ \t]*,?[ \t]*`)
 	trailingComma   = regexp.MustCompile(`,\s*$`)
@@ -146,7 +146,8 @@ func configuredSandbox(config string) string {
 	return ""
 }
 
-// enableCRI takes the CRI plugins out of containerd's disabled_plugins and leaves every other byte as it is.
+// enableCRI takes the CRI plugins out of containerd's disabled_plugins, and the list with them where nothing else is in it. It leaves every
+// other byte as it is.
 func enableCRI(config string) (string, bool) {
 	// A table of that name further down is not the list.
 	head, tail := config, ""
@@ -161,12 +162,15 @@ func enableCRI(config string) (string, bool) {
 			return list
 		}
 		changed = true
+		if strings.TrimSpace(entries) == "" && parts[4] != "" {
+			return ""
+		}
 		if !quotedEntry.MatchString(entries) {
 			entries = strings.TrimRight(entries, " \t")
 		} else if !strings.Contains(parts[2], "\n") {
 			entries = trailingComma.ReplaceAllString(entries, "")
 		}
-		return parts[1] + entries + parts[3]
+		return parts[1] + entries + parts[3] + parts[4]
 	})
 	return head + tail, changed
 }

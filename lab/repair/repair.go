@@ -59,7 +59,9 @@ func (r *repairRun) all(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
+		{"files of the image", r.files},
 		{"what each node can repair itself", r.nodes},
+		{"container images of add-ons", r.images},
 		{"etcd members", r.members},
 		{"nodes that are in no cluster", r.outside},
 		{"static pods", r.manifests},

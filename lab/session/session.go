@@ -152,6 +152,21 @@ func Do(ctx context.Context, n Runner, argv ...string) error {
 	return n.Run(ctx, node.Command{Argv: argv})
 }
 
+// Feed runs a command that may change the machine and that reads the content, and returns what it printed.
+func Feed(ctx context.Context, n Runner, content io.Reader, argv ...string) (string, error) {
+	var out node.Answer
+	err := n.Run(ctx, node.Command{Argv: argv, Stdin: content, Stdout: &out})
+	return out.String(), err
+}
+
+// Status is the exit status of a command that ended with one, and -1 for any other error.
+func Status(err error) int {
+	if exit, ended := errors.AsType[*node.ExitError](err); ended && exit.Signal == "" {
+		return exit.Status
+	}
+	return -1
+}
+
 // ForEachNode runs f for each node at once, waits for all and returns all errors.
 func ForEachNode(nodes []config.Node, f func(config.Node) error) error {
 	_, err := FromEachNode(nodes, func(n config.Node) (struct{}, error) { return struct{}{}, f(n) })

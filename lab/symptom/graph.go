@@ -11,7 +11,12 @@ var explains = map[ID][]ID{
 	RuntimeSocketMissing:      {KubeletNotRunning, ImagePullFailure},
 	CrictlEndpointUnset:       {CRIEndpointWrong},
 	SandboxImageMisconfigured: {ImagePullFailure},
-	ImagePullFailure:          {ControlPlaneCrashloop, NetworkPluginPodsFailing, KubeProxyCrash, EtcdLearnerNotInSync, KubeletNotRunning},
+	ImagePullFailure: {ControlPlaneCrashloop, NetworkPluginPodsFailing, KubeProxyCrash, EtcdLearnerNotInSync, KubeletNotRunning,
+		Unexplained},
+
+	// A program, a library or a configuration that is not what it should be.
+	FileChanged: {RuntimeSocketMissing, KubeletNotRunning, KubeletStandalone, CNIPluginBinaryMissing, CNINotInitialized, NetworkPluginPodsFailing,
+		HostToolsMissing, KernelPrereqMissing, ImagePullFailure, ControlPlaneCrashloop, Unexplained},
 
 	// The host.
 	DiskFull: {RuntimeSocketMissing, EtcdSlow, EtcdUnreachable, ControlPlaneCrashloop, NetworkPluginPodsFailing,

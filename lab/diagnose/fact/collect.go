@@ -66,6 +66,7 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	maps.Copy(questions, map[string]func(context.Context) error{
 		"facts": c.facts, "checks": c.checks, "member": c.member, "units": c.units, "certificates": c.certificates,
 		"dials": c.dials, "overlay": c.overlay, "machine": c.machine, "network": c.network, "containers": c.containers, "texts": c.texts,
+		"files": c.files,
 	})
 	c.all(ctx, questions)
 	c.etcdDisk(early, c.laterMetrics(ctx, early))

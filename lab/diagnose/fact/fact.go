@@ -32,10 +32,11 @@ type Machine struct {
 	IP         string    `json:"ip"`
 	State      string    `json:"state"` // the domain's: running, paused, off, crashed, absent
 	StateError string    `json:"state_error,omitempty"`
-	SSH        string    `json:"ssh,omitempty"`     // why it does not answer
-	Labnode    string    `json:"labnode,omitempty"` // why it answers over SSH and could not collect
-	Console    string    `json:"console,omitempty"` // its last words, where SSH does not answer
-	Sent       time.Time `json:"sent"`              // by the host's clock, when it was asked and when it had answered
+	SSH        string    `json:"ssh,omitempty"`        // why it does not answer
+	Labnode    string    `json:"labnode,omitempty"`    // why it answers over SSH and could not collect
+	NoLabnode  bool      `json:"no_labnode,omitempty"` // its labnode is not a program that runs
+	Console    string    `json:"console,omitempty"`    // its last words, where SSH does not answer
+	Sent       time.Time `json:"sent"`                 // by the host's clock, when it was asked and when it had answered
 	Received   time.Time `json:"received"`
 	Inside     *Node     `json:"inside,omitempty"` // nil when it did not answer
 	Late       bool      `json:"-"`                // it did not answer in its time, and might have with more
@@ -99,6 +100,7 @@ type Node struct {
 	Containerd   string            `json:"containerd,omitempty"` // its configuration
 	Containers   []join.Container  `json:"containers,omitempty"`
 	Organs       []Organ           `json:"organs,omitempty"`  // of a member
+	Files        []Difference      `json:"files,omitempty"`   // that are not as the machine's image made them
 	Records      []event.Event     `json:"records,omitempty"` // of the join engine's last series
 	Texts        []Text            `json:"texts,omitempty"`
 	Errors       map[string]string `json:"errors,omitempty"` // what could not be read, and why

@@ -18,6 +18,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8slab/lab/inventory"
 	"k8slab/lab/join"
 )
 
@@ -298,5 +299,33 @@ func TestSlowWritesAreWaitedFor(t *testing.T) {
 				t.Errorf("%d looks, not %d: %+v", looks.Load(), tt.looks, late)
 			}
 		})
+	}
+}
+
+// A machine with a list tells which of its files are not as its image made them; one without has none to compare.
+func TestFilesOfAMachine(t *testing.T) {
+	m := machine(t, map[string]string{"usr/sbin/runc": "the runc"})
+	if n := collect(t.Context(), m, Options{}, noJournal); len(n.Files) > 0 || n.Errors["files"] != "" {
+		t.Errorf("without a list: %+v, %s", n.Files, n.Errors["files"])
+	}
+	files, err := inventory.Make(m.Root, []string{"usr"}, func(string) (string, bool) { return "containerd", true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := (inventory.List{Files: files}).Write(m.Root); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(m.Path("/usr/sbin/runc"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	n := collect(t.Context(), m, Options{}, noJournal)
+	if len(n.Files) != 1 || n.Files[0].Path != "/usr/sbin/runc" || n.Files[0].Component != "containerd" {
+		t.Errorf("%+v, %s", n.Files, n.Errors["files"])
+	}
+	if err := os.WriteFile(m.Path(inventory.Path), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if n := collect(t.Context(), m, Options{}, noJournal); n.Errors["files"] == "" {
+		t.Error("nothing says that the list cannot be read")
 	}
 }
