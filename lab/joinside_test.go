@@ -218,6 +218,10 @@ func TestJoinCommandRestoresClusterInfo(t *testing.T) {
 		if _, err := w.lab.JoinCommand(t.Context(), false); err != nil || w.objects[publicConfigs+"cluster-info"] == nil || time.Since(begin) > soon {
 			t.Errorf("%s, %v", time.Since(begin), err)
 		}
+		// kubeadm makes a token whenever it makes cluster-info.
+		if left := w.tokens(); !slices.Equal(left, []string{"made by labctl join-command"}) {
+			t.Errorf("tokens %q", left)
+		}
 	})
 }
 

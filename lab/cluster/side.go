@@ -45,12 +45,16 @@ func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
 		return needs, err
 	}
 	_ = wait.For(ctx, "the rights that joins need", join.SideEvery*time.Duration(c.TimeScale()), c.Pace(), func(ctx context.Context) error {
-		if needs, err = c.Admin.Kube.MissingForJoins(ctx); err == nil && slices.ContainsFunc(needs, isRight) {
+		again, err := c.Admin.Kube.MissingForJoins(ctx)
+		if err != nil { // the last answer holds
+			return err
+		}
+		if needs = again; slices.ContainsFunc(needs, isRight) {
 			return errors.New(words(needs))
 		}
 		return nil
 	})
-	return needs, err
+	return needs, nil
 }
 
 // restoreConfig has the configuration for kubeadm on a control plane that restores what joins need. Another kubeadm may run there.
