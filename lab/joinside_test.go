@@ -120,45 +120,51 @@ func TestJoinsAreRestored(t *testing.T) {
 	}
 }
 
+const (
+	rejection     = `admission webhook "nodes.example.com" denied the request: no asset tag`
+	configuration = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/inventory"
+)
+
+// addWebhook adds a webhook that rejects Nodes.
+func addWebhook(w *world) {
+	w.rejects = rejection
+	w.objects[configuration] = object{"metadata": object{"name": "inventory"}, "webhooks": []object{{"name": "nodes.example.com"}}}
+}
+
+// hangs are what the cluster's side does to a join that nobody here may repair.
+var hangs = []struct {
+	name   string
+	cause  symptom.ID
+	says   string
+	within time.Duration
+	joins  int
+	change func(*world)
+}{
+	{"a webhook rejects the Node", symptom.AdmissionRejects, "webhook nodes.example.com of ValidatingWebhookConfiguration inventory", soon, 0, addWebhook},
+	{"a webhook does not answer", symptom.AdmissionRejects, "webhook", 16 * time.Second, 0, func(w *world) {
+		w.rejects = `Internal error occurred: failed calling webhook "nodes.example.com": connection refused`
+	}},
+	{"a policy rejects the Node", symptom.AdmissionRejects, "policy nodes with binding all", soon, 0, func(w *world) {
+		w.rejects = "nodes \"w1\" is forbidden: ValidatingAdmissionPolicy 'nodes' with binding 'all' denied request: no tag"
+	}},
+	{"a webhook that is added while kubelet waits", symptom.AdmissionRejects, "inventory", soon, 1, func(w *world) {
+		w.box("w1").waits = func() bool { addWebhook(w); return false }
+	}},
+	{"the request is denied", symptom.CSRNotApproved, "csr-w1, is denied", soon, 1, func(w *world) {
+		w.box("w1").waits = func() bool {
+			w.objects[requests+"/csr-w1"]["status"] = object{"conditions": []any{object{"type": "Denied", "status": "True"}}}
+			return false
+		}
+	}},
+	{"nobody signs the certificate", symptom.ControllerManagerFailing, "csr-w1 of w1 is approved", 32 * time.Second, 1, func(w *world) {
+		w.noSigner, w.box("w1").waits = true, func() bool { return false }
+	}},
+	{"nobody signs cluster-info", symptom.ControllerManagerFailing, "signs cluster-info", 61 * time.Second, 0, func(w *world) { w.unsigned = true }},
+}
+
 // A cause that waiting does not cure, and that is nobody's here to repair, ends the join, and is named.
 func TestJoinsAreEnded(t *testing.T) {
-	const webhook = `admission webhook "nodes.example.com" denied the request: no asset tag`
-	configuration := "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/inventory"
-	add := func(w *world) {
-		w.rejects = webhook
-		w.objects[configuration] = object{"metadata": object{"name": "inventory"}, "webhooks": []object{{"name": "nodes.example.com"}}}
-	}
-	forever := func() bool { return false }
-	tests := []struct {
-		name   string
-		cause  symptom.ID
-		says   string
-		within time.Duration
-		joins  int
-		change func(*world)
-	}{
-		{"a webhook rejects the Node", symptom.AdmissionRejects, "webhook nodes.example.com of ValidatingWebhookConfiguration inventory", soon, 0, add},
-		{"a webhook does not answer", symptom.AdmissionRejects, "webhook", 16 * time.Second, 0, func(w *world) {
-			w.rejects = `Internal error occurred: failed calling webhook "nodes.example.com": connection refused`
-		}},
-		{"a policy rejects the Node", symptom.AdmissionRejects, "policy nodes with binding all", soon, 0, func(w *world) {
-			w.rejects = "nodes \"w1\" is forbidden: ValidatingAdmissionPolicy 'nodes' with binding 'all' denied request: no tag"
-		}},
-		{"a webhook that is added while kubelet waits", symptom.AdmissionRejects, "inventory", soon, 1, func(w *world) {
-			w.box("w1").waits = func() bool { add(w); return false }
-		}},
-		{"the request is denied", symptom.CSRNotApproved, "csr-w1, is denied", soon, 1, func(w *world) {
-			w.box("w1").waits = func() bool {
-				w.objects[requests+"/csr-w1"]["status"] = object{"conditions": []any{object{"type": "Denied", "status": "True"}}}
-				return false
-			}
-		}},
-		{"nobody signs the certificate", symptom.ControllerManagerFailing, "csr-w1 of w1 is approved", 32 * time.Second, 1, func(w *world) {
-			w.noSigner, w.box("w1").waits = true, forever
-		}},
-		{"nobody signs cluster-info", symptom.ControllerManagerFailing, "signs cluster-info", 61 * time.Second, 0, func(w *world) { w.unsigned = true }},
-	}
-	for _, tt := range tests {
+	for _, tt := range hangs {
 		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 			begin := time.Now()
 			h, took, err := rejoined(t, w, func() { begin = time.Now(); tt.change(w) })
@@ -171,7 +177,7 @@ func TestJoinsAreEnded(t *testing.T) {
 			if n := w.count("w1: /usr/bin/labnode join"); n != tt.joins {
 				t.Errorf("%s: %d attempts", tt.name, n)
 			}
-			if w.rejects == webhook && w.objects[configuration] == nil {
+			if w.rejects == rejection && w.objects[configuration] == nil {
 				t.Errorf("%s: the webhook is gone", tt.name)
 			}
 			w.change(func() {
@@ -217,6 +223,10 @@ func TestJoinCommandRestoresClusterInfo(t *testing.T) {
 		begin := time.Now()
 		if _, err := w.lab.JoinCommand(t.Context(), false); err != nil || w.objects[publicConfigs+"cluster-info"] == nil || time.Since(begin) > soon {
 			t.Errorf("%s, %v", time.Since(begin), err)
+		}
+		// kubeadm makes a token whenever it makes cluster-info.
+		if left := w.tokens(); !slices.Equal(left, []string{"made by labctl join-command"}) {
+			t.Errorf("tokens %q", left)
 		}
 	})
 }

@@ -44,7 +44,7 @@ func (e *unsignedError) Unwrap() error { return e.error }
 
 // signedToken makes a bootstrap token and waits until discovery can use it. kubeadm would wait too, but polls only every 5 s. tell is told
 // once of what a long wait is for. The error is an *unsignedError if the wait was in vain.
-func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string, tell func(evidence string)) (string, error) {
+func signedToken(ctx context.Context, s *session.Session, v *session.Admin, description string, tell func(string)) (string, error) {
 	token, err := v.Kube.CreateBootstrapToken(ctx, tokenTTL, description)
 	if err != nil {
 		return "", err
@@ -82,7 +82,8 @@ func signerSilent(ctx context.Context, v *session.Admin) error {
 	case renewed.IsZero():
 		return errors.New(unsigned + "; there is no Lease of kube-controller-manager, which does")
 	}
-	return fmt.Errorf("%s; kube-controller-manager %s, which does, renewed its Lease %s ago", unsigned, holder, time.Since(renewed).Round(time.Second))
+	return fmt.Errorf("%s; kube-controller-manager %s, which does, renewed its Lease %s ago", unsigned, holder,
+		time.Since(renewed).Round(time.Second))
 }
 
 // uploadCertificates has kubeadm on a control plane upload the encrypted certificates to the cluster, and returns their key.

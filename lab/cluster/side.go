@@ -36,8 +36,8 @@ func (c *Run) side(ctx context.Context) (kube.JoinSide, error) {
 	return s.seen, s.err
 }
 
-// lacking is what the cluster lacks for joins. Denied rights are asked for again: an API server that has just started denies everything until
-// it has read its roles.
+// lacking is what the cluster lacks for joins. Denied rights are asked for again: an API server that has just started denies everything
+// until it has read its roles.
 func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
 	isRight := func(n kube.JoinNeed) bool { return n.Right }
 	side, err := c.side(ctx)
@@ -45,12 +45,16 @@ func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
 		return needs, err
 	}
 	_ = wait.For(ctx, "the rights that joins need", join.SideEvery*time.Duration(c.TimeScale()), c.Pace(), func(ctx context.Context) error {
-		if needs, err = c.Admin.Kube.MissingForJoins(ctx); err == nil && slices.ContainsFunc(needs, isRight) {
+		again, err := c.Admin.Kube.MissingForJoins(ctx)
+		if err != nil { // the last answer holds
+			return err
+		}
+		if needs = again; slices.ContainsFunc(needs, isRight) {
 			return errors.New(words(needs))
 		}
 		return nil
 	})
-	return needs, err
+	return needs, nil
 }
 
 // restoreConfig has the configuration for kubeadm on a control plane that restores what joins need. Another kubeadm may run there.
@@ -77,8 +81,8 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 	}
 	left, err := c.Admin.Kube.MissingForJoins(ctx)
 	if err == nil && len(left) > 0 {
-		err = fmt.Errorf("`kubeadm init phase %s` did not restore it: %s; next: look at these objects, delete those that were changed, and try again",
-			strings.Join(phases, "`, `kubeadm init phase "), words(left))
+		err = fmt.Errorf("`kubeadm init phase %s` did not restore it: %s; next: look at these objects, delete those that were changed, "+
+			"and try again", strings.Join(phases, "`, `kubeadm init phase "), words(left))
 	}
 	c.joinSide.mu.Lock()
 	c.joinSide.at = time.Time{}

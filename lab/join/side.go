@@ -184,8 +184,10 @@ func (f SideFault) later() bool {
 
 // RejectionFault is the fault of a cluster whose admission keeps the Node out.
 func RejectionFault(r *kube.Rejection, node string) SideFault {
-	f := SideFault{Symptom: symptom.AdmissionRejects, ends: denialRepeat, Evidence: fmt.Sprintf("%s keeps Node %s out of the cluster: %s", r.By, node, r.Message),
-		Hint: fmt.Sprintf("%s belongs to somebody else, and is left as it is: have its owner admit Node %s, or exempt nodes from it; then join again", r.By, node)}
+	f := SideFault{Symptom: symptom.AdmissionRejects, ends: denialRepeat,
+		Evidence: fmt.Sprintf("%s keeps Node %s out of the cluster: %s", r.By, node, r.Message),
+		Hint: fmt.Sprintf("%s belongs to somebody else, and is left as it is: have its owner admit Node %s, or exempt nodes from it; "+
+			"then join again", r.By, node)}
 	if r.Silent {
 		f.ends = silentLimit
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // restoreByHand restores what joins need. Only the administrator has the configuration that the cluster was made with.
-const restoreByHand = "kubeadm init phase bootstrap-token; kubeadm init phase upload-config all --config FILE, with the configuration that the cluster was made with"
+const restoreByHand = "kubeadm init phase bootstrap-token; kubeadm init phase upload-config all --config FILE, with the configuration that " +
+	"the cluster was made with"
 
 // madeToken is what `kubeadm init phase bootstrap-token` says of the token that it always makes.
 var madeToken = regexp.MustCompile(`Using token: ([a-z0-9]{6})\.[a-z0-9]{16}`)

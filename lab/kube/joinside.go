@@ -52,7 +52,8 @@ type identity struct {
 }
 
 var (
-	bootstrapIdentity = identity{"bootstrap tokens", tokenUser + "k8slab", []string{"system:bootstrappers", tokenGroups, "system:authenticated"}}
+	bootstrapIdentity = identity{"bootstrap tokens", tokenUser + "k8slab",
+		[]string{"system:bootstrappers", tokenGroups, "system:authenticated"}}
 	kubeletIdentity   = identity{"kubelets", nodeUser + "k8slab", []string{nodesGroup, "system:authenticated"}}
 	anonymousIdentity = identity{"machines without credentials", "system:anonymous", []string{"system:unauthenticated"}}
 )
@@ -80,7 +81,8 @@ var joinRights = []joinRight{
 	configRight(anonymousIdentity, metav1.NamespacePublic, clusterInfo, "bootstrap-signer-clusterinfo", PhaseBootstrapToken),
 	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubeadm-config", "nodes-kubeadm-config", PhaseUploadKubeadm),
 	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubelet-config", "kubelet-config", PhaseUploadKubelet),
-	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes", PhaseBootstrapToken, false},
+	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes",
+		PhaseBootstrapToken, false},
 	csrRight(bootstrapIdentity, "", "kubelet-bootstrap", false),
 	csrRight(bootstrapIdentity, "nodeclient", "node-autoapprove-bootstrap", false),
 	csrRight(kubeletIdentity, "selfnodeclient", "node-autoapprove-certificate-rotation", true),
