@@ -256,8 +256,6 @@ func TestCertain(t *testing.T) {
 			symptom.NodeNameExists},
 		{`Get "https://cp:6443/api": dial tcp: lookup cp on 127.0.0.53:53: no such host`, symptom.DNSResolutionFailure},
 		{"[ERROR KubeletVersion]: the kubelet version is higher than the control plane version", symptom.VersionSkew},
-		{`"Unable to register node with API server" err="admission webhook \"nodes.example.com\" denied the request: no tag" node="w2"`,
-			symptom.AdmissionRejects},
 		{`"Unable to register node with API server" err="Internal error occurred: failed calling webhook \"nodes.example.com\": EOF" node="w2"`, ""},
 		{"[WARNING Hostname]: hostname \"w1\": lookup w1 on 192.0.2.1:53: no such host", ""},
 		{"etcdserver: can only promote a learner member which is in sync with leader", ""},

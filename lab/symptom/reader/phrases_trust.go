@@ -69,10 +69,7 @@ var trustPhrases = map[symptom.ID][]pattern{
 			"user*system:bootstrappers*forbidden", "group*system:bootstrappers*cannot",
 		),
 	),
-	symptom.AdmissionRejects: together(
-		endsTheWait("Unable to register node*admission webhook*denied the request"),
-		proves("Unable to register node*failed calling webhook"),
-	),
+	symptom.AdmissionRejects: proves("Unable to register node*failed calling webhook"),
 	symptom.CertificateExpired: together(
 		except(proves(
 			"tls: expired certificate", "certificate expired", "kubelet-client-current.pem*expired",
