@@ -220,3 +220,14 @@ func TestJoinCommandRestoresClusterInfo(t *testing.T) {
 		}
 	})
 }
+
+// An API server that has just started denies everything for a moment: nothing is missing, and nothing is restored or told of.
+func TestRightsAreDeniedForAMoment(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		h, took, err := rejoined(t, w, func() { w.starting = time.Now().Add(500 * time.Millisecond) })
+		if err != nil || took > soon || w.count("cp1: kubeadm init phase bootstrap-token") > 0 || !h.when("cause: bootstrap-rbac-forbidden").IsZero() {
+			t.Errorf("%s, %v: %q", took, err, h.lines)
+		}
+		w.wantHealthy()
+	})
+}

@@ -25,6 +25,7 @@ import (
 // side is the cluster's side of joins.
 type side struct {
 	denied   map[string]bool // what kubeadm's roles do not allow any more: verb, resource and, if it is one, the object's name
+	starting time.Time       // until then the API server denies everything
 	unsigned bool            // nobody signs cluster-info
 	noSigner bool            // nobody signs certificates
 	approver func() bool     // tells whether somebody approves requests; nil: the controller manager does, if it may
@@ -125,7 +126,7 @@ func (w *world) sideAnswer(r *http.Request, body []byte) (code int, answer any, 
 		if err != nil {
 			return http.StatusBadRequest, failure(http.StatusBadRequest, "BadRequest", err.Error()), true
 		}
-		o["status"] = object{"allowed": !w.denied[right(o["spec"].(object)["resourceAttributes"].(object))]}
+		o["status"] = object{"allowed": time.Now().After(w.starting) && !w.denied[right(o["spec"].(object)["resourceAttributes"].(object))]}
 		return http.StatusCreated, o, true
 	case r.Method == http.MethodPost && r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("dryRun") == "All":
 		if !strings.HasPrefix(r.Header.Get("Impersonate-User"), "system:node:") {

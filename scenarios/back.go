@@ -140,17 +140,23 @@ func (e *experiment) rescue(ctx context.Context) error {
 	if ctx.Err() != nil {
 		return nil
 	}
-	if e.options.Evidence != "" {
-		e.step("save evidence")
-		name := fmt.Sprintf("%s-%s-%s.tar.gz", e.result.Fault, e.result.Node, e.result.Began.Format("20060102T150405"))
-		_, _ = e.target.Labctl(ctx, "diagnose", "--bundle", filepath.Join(e.options.Evidence, name)) // says 1 for a broken lab
-	}
+	e.saveEvidence(ctx, e.result.Fault+"-"+e.result.Node)
 	e.step("restore")
 	err := errors.Join(e.restore(ctx), BringBack(ctx, e.target))
 	if err == nil {
 		err = e.options.Record.Forget(e.written...)
 	}
 	return errors.Join(err, e.forget(ctx))
+}
+
+// saveEvidence saves a diagnosis bundle, if there is a directory for evidence.
+func (e *experiment) saveEvidence(ctx context.Context, of string) {
+	if e.options.Evidence == "" {
+		return
+	}
+	e.step("save evidence")
+	name := fmt.Sprintf("%s-%s.tar.gz", of, e.result.Began.Format("20060102T150405"))
+	_, _ = e.target.Labctl(ctx, "diagnose", "--bundle", filepath.Join(e.options.Evidence, name)) // says 1 for a broken lab
 }
 
 // BringBack makes a lab healthy after its faults were restored. `repair` handles members, etcd's members and pods' sandboxes; `up` does the

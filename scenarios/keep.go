@@ -101,6 +101,11 @@ func (e *experiment) get(ctx context.Context, into any, what ...string) error {
 
 // compare checks that nothing changed but what the fault may change, and that nothing of the fault is left.
 func (e *experiment) compare(ctx context.Context, before baseline) error {
+	return errors.Join(e.changed(ctx, before), e.leftovers(ctx))
+}
+
+// changed checks that nothing changed but what the fault may change.
+func (e *experiment) changed(ctx context.Context, before baseline) error {
 	e.step("compare with before")
 	after, err := e.look(ctx)
 	if err != nil {
@@ -114,7 +119,7 @@ func (e *experiment) compare(ctx context.Context, before baseline) error {
 			}
 		}
 	}
-	return errors.Join(append(errs, e.leftovers(ctx))...)
+	return errors.Join(errs...)
 }
 
 // may tells whether a fault allows the change: on its own node, and with Others on nodes of the same role.

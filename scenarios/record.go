@@ -18,6 +18,7 @@ type Injected struct {
 	Node       string    `json:"node"`
 	Time       time.Time `json:"time"`
 	Experiment bool      `json:"circle,omitempty"` // injected by an experiment, which removes the entry at its end; it stays if the experiment was killed
+	Damage     Damage    `json:"damage,omitzero"`  // of a soak of damage
 }
 
 // Record is the file that says which faults are in a lab. A fault is added before it is injected. Without a path, nothing is recorded.

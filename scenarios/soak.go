@@ -137,10 +137,16 @@ func (s *Soaked) stuck() bool {
 }
 
 // Shorten looks for the shortest sequence of rounds that still fails, playing at most that many rounds. anew is called before each sequence.
-func (s *Soaked) Shorten(ctx context.Context, most int, anew func() error, play func(Round) Result) error {
-	var broken error
-	s.Shortest, s.Reproduced = shorten(s.Rounds, func(sequence []Round) int {
-		if len(s.Replayed)+len(sequence) > most || ctx.Err() != nil || broken != nil {
+func (s *Soaked) Shorten(ctx context.Context, most int, anew func() error, play func(Round) Result) (err error) {
+	s.Shortest, s.Reproduced, s.Replayed, err = shortest(ctx, s.Rounds, most, Round.thinner, anew, play, func(r Result) bool { return r.Class == Failed })
+	return err
+}
+
+// shortest plays ever shorter sequences of rounds until it knows the shortest that still fails, or has played that many rounds.
+func shortest[R, T any](ctx context.Context, rounds []R, most int, thinner func(R) []R, anew func() error, play func(R) T, failed func(T) bool) (
+	short []R, reproduced bool, played []T, broken error) {
+	short, reproduced = shorten(rounds, thinner, func(sequence []R) int {
+		if len(played)+len(sequence) > most || ctx.Err() != nil || broken != nil {
 			return -1
 		}
 		if broken = anew(); broken != nil {
@@ -148,21 +154,29 @@ func (s *Soaked) Shorten(ctx context.Context, most int, anew func() error, play 
 		}
 		for i, round := range sequence {
 			r := play(round)
-			s.Replayed = append(s.Replayed, r)
-			if r.Class == Failed && ctx.Err() == nil {
+			played = append(played, r)
+			if failed(r) && ctx.Err() == nil {
 				return i
 			}
 		}
 		return -1
 	})
-	return broken
+	return short, reproduced, played, broken
+}
+
+// thinner are the rounds with one fault less.
+func (r Round) thinner() (all []Round) {
+	for k := 0; len(r) > 1 && k < len(r); k++ {
+		all = append(all, slices.Delete(slices.Clone(r), k, k+1))
+	}
+	return all
 }
 
 // shorten finds a short sequence for which fails gives the index of a round that failed, not -1. The last round alone is likeliest, then a
 // few before it; what fails is then thinned out round by round, and a pair in it to one of its faults.
-func shorten(sequence []Round, fails func([]Round) int) (shortest []Round, reproduced bool) {
+func shorten[R any](sequence []R, thinner func(R) []R, fails func([]R) int) (shortest []R, reproduced bool) {
 	shortest = sequence
-	attempt := func(s []Round) bool {
+	attempt := func(s []R) bool {
 		i := fails(s)
 		if i >= 0 {
 			shortest, reproduced = s[:i+1], true
@@ -184,10 +198,10 @@ func shorten(sequence []Round, fails func([]Round) int) (shortest []Round, repro
 		}
 	}
 	for i := 0; i < len(shortest); i++ {
-		for k := 0; len(shortest[i]) > 1 && k < len(shortest[i]); k++ {
-			thinner := slices.Clone(shortest)
-			thinner[i] = slices.Delete(slices.Clone(shortest[i]), k, k+1)
-			if attempt(thinner) {
+		for _, thin := range thinner(shortest[i]) {
+			thinned := slices.Clone(shortest)
+			thinned[i] = thin
+			if attempt(thinned) {
 				break
 			}
 		}

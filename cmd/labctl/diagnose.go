@@ -30,6 +30,7 @@ evidence and the fix. It works while the API server is down or a node does not a
 
 With --from it analyses logs instead: a bundle, a directory of logs, or any text – kubeadm's output, journals, etcd's logs,
 kubectl's tables or a mix – from a cluster of any version and distribution. It needs no lab.
+If something failed there that no known cause explains, the answer is undetermined: not healthy, but no failure.
 
 The output is text, json or html (one self-contained page), always redacted. A finding is a failure or a warning.
 

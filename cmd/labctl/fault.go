@@ -159,7 +159,7 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 func (d driver) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
 	var errs []error
 	for _, i := range slices.Backward(faults) {
-		step := d.lab.Events().Start(i.Node, "restore "+i.Fault, 0)
+		step := d.lab.Events().Start(i.Node, "restore "+nameOf(i), 0)
 		errs = append(errs, step.End(undo(ctx, d, i)))
 	}
 	step := d.lab.Events().Start("", "repair and up", 0)
@@ -178,8 +178,19 @@ func (d driver) restoreLeft(ctx context.Context, injected scenarios.Record) erro
 	return d.restore(ctx, injected, left)
 }
 
+// nameOf is the fault's name, or what was damaged.
+func nameOf(i scenarios.Injected) string {
+	if i.Damage.Kind != "" {
+		return i.Damage.String()
+	}
+	return i.Fault
+}
+
 // undo restores one fault. Another version of labctl may have injected one that this version does not know.
 func undo(ctx context.Context, d scenarios.Driver, i scenarios.Injected) error {
+	if i.Damage.Kind != "" {
+		return i.Damage.Undo(ctx, d)
+	}
 	f, err := faultOf(i.Fault)
 	if err != nil || f.Restore == nil {
 		return err

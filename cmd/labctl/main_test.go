@@ -82,6 +82,8 @@ func TestUsage(t *testing.T) {
 		{"restore on no node", []string{"etcd", "snapshot", "restore", "a.db"}, "--node is required"},
 		{"restore out of nothing on no node", []string{"etcd", "snapshot", "restore"}, "--node is required: the control plane that gets the new cluster\n  give either a snapshot's FILE"},
 		{"no rounds", []string{"soak", "--rounds", "0"}, "--rounds"},
+		{"no time for damage", []string{"soak", "--damage", "--within", "-1h"}, "--within at least 0"},
+		{"a time without damage", []string{"soak", "--within", "1h"}, "--within is for --damage"},
 		{"unknown fault", []string{"fault", "run", "missing-cni+explode"}, `"explode"`},
 		{"no duration", []string{"image", "prune", "--unused-for", "long"}, "long"},
 	}

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -18,7 +19,8 @@ import (
 type soakOptions struct {
 	seed                   uint64
 	first, rounds, replays int
-	anew                   bool
+	anew, damage           bool
+	within                 time.Duration
 	evidence               string
 	junit                  junitFile
 }
@@ -32,11 +34,19 @@ func (a *app) soakCommand() *cobra.Command {
 only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, it replays shorter sequences
 of the rounds to find the shortest one that still fails.
 
-Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one, or one could not be set up.`,
+With --damage it breaks something that nobody has listed: a random file, unit, system object, image, disk or port. The diagnosis must point at
+it, and "labctl repair --up-to recreate" must lead to a healthy lab that lost nothing. It goes on after a miss, undoes what labctl could not put
+back, and prints the score. It ends early only when the lab cannot be restored.
+
+Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one, or one could not be set up; with --damage also when the
+diagnosis did not point at it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if o.rounds < 1 || o.first < 1 || o.replays < 0 {
-				return usageError{errors.New("--rounds and --first must be at least 1, --replays at least 0")}
+			if o.rounds < 1 || o.first < 1 || o.replays < 0 || o.within < 0 {
+				return usageError{errors.New("--rounds and --first must be at least 1, --replays and --within at least 0")}
+			}
+			if o.within > 0 && !o.damage {
+				return usageError{errors.New("--within is for --damage: without it, --rounds says how long the soak takes")}
 			}
 			if o.anew && a.labName != "" {
 				return usageError{errors.New("--anew removes the lab, and with it the description that --lab takes: name its file with -c")}
@@ -47,6 +57,9 @@ Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one,
 			if err := errors.Join(o.junit.check(), evidenceDir(o.evidence)); err != nil {
 				return err
 			}
+			if o.damage {
+				return a.soakDamage(cmd.Context(), o)
+			}
 			return a.soak(cmd.Context(), o)
 		},
 	}
@@ -54,33 +67,42 @@ Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one,
 	cmd.Flags().IntVar(&o.rounds, "rounds", 20, "how many rounds to play")
 	cmd.Flags().IntVar(&o.first, "first", 1, "number of the first round, to go on with a seed")
 	cmd.Flags().IntVar(&o.replays, "replays", 20, "replay at most this many rounds to find the shortest failing sequence")
+	cmd.Flags().BoolVar(&o.damage, "damage", false, "break random files, units, objects, images, disks and ports instead of injecting faults")
+	cmd.Flags().DurationVar(&o.within, "within", 0, "with --damage, begin no round later than this; the default is no limit")
 	cmd.Flags().BoolVar(&o.anew, "anew", false, "recreate the lab before each replayed sequence, so that earlier rounds have no influence; everything in the lab is lost")
 	cmd.Flags().StringVar(&o.evidence, "evidence", "", "keep a diagnosis bundle of each failed round in this directory")
 	o.junit.flags(cmd)
 	return cmd
 }
 
-func (a *app) soak(ctx context.Context, o soakOptions) error {
+// inSoak tells of the seed, undoes what a killed experiment left in the lab, and soaks it.
+func (a *app) inSoak(ctx context.Context, o soakOptions, do func(driver, scenarios.Options) error) error {
 	_, _ = fmt.Fprintf(a.stderr, "seed %d\n", o.seed)
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
-	var s scenarios.Soaked
-	err := quiet.withFaults("soak", func(l *lab.Lab, injected scenarios.Record) error {
+	return quiet.withFaults("soak", func(l *lab.Lab, injected scenarios.Record) error {
 		d := driver{a, l}
 		if err := d.restoreLeft(ctx, injected); err != nil {
 			return err
 		}
+		return errors.Join(do(d, scenarios.Options{Evidence: o.evidence, Record: injected}), context.Cause(ctx))
+	})
+}
+
+func (a *app) soak(ctx context.Context, o soakOptions) error {
+	var s scenarios.Soaked
+	err := a.inSoak(ctx, o, func(d driver, options scenarios.Options) error {
 		from, err := scenarios.Choices(ctx, d)
 		if err != nil {
 			return err
 		}
 		play := func(r scenarios.Round) scenarios.Result {
-			return playRound(ctx, d, r, scenarios.Options{Evidence: o.evidence, Record: injected})
+			return playRound(ctx, d, r, options)
 		}
 		if s = scenarios.Soak(ctx, o.seed, o.first, o.rounds, from, play); s.Unrecovered > 0 && o.replays > 0 {
 			err = s.Shorten(ctx, o.replays, func() error { return anew(ctx, d, o.anew) }, play)
 		}
-		return errors.Join(err, context.Cause(ctx))
+		return err
 	})
 	if len(s.Results) > 0 {
 		err = errors.Join(err, a.print(s, func(w io.Writer) { printSoak(w, s) }), o.junit.write("soak", s.Results))

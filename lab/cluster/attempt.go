@@ -89,7 +89,7 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	if err == nil {
 		stop := j.watchSide(ctx, token)
 		o, err = runJoin(ctx, s, j.node, text, number, &j.events, j.joinBudget(), j.step)
-		o = endedBy(o, stop()) // before the token is deleted: the watch would make it again
+		o = join.EndedBy(o, stop()) // before the token is deleted: the watch would make it again
 	}
 	if ctx.Err() != nil { // the join goes on without labctl and needs its token, which the next run deletes
 		return j.announced(o), err

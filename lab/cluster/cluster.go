@@ -4,8 +4,6 @@ package cluster
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -19,9 +17,6 @@ import (
 	"k8slab/lab/session"
 	"k8slab/lab/wait"
 )
-
-// tokenTTL is the life of a bootstrap token. Each is deleted as soon as its join has ended.
-const tokenTTL = 30 * time.Minute
 
 // ImageImport imports onto the nodes the container images that are not part of the node image.
 type ImageImport = func(context.Context, []config.Node) error
@@ -216,16 +211,6 @@ func (c *Run) NetworkPlugin(ctx context.Context) error {
 	}))
 }
 
-// tokenMark begins the description of the lab's own bootstrap tokens.
-const tokenMark = "labctl: "
-
-// certificatesMark begins the description of the token that owns the uploaded certificates: Kubernetes deletes them together with it.
-// Nobody can join with this token (kubeadm, copycerts.go).
-const certificatesMark = "Proxy for managing TTL for the kubeadm-certs secret"
-
-// joinMark is the description of the tokens for the node's joins.
-func joinMark(node string) string { return tokenMark + "join of " + node }
-
 // Retire deletes the certificates that this run uploaded, and all bootstrap tokens of the lab: that of kubeadm init and those that killed
 // runs left. A join that still runs keeps its token, because a control plane's kubelet needs it until the end.
 func (c *Run) Retire(ctx context.Context) error {
@@ -259,11 +244,4 @@ func (c *Run) Retire(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// newCertificateKey is a random AES-256 key in hexadecimal.
-func newCertificateKey() (string, error) {
-	key := make([]byte, 32)
-	_, err := rand.Read(key)
-	return hex.EncodeToString(key), err
 }

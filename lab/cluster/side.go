@@ -36,6 +36,23 @@ func (c *Run) side(ctx context.Context) (kube.JoinSide, error) {
 	return s.seen, s.err
 }
 
+// lacking is what the cluster lacks for joins. Denied rights are asked for again: an API server that has just started denies everything until
+// it has read its roles.
+func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
+	isRight := func(n kube.JoinNeed) bool { return n.Right }
+	side, err := c.side(ctx)
+	if needs = side.Needs; err != nil || !slices.ContainsFunc(needs, isRight) {
+		return needs, err
+	}
+	_ = wait.For(ctx, "the rights that joins need", join.SideEvery*time.Duration(c.TimeScale()), c.Pace(), func(ctx context.Context) error {
+		if needs, err = c.Admin.Kube.MissingForJoins(ctx); err == nil && slices.ContainsFunc(needs, isRight) {
+			return errors.New(words(needs))
+		}
+		return nil
+	})
+	return needs, err
+}
+
 // restoreConfig has the configuration for kubeadm on a control plane that restores what joins need. Another kubeadm may run there.
 const restoreConfig = "/run/k8slab/restore.yaml"
 
@@ -107,23 +124,27 @@ func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (
 // admitted prepares the cluster for the join: it restores what joins need, and asks whether admission would keep the Node out, for which
 // no attempt is of use. What cannot be seen now is looked for again while the join runs.
 func (j *nodeJoin) admitted(ctx context.Context) (join.Outcome, error) {
-	side, err := j.side(ctx)
+	needs, err := j.lacking(ctx)
 	if err != nil {
 		j.step.Progress("the cluster's side of the join cannot be seen yet: %v", err)
 		return join.Outcome{}, nil
 	}
-	for _, f := range join.NeedFaults(side.Needs) {
+	for _, f := range join.NeedFaults(needs) {
 		j.cause(f.Symptom, "%s", f.Evidence)
 	}
-	if len(side.Needs) > 0 {
+	if len(needs) > 0 {
 		if err := j.restoreJoins(ctx); err != nil {
 			return join.Outcome{}, err
 		}
 	}
-	var o join.Outcome
-	budget := 15 * time.Second * time.Duration(j.TimeScale()) // a webhook that does not answer may be about to start
+	return j.rejected(ctx), nil
+}
+
+// rejected is the outcome of a join whose Node admission keeps out. A webhook that does not answer may be about to start.
+func (j *nodeJoin) rejected(ctx context.Context) (o join.Outcome) {
+	budget := 15 * time.Second * time.Duration(j.TimeScale())
 	told := false
-	_ = wait.For(ctx, "admission of "+j.node.Name, budget, time.Second, func(ctx context.Context) error {
+	_ = wait.For(ctx, "the admission of "+j.node.Name, budget, time.Second, func(ctx context.Context) error {
 		o = join.Outcome{}
 		rejection, err := j.Admin.Kube.RejectsNode(ctx, j.node.Name)
 		if err != nil || rejection == nil {
@@ -140,7 +161,7 @@ func (j *nodeJoin) admitted(ctx context.Context) (join.Outcome, error) {
 		}
 		return errors.New(f.Evidence)
 	})
-	return o, nil
+	return o
 }
 
 func (j *nodeJoin) restoreJoins(ctx context.Context) error {
@@ -157,9 +178,7 @@ func (j *nodeJoin) watchSide(ctx context.Context, token string) (stop func() *jo
 	ctx, cancel := context.WithCancel(ctx)
 	id, _, _ := strings.Cut(token, ".")
 	w := &join.SideWatch{
-		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: func(ctx context.Context) (string, time.Time, error) {
-			return j.Admin.Kube.Leader(ctx, kube.ControllerManager)
-		},
+		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: j.Admin.Kube.Leader,
 		Tell:     func(f join.SideFault) { j.cause(f.Symptom, "%s", f.Evidence) },
 		Mend:     func(ctx context.Context, f join.SideFault) { j.mendSide(ctx, f, token) },
 		Patience: time.Duration(j.TimeScale()),
@@ -202,14 +221,6 @@ func (j *nodeJoin) mendSide(ctx context.Context, f join.SideFault, token string)
 	case err == nil && did != "":
 		j.step.Progress("repaired: %s", did)
 	}
-}
-
-// endedBy makes the fault for which the join was ended its cause.
-func endedBy(o join.Outcome, f *join.SideFault) join.Outcome {
-	if f != nil && !o.Joined {
-		o.Symptom, o.Evidence, o.Hint = f.Symptom, f.Evidence, f.Hint
-	}
-	return o
 }
 
 // showOthers watches a join that an earlier run began, with the token that it made, until the returned function is called.

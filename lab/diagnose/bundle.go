@@ -133,7 +133,7 @@ func (r *Report) judgeEntries(in *tar.Reader) error {
 	if texts.read == 0 {
 		return errors.New("it has no text")
 	}
-	r.Findings = texts.ordered()
+	r.Findings, r.Undetermined = texts.ordered(), texts.undetermined
 	return nil
 }
 

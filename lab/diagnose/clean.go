@@ -52,6 +52,7 @@ func shown(r Report) Report {
 	for i := range r.Attempts {
 		r.Attempts[i] = shownAttempt(r.Attempts[i])
 	}
+	r.Undetermined = shownTexts(r.Undetermined, func(s string) string { return shownText(s, textMost) })
 	r.Unread = shownTexts(r.Unread, func(s string) string { return shownText(s, textMost) })
 	return r
 }

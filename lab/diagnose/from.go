@@ -93,11 +93,11 @@ func (r *Report) judgeFile(source string, in io.Reader) error {
 		return r.judgeBundle(buffered)
 	}
 	text := &inked{Reader: buffered}
-	found, err := reader.Judge(text, source, event.Redact)
+	found, undetermined, err := reader.Read(text, source, event.Redact)
 	if err == nil && !text.text {
 		err = errEmpty
 	}
-	r.Findings = found
+	r.Findings, r.Undetermined = found, citing(nil, undetermined)
 	return err
 }
 
@@ -133,7 +133,7 @@ func (r *Report) judgeDirectory(root string) error {
 		r.unread(path, err)
 		return nil
 	})
-	r.Findings = texts.ordered()
+	r.Findings, r.Undetermined = texts.ordered(), texts.undetermined
 	switch {
 	case err != nil:
 		return err
@@ -155,17 +155,19 @@ func (r *Report) unread(what string, err error) {
 
 // textFindings are the findings of several texts of which nothing but the text is known.
 type textFindings struct {
-	all  []symptom.Finding
-	read int // texts that were not empty
+	all          []symptom.Finding
+	undetermined []string
+	read         int // texts that were not empty
 }
 
 // judge adds what one text shows.
 func (t *textFindings) judge(path string, in io.Reader) error {
 	text := &inked{Reader: in}
-	found, err := reader.Judge(text, path, event.Redact)
+	found, undetermined, err := reader.Read(text, path, event.Redact)
 	if text.text {
 		t.read++
 	}
+	t.undetermined = citing(t.undetermined, undetermined)
 	for _, f := range found {
 		if f.Suspected() {
 			continue // the other texts tell more
@@ -176,6 +178,17 @@ func (t *textFindings) judge(path string, in io.Reader) error {
 		t.all = mergeFinding(t.all, f)
 	}
 	return err
+}
+
+// undeterminedLimit is how many lines are cited that say that something failed, and not what.
+const undeterminedLimit = 100
+
+// citing adds the line that makes a text undetermined, if there is one.
+func citing(all []string, line *symptom.Evidence) []string {
+	if line == nil || len(all) >= undeterminedLimit {
+		return all
+	}
+	return append(all, fmt.Sprintf("%s, line %d: %s", line.Source, line.Line, line.Text))
 }
 
 // nodeOfPath is the first directory, by which people who gather logs name the machine; "" for a file at the top.

@@ -98,3 +98,23 @@ func TestFromNothing(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
+
+// A text that says that something failed, and not what, is neither failed nor healthy.
+func TestFromUndetermined(t *testing.T) {
+	const text = "2026-01-01T10:00:01Z ERROR gizmo 7 exploded\n"
+	r, err := From("-", strings.NewReader("2026-01-01T10:00:00Z INFO starting\n"+text))
+	if err != nil || r.Healthy || r.Failed() || len(r.Findings) > 0 || len(r.Undetermined) != 1 ||
+		!strings.Contains(r.Undetermined[0], "stdin, line 2: "+strings.TrimSpace(text)) {
+		t.Errorf("%+v %v", r, err)
+	}
+	for _, want := range []string{"Undetermined: ", "gizmo 7 exploded"} {
+		if got := textOf(t, r, 80, false); !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	dir := t.TempDir()
+	write(t, dir, map[string]string{"w1/kubelet.log": text, "w2/kubelet.log": "all is well\n"})
+	if r, err = From(dir, nil); err != nil || r.Healthy || len(r.Undetermined) != 1 {
+		t.Errorf("%+v %v", r, err)
+	}
+}

@@ -33,6 +33,7 @@ type page struct {
 	Live     bool
 	Causes   []*cause
 	Further  []evidenceOf
+	Unknown  []string
 	Unread   []string
 	Nodes    []nodeView
 	Ports    *portMatrix // nil when no port was dialled
@@ -56,7 +57,8 @@ func WriteHTML(w io.Writer, r Report) error {
 	causes := causesOf(r.Findings)
 	p := page{
 		Style: template.CSS(pageStyle), Scope: scope(r), Time: r.Time, Live: r.Source == live || r.Source == "",
-		Causes: causes, Further: furtherEvidence(causes), Unread: r.Unread, Nodes: nodeViews(r), Ports: matrixOf(r),
+		Causes: causes, Further: furtherEvidence(causes), Unknown: r.Undetermined, Unread: r.Unread,
+		Nodes: nodeViews(r), Ports: matrixOf(r),
 		Members: memberViews(r.Members), Sessions: sessionsOf(r.Attempts),
 	}
 	p.Verdict, p.Tone = verdict(r, causes)

@@ -14,13 +14,15 @@ type Report struct {
 	Source   string            `json:"source"`   // "live", or the path that was judged, or "-"
 	Time     time.Time         `json:"time"`     // of the facts
 	Took     float64           `json:"took"`     // seconds for collecting and judging
-	Healthy  bool              `json:"healthy"`  // no finding fails: warnings alone are no illness
+	Healthy  bool              `json:"healthy"`  // no finding fails, and nothing is undetermined: warnings alone are no illness
 	Findings []symptom.Finding `json:"findings"` // root causes first, consequences after their cause; never null
 	Nodes    []NodeRow         `json:"nodes,omitempty"`
 	Ports    []PortRow         `json:"ports,omitempty"`
 	Members  []MemberRow       `json:"members,omitempty"`
 	Attempts []AttemptRow      `json:"attempts,omitempty"`
 	Unread   []string          `json:"unread,omitempty"` // what could not be collected, with why; where it is ambiguous, the log to read next
+	// Undetermined are lines of texts that say that something failed, where no finding says what.
+	Undetermined []string `json:"undetermined,omitempty"`
 }
 
 // NodeRow is one node.
@@ -117,6 +119,6 @@ func (r *Report) settle(began time.Time) {
 	if r.Findings == nil {
 		r.Findings = []symptom.Finding{}
 	}
-	r.Healthy = !r.Failed()
+	r.Healthy = !r.Failed() && len(r.Undetermined) == 0
 	r.Took = time.Since(began).Round(time.Millisecond).Seconds()
 }

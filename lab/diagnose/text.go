@@ -144,6 +144,7 @@ func (t *textView) around(r Report) {
 	}
 	t.list("ports", shut)
 	t.list("learner", learners)
+	t.list("unknown", r.Undetermined)
 	t.list("unread", r.Unread)
 }
 

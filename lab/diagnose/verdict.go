@@ -35,6 +35,8 @@ func verdict(r Report, causes []*cause) (sentence, tone string) {
 	switch {
 	case fails > 0:
 		return listed(parts) + " found.", "bad"
+	case len(r.Undetermined) > 0:
+		return "Undetermined: something failed, and no line says what" + andOf(parts[1:]) + ".", "warn"
 	case warns > 0:
 		return "No failures, " + listed(parts[1:]) + ".", "warn"
 	case !r.Healthy:
@@ -43,6 +45,14 @@ func verdict(r Report, causes []*cause) (sentence, tone string) {
 		return fmt.Sprintf("No problem found, but %s could not be read.", count(len(r.Unread), "item")), "warn"
 	}
 	return "Nothing is wrong.", "good"
+}
+
+// andOf continues a sentence with what else was found.
+func andOf(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	return "; " + listed(parts)
 }
 
 // listed is "a, b and c".

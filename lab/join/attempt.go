@@ -1,7 +1,9 @@
 package join
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 
 	"k8slab/lab/event"
@@ -142,7 +144,12 @@ func (e *Engine) prove(ctx context.Context, job *Job, o *Outcome) bool {
 		limit = readyLimit
 	}
 	step := e.step(job, PhaseValidate, limit)
-	checks := newMember(e.Machine, job.Target).await(ctx, limit, func(c Check) {
+	proof, end := context.WithCancel(ctx)
+	defer end()
+	kubelet := &registering{engine: e, shown: newRepeats(), end: end}
+	go kubelet.follow(proof, step)
+	checks := newMember(e.Machine, job.Target).await(proof, limit, func(c Check) {
+		kubelet.see(c)
 		step.Progress("waiting: %s: %s", c.ID, c.Evidence)
 	})
 	o.Phase, o.Checks = PhaseValidate, append(o.Checks, checks...)
@@ -151,7 +158,8 @@ func (e *Engine) prove(ctx context.Context, job *Job, o *Outcome) bool {
 	}
 	if bad := worst(checks); bad != nil {
 		o.blame(*bad)
-		_ = step.End(errorOf(*bad))
+		kubelet.blame(o)
+		_ = step.End(fmt.Errorf("%s: %s", cmp.Or(string(o.Symptom), string(bad.ID)), o.Evidence))
 		return false
 	}
 	o.Joined = true

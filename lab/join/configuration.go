@@ -218,6 +218,12 @@ func (c *Configuration) set(token, certificateKey string) {
 	}
 }
 
+// tlsToken is the bootstrap token with which kubelet asks for its certificate, "" for the one of the discovery.
+func (c *Configuration) tlsToken() string {
+	discovery, _ := c.object["discovery"].(object)
+	return str(discovery, "tlsBootstrapToken")
+}
+
 // YAML is the configuration as kubeadm reads it, with its secrets.
 func (c *Configuration) YAML() ([]byte, error) { return marshal(c.object) }
 

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -100,9 +101,12 @@ type adminAPI struct {
 	node      map[string]any // its nodeInfo; nil: there is no Node
 	renewed   time.Duration  // ago; 0: there is no Lease
 	forbidden bool           // to read the Lease
+	rejects   string         // what admission says of every Node, "" for nothing
+	lacks     string         // the ConfigMap that joins need and that is not there
 
 	mu      sync.Mutex
 	deleted bool
+	lost    []string // the Secrets that were deleted
 }
 
 func (a *adminAPI) isDeleted() bool {
@@ -131,6 +135,30 @@ func (a *adminAPI) serve(c *fakeControlPlane) {
 	c.answers["cat /etc/kubernetes/admin.conf"] = string(config)
 }
 
+// side answers what is asked of joins. The caller has the lock.
+func (a *adminAPI) side(w http.ResponseWriter, r *http.Request) bool {
+	base := path.Base(r.URL.Path)
+	switch {
+	case base == "subjectaccessreviews":
+		_ = json.NewEncoder(w).Encode(map[string]any{"spec": map[string]any{}, "status": map[string]any{"allowed": true}})
+	case strings.Contains(r.URL.Path, "/configmaps/") && base != a.lacks:
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"kubeconfig": "x", "ClusterConfiguration": "x", "kubelet": "x"}})
+	case base == "certificatesigningrequests", base == "secrets", strings.HasSuffix(base, "webhookconfigurations"):
+		_ = json.NewEncoder(w).Encode(map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"name": "bootstrap-token-abcdef"}}}})
+	case r.Method == http.MethodPost && base == "nodes" && a.rejects != "":
+		w.WriteHeader(http.StatusBadRequest)
+		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 400, "message": a.rejects})
+	case r.Method == http.MethodPost && base == "nodes":
+		_ = json.NewEncoder(w).Encode(map[string]any{})
+	case r.Method == http.MethodDelete && strings.HasPrefix(base, "bootstrap-token-"):
+		a.lost = append(a.lost, base)
+		_ = json.NewEncoder(w).Encode(map[string]any{})
+	default:
+		return false
+	}
+	return true
+}
+
 func pemOf(certificate []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate})
 }
@@ -151,6 +179,7 @@ func (a *adminAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case request == "DELETE /api/v1/nodes/w1" && a.node != nil:
 		a.deleted = true
 		_ = json.NewEncoder(w).Encode(map[string]any{})
+	case a.side(w, r):
 	case r.Method == http.MethodGet:
 		w.WriteHeader(http.StatusNotFound)
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})

@@ -63,6 +63,12 @@ func (a *nodeAPI) set(name, machineID, ready, message string) {
 	a.changed = make(chan struct{})
 }
 
+func (a *nodeAPI) remove() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.node = nil
+}
+
 func (a *nodeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a.mu.Lock()
 	node, changed, health := a.node, a.changed, a.health
@@ -78,7 +84,9 @@ func (a *nodeAPI) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		_ = json.NewEncoder(w).Encode(map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404})
 	case r.URL.Path == "/api/v1/nodes" && r.URL.Query().Get("watch") != "":
 		// A watch begins with what there is.
-		_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": node})
+		if node != nil {
+			_ = json.NewEncoder(w).Encode(map[string]any{"type": "ADDED", "object": node})
+		}
 		w.(http.Flusher).Flush()
 		for {
 			select {

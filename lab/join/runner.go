@@ -1,10 +1,13 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strings"
+	"sync"
 
 	"k8slab/lab/command"
 	"k8slab/lab/event"
@@ -64,12 +67,51 @@ func (s *series) run(ctx context.Context) Outcome {
 func (s *series) attempt(ctx context.Context, number int) (Outcome, error) {
 	before := max(s.request.First, 1) - 1
 	s.job.Number, s.job.Of = before+number, before+max(s.request.Policy.Attempts, 1)
-	o := s.engine.Attempt(ctx, s.job)
+	o := s.watched(ctx)
 	s.tell(o)
 	if s.job.Number == 1 {
 		return o, s.engine.Machine.writeJSON(firstFile, o)
 	}
 	return o, nil
+}
+
+// watched makes an attempt, and watches it from the cluster's side where there is a login for that.
+func (s *series) watched(ctx context.Context) Outcome {
+	if s.login.Host == "" {
+		return s.engine.Attempt(ctx, s.job)
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	found := make(chan *SideFault, 1)
+	go func() {
+		f := s.watchSide(ctx)
+		if f != nil {
+			end(errors.New(f.Evidence))
+		}
+		found <- f
+	}()
+	o := s.engine.Attempt(ctx, s.job)
+	end(nil)
+	return EndedBy(o, <-found)
+}
+
+// watchSide returns the fault for which the attempt is to end. It repairs nothing: the cluster is somebody else's.
+func (s *series) watchSide(ctx context.Context) *SideFault {
+	step := sync.OnceValue(func() *event.Step { return s.engine.Events.Start(s.engine.Node, string(PhaseCluster), 0) })
+	api, err := s.login.kube(ctx)
+	if err != nil {
+		if ctx.Err() == nil {
+			step().EndWith(fmt.Sprintf("warning: the join is not watched from the cluster's side: %v", err))
+		}
+		return nil
+	}
+	defer api.Close()
+	id, _, _ := strings.Cut(cmp.Or(s.job.Config.tlsToken(), s.job.Target.Token), ".")
+	w := &SideWatch{
+		Node: s.job.Node, TokenID: id, Look: api.JoinSide, Rejects: api.RejectsNode, Leader: api.Leader,
+		Tell:     func(f SideFault) { step().Progress(CauseMark+"%s: %s", f.Symptom, event.Redact(f.Evidence)) },
+		Patience: s.engine.Machine.Patience(),
+	}
+	return w.Run(ctx)
 }
 
 // tell tells of an attempt that has ended.

@@ -3,7 +3,9 @@ package join
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"k8slab/lab/event"
 	"k8slab/lab/symptom"
@@ -36,4 +38,22 @@ func TestEndedAttemptsAreTold(t *testing.T) {
 	}
 	s.engine.Ended = nil
 	s.tell(Outcome{})
+}
+
+// With a login, what hangs a join from the cluster's side ends it: here kubeadm would wait for a minute.
+func TestAJoinIsWatchedThroughTheLogin(t *testing.T) {
+	s := newScenery(t, false, "sleep 60")
+	s.engine.Preflight = nil
+	c := newControlPlane(t)
+	api := &adminAPI{t: t, rejects: `admission webhook "nodes.example.com" denied the request: no tag`}
+	api.serve(c)
+	job := &series{engine: s.engine, job: s.job, login: Login{Host: "root@cp1", Run: c.run}}
+	begin := time.Now()
+	o, err := job.attempt(t.Context(), 1)
+	if err != nil || o.Joined || o.Symptom != symptom.AdmissionRejects || !strings.Contains(o.Evidence, "nodes.example.com") || time.Since(begin) > 30*time.Second {
+		t.Errorf("after %s: %+v, %v", time.Since(begin), o, err)
+	}
+	if !strings.Contains(s.events.details(), CauseMark+"admission-rejects") {
+		t.Error(s.events.details())
+	}
 }

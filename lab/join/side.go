@@ -46,11 +46,11 @@ const (
 // SideWatch watches a join from the cluster's side while kubeadm waits, with the administrator's rights.
 type SideWatch struct {
 	Node    string // the Node's name
-	TokenID string // of the bootstrap token that the machine joins with
+	TokenID string // of the bootstrap token that the machine joins with; "" is none
 
 	Look    func(context.Context) (kube.JoinSide, error)
 	Rejects func(context.Context, string) (*kube.Rejection, error)
-	Leader  func(context.Context) (holder string, renewed time.Time, err error)
+	Leader  func(context.Context, string) (holder string, renewed time.Time, err error)
 	// Tell is told of each cause once.
 	Tell func(SideFault)
 	// Mend repairs what it may, and is asked again at each look as long as the fault lasts. Without it, what lasts ends no join unless it is
@@ -161,6 +161,9 @@ func NeedFaults(needs []kube.JoinNeed) (faults []SideFault) {
 		id    symptom.ID
 	}{{false, symptom.JoinConfigMissing}, {true, symptom.BootstrapRBACForbidden}} {
 		f := SideFault{Symptom: kind.id, ends: noEnd}
+		if kind.right { // an API server that has just started denies everything until it has read its roles
+			f.untold = SideEvery
+		}
 		var words []string
 		for _, n := range needs {
 			if n.Right == kind.right {
@@ -191,6 +194,9 @@ func RejectionFault(r *kube.Rejection, node string) SideFault {
 
 // certificateFaults are about the certificate that kubelet asks for with the token.
 func (w *SideWatch) certificateFaults(ctx context.Context, side kube.JoinSide) (faults []SideFault) {
+	if w.TokenID == "" { // it joins without a token
+		return nil
+	}
 	own := slices.DeleteFunc(slices.Clone(side.CSRs), func(r kube.CSR) bool { return r.TokenID() != w.TokenID || r.Node != w.Node })
 	if slices.ContainsFunc(own, func(r kube.CSR) bool { return r.State == "issued" }) {
 		return nil // kubelet has what it needs, and the token has done its work
@@ -219,7 +225,7 @@ func (w *SideWatch) certificateFaults(ctx context.Context, side kube.JoinSide) (
 
 // leader is what is known of the controller manager that should sign.
 func (w *SideWatch) leader(ctx context.Context) string {
-	holder, renewed, err := w.Leader(ctx)
+	holder, renewed, err := w.Leader(ctx, kube.ControllerManager)
 	switch {
 	case err != nil:
 		return "the controller manager's Lease cannot be read: " + err.Error()
@@ -227,4 +233,12 @@ func (w *SideWatch) leader(ctx context.Context) string {
 		return "there is no Lease of kube-controller-manager"
 	}
 	return fmt.Sprintf("kube-controller-manager %s leads and renewed its Lease %s ago", holder, time.Since(renewed).Round(time.Second))
+}
+
+// EndedBy makes the fault for which a join was ended its cause; f is nil for none.
+func EndedBy(o Outcome, f *SideFault) Outcome {
+	if f != nil && !o.Joined {
+		o.Symptom, o.Evidence, o.Hint = f.Symptom, f.Evidence, f.Hint
+	}
+	return o
 }

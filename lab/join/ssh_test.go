@@ -94,6 +94,33 @@ func TestLoginGetsCredentials(t *testing.T) {
 	}
 }
 
+// kubeadm makes cluster-info again, and a token that nobody asked for, which goes. A configuration is not kubeadm's to guess.
+func TestLoginRestoresWhatJoinsNeed(t *testing.T) {
+	for lacks, says := range map[string]string{"cluster-info": "", "kubeadm-config": "kube-system/kubeadm-config is missing; run on a control plane: kubeadm init phase"} {
+		api, c := &adminAPI{t: t, lacks: lacks}, newControlPlane(t)
+		api.serve(c)
+		c.answers["kubeadm init phase bootstrap-token"] = "[bootstrap-token] Using token: zzzzzz.9999999999999999\n"
+		c.ran = nil
+		run := c.run
+		l := Login{Host: "root@cp1", Run: func(cmd command.Command, ctx context.Context) (string, error) {
+			out, err := run(cmd, ctx)
+			if strings.Contains(strings.Join(cmd.Argv, " "), "bootstrap-token") {
+				api.mu.Lock()
+				api.lacks = ""
+				api.mu.Unlock()
+			}
+			return out, err
+		}}
+		again, err := l.Repair(t.Context(), &Job{Node: "w1"}, failedWith(symptom.JoinConfigMissing), self)
+		if again != (says == "") || (err == nil) != (says == "") || err != nil && !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: again %t, %v", lacks, again, err)
+		}
+		if ran := c.did("init phase bootstrap-token"); ran != (says == "") || ran != slices.Equal(api.lost, []string{"bootstrap-token-zzzzzz"}) {
+			t.Errorf("%s: ran %q, lost %q", lacks, c.lines(), api.lost)
+		}
+	}
+}
+
 func TestLoginDeletesOnlyThisMachinesNode(t *testing.T) {
 	node := func(machineID, uuid string) map[string]any {
 		return map[string]any{"machineID": machineID, "systemUUID": uuid}

@@ -19,6 +19,8 @@ type Rejection struct {
 	Owner   string // that object, as kubectl takes it: KIND NAME; "" when it is not known
 	Silent  bool   // the webhook did not answer, and its configuration says that nothing passes then
 	Message string // the API server's
+
+	webhook string // its name, "" of a policy
 }
 
 // The API server's words for it (k8s.io/apiserver 1.31 to 1.36: webhook/errors/statuserror.go, util/webhook/error.go, policy/validating/
@@ -62,13 +64,13 @@ func (c *Client) rejects(ctx context.Context, what string, request *rest.Request
 	if rejection == nil {
 		return nil, fmt.Errorf("ask whether %s: %w", what, err)
 	}
-	if owner := c.webhookOwner(ctx, rejection.By); owner != "" {
-		rejection.By, rejection.Owner = fmt.Sprintf("webhook %s of %s", rejection.By, owner), owner
+	if rejection.Owner = c.webhookOwner(ctx, rejection.webhook); rejection.Owner != "" {
+		rejection.By += " of " + rejection.Owner
 	}
 	return rejection, nil
 }
 
-// rejectionOf reads the API server's answer; nil when it says nothing of admission. By is a webhook's plain name then.
+// rejectionOf reads the API server's answer; nil when it says nothing of admission.
 func rejectionOf(err error) *Rejection {
 	status, ok := errors.AsType[*apierrors.StatusError](err)
 	if !ok {
@@ -76,10 +78,10 @@ func rejectionOf(err error) *Rejection {
 	}
 	text := status.ErrStatus.Message
 	if m := deniedByWebhook.FindStringSubmatch(text); m != nil {
-		return &Rejection{By: m[1], Message: text}
+		return &Rejection{By: "webhook " + m[1], Message: text, webhook: m[1]}
 	}
 	if m := silentWebhook.FindStringSubmatch(text); m != nil {
-		return &Rejection{By: m[1], Silent: true, Message: text}
+		return &Rejection{By: "webhook " + m[1], Silent: true, Message: text, webhook: m[1]}
 	}
 	if m := deniedByPolicy.FindStringSubmatch(text); m != nil {
 		by := "policy " + m[1]
@@ -93,6 +95,9 @@ func rejectionOf(err error) *Rejection {
 
 // webhookOwner names the object that configures a webhook, "" when none is found.
 func (c *Client) webhookOwner(ctx context.Context, webhook string) string {
+	if webhook == "" {
+		return ""
+	}
 	registration := c.set.AdmissionregistrationV1()
 	if list, err := registration.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err == nil {
 		for _, o := range list.Items {

@@ -1,6 +1,10 @@
 package reader
 
-import "regexp"
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
 
 // complaint is a record that says that something went wrong.
 type complaint struct {
@@ -13,14 +17,22 @@ type complaint struct {
 var errorMarks = normalizeAll("level=error", "level=fatal", "\"level\":\"error\"", "\"level\":\"fatal\"", "panic:", "[FATAL]", "FATAL:",
 	"ERRO[", "FATA[", "CRITICAL:", "[ERROR]", "]: Error:", "Main process exited, code=", "Failed with result", "entered failed state")
 
-var (
-	klogError = regexp.MustCompile(`(?:^|[\s:])[EF]\d{4} \d{2}:\d{2}:\d{2}`)
-	klogInfo  = regexp.MustCompile(`(?:^|[\s:])I\d{4} \d{2}:\d{2}:\d{2}`)
-)
+// klogLevel is the letter by which klog says how bad a record is: I, W, E or F, and 0 for a record without.
+func klogLevel(raw []byte) byte {
+	const header = "I0102 15:04:05"
+	start := raw[:min(len(raw), headerReach)]
+	for i := 0; i+len(header) <= len(start); i++ {
+		if c := start[i]; (c == 'I' || c == 'W' || c == 'E' || c == 'F') && start[i+5] == ' ' && start[i+8] == ':' && isDigits(start[i+1:i+5]) &&
+			(i == 0 || bytes.IndexByte([]byte(" \t:"), start[i-1]) >= 0) {
+			return c
+		}
+	}
+	return 0
+}
 
 // isError reports whether a record is marked as an error.
 func isError(rec *record) bool {
-	return hasAny(rec.normal, errorMarks) || klogError.Match(rec.raw[:min(len(rec.raw), headerReach)])
+	return klogLevel(rec.raw) == 'E' || klogLevel(rec.raw) == 'F' || hasAny(rec.normal, errorMarks)
 }
 
 // failureWords are the words by which a record says that something failed, in normal form.
@@ -48,3 +60,20 @@ var warn = []byte("warn")
 var reassuring = normalizeAll("successfully", "caches are synced", "Healthy ok", "has joined", "is now running", "succeeded",
 	"pool is healthy", "0 errors", "Started container", "no issues", "took leadership", "acquired lease", "Active: active (running)",
 	"unreachable=0 failed=0")
+
+// person finds the words by which somebody tells a story, which programs do not use.
+var person = regexp.MustCompile(`(?i)(?:^|[\s(])(?:I|I'm|I've|I'd|my|we|we're|we've|our|me|us|anyone|somebody|hi|hello|thanks)[\s,.!?]`)
+
+// printedMarks are in what programs print, and hardly in what people write.
+const printedMarks = "=\"[]{}/\\|<>_"
+
+// isProse reports whether a record is what somebody tells, not what a program printed. Its words may resemble a cause, but it shows none.
+func isProse(raw []byte) bool {
+	if readHeader(raw).time != "" || klogLevel(raw) != 0 {
+		return false
+	}
+	text := string(raw)
+	const sentence = 8 // words
+	return person.MatchString(text) ||
+		len(strings.Fields(text)) >= sentence && !strings.ContainsAny(text, printedMarks) && !strings.Contains(text, ": ")
+}

@@ -60,7 +60,7 @@ func (c *complaints) addSample(rec *record) {
 	fails := hasAny(rec.normal, failureWords)
 	if hasAny(rec.normal, reassuring) {
 		c.familiar, c.reassured = true, true
-	} else if fails && len(c.failures) < complaintLimit && !hasAny(rec.normal, harmlessWords) && !klogInfo.Match(raw) {
+	} else if fails && len(c.failures) < complaintLimit && !hasAny(rec.normal, harmlessWords) && klogLevel(raw) != 'I' {
 		c.failures = append(c.failures, complaint{line: rec.line, normal: bytes.Clone(rec.normal), raw: bytes.Clone(raw)})
 	}
 	if len(c.sampled) < sampleLimit && (fails || bytes.Contains(rec.normal, warn)) {

@@ -3,8 +3,8 @@ package reader
 import "k8slab/lab/symptom"
 
 // If nothing is known in a text that is somebody's complaint, its words still tell where to look. Such a text is a few pasted lines, an
-// excerpt of a log that is mostly errors, or what ended a command. A guess never stands beside something known. It is a warning, but a
-// failure if a command failed.
+// excerpt of a log that is mostly errors, or what ended a command. A guess never stands beside something known. It is a warning, and it
+// cites only what a program printed.
 
 // guessLimit is how many causes are guessed.
 const guessLimit = 3
@@ -28,7 +28,9 @@ func (s *scan) guess() (ids []symptom.ID) {
 		}
 		c := complaints[like.mostLike(r.id, texts)]
 		t := &tally{weak: 1, onlyGuessed: true}
-		t.first.set(c.line, c.raw, &known{phrase: phrase{parts: []string{""}}})
+		if !isProse(c.raw) {
+			t.first.set(c.line, c.raw, wholeRecord)
+		}
 		s.tallies[r.id] = t
 		ids = append(ids, r.id)
 	}

@@ -68,12 +68,18 @@ var probed = regexp.MustCompile(`\bWarning +Unhealthy +pod/`)
 // atStart finds what every kubelet says once when it starts, in its journal and as an event of its Node.
 var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
 
+// otherSnapshotter finds that containerd, which tries all its snapshotters when it starts, cannot use one that Kubernetes does not need.
+var otherSnapshotter = regexp.MustCompile(`plugin \\?"?io\.containerd\.snapshotter\.v1\.(?:aufs|blockfile|btrfs|devmapper|erofs|zfs)\b`)
+
 // housekeeping is the kubelet's, so it says nothing about etcd.
 var housekeeping = []byte("Housekeeping took longer")
 
 // withoutHarmless is what was found in a record without the causes that are none on this node.
 func (o *origin) withoutHarmless(found []find, raw []byte) []find {
-	kernels := len(found) > 0 && o.container && isKernels(raw)
+	if len(found) == 0 {
+		return found
+	}
+	kernels, start := o.container && isKernels(raw), otherSnapshotter.Match(raw)
 	return slices.DeleteFunc(found, func(f find) bool {
 		switch {
 		case f.known.kind != ofCause:
@@ -89,7 +95,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 		case f.known.id == symptom.ImageFilesystemZero && atStart.Match(raw):
 			return true
 		}
-		return kernels || f.known.id == symptom.OutOfMemory && o.oomElsewhere
+		return kernels || start || f.known.id == symptom.OutOfMemory && o.oomElsewhere
 	})
 }
 

@@ -4,6 +4,7 @@ package reader
 
 import (
 	"io"
+	"slices"
 	"sort"
 
 	"k8slab/lab/symptom"
@@ -14,18 +15,30 @@ import (
 // the reader of a finding where it comes from; redact takes the secrets out of evidence (event.Redact). Memory does not grow with the text.
 // The error is r's: what was read until then is still judged.
 func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Finding, error) {
+	found, _, err := Read(r, source, redact)
+	return found, err
+}
+
+// Read judges as Judge does. If the text says that something failed, and no finding says what, it also cites where: such a text is not
+// healthy, although nothing known fails. Otherwise undetermined is nil.
+func Read(r io.Reader, source string, redact func(string) string) (found []symptom.Finding, undetermined *symptom.Evidence, err error) {
 	s := newScan()
-	err := s.read(r)
-	return s.findings(source, redact), err
+	err = s.read(r)
+	found = s.findings(source, redact)
+	if line := s.undetermined(found); line != nil {
+		e, _ := line.evidence(source, redact)
+		undetermined = &e
+	}
+	return found, undetermined, err
 }
 
 // Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
 func Certain(line string) (symptom.ID, bool) {
 	text := append(appendNormalized(nil, []byte(line)), '\n')
 	var ids []symptom.ID
-	words().matches(text, &marks{}, func(k *known, warning bool) {
-		if k.kind == ofCause && k.pattern.strength == certain && !warning {
-			ids = append(ids, k.id)
+	words().matches(text, &marks{}, func(f find) {
+		if f.known.kind == ofCause && f.known.pattern.strength == certain && !f.warning {
+			ids = append(ids, f.known.id)
 		}
 	})
 	for _, id := range ids {
@@ -47,6 +60,7 @@ func rootAmong(id symptom.ID, ids []symptom.ID) bool {
 
 // findings turns what was seen into findings, root causes first.
 func (s *scan) findings(source string, redact func(string) string) []symptom.Finding {
+	s.endOfText()
 	if s.tallies.dropOutlived(s.origin.latest) {
 		s.complaints.recovered = true
 	}
@@ -70,9 +84,10 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 }
 
 // standing are the causes that count: the proved ones, and the weakly shown ones that explain a general failure which no proved cause
-// explains. All weakly shown ones count if nothing is proved and either a command failed or the text is an excerpt of errors.
+// explains. So does what kubeadm was told to ignore, if it failed after its checks. All weakly shown ones count if nothing is proved and
+// either a command failed or the text is an excerpt of errors.
 func (s *scan) standing() []symptom.ID {
-	var proved, shown []symptom.ID
+	var proved, shown, ignored []symptom.ID
 	for _, sym := range symptom.All() {
 		t := s.tallies[sym.ID]
 		if t != nil && t.slow && s.complaints.records > excerptRecords { // a healthy etcd says so too whenever its computer is busy
@@ -82,8 +97,10 @@ func (s *scan) standing() []symptom.ID {
 		case t == nil:
 		case t.proved():
 			proved = append(proved, sym.ID)
-		default:
+		case t.weak+t.repeats > 0:
 			shown = append(shown, sym.ID)
+		default:
+			ignored = append(ignored, sym.ID)
 		}
 	}
 	if len(proved) == 0 && (s.ends > 0 || s.complaints.isExcerpt()) {
@@ -92,6 +109,12 @@ func (s *scan) standing() []symptom.ID {
 	unexplained := s.unexplained(proved)
 	for _, id := range shown {
 		if !symptom.General(id) && reachesAny(id, unexplained) {
+			proved = append(proved, id)
+		}
+	}
+	late := slices.DeleteFunc(unexplained, func(id symptom.ID) bool { return s.tallies[id].inPreflight })
+	for _, id := range ignored {
+		if reachesAny(id, late) {
 			proved = append(proved, id)
 		}
 	}
@@ -132,9 +155,10 @@ var explainers = func() map[symptom.ID]int {
 	return n
 }()
 
-// order sorts the causes by which to look at first. What stops nothing comes last, and particular causes come before general ones. Of the
-// particular ones, what ended a command comes first; in a list of errors that is the top one, unless another one in it brings that about.
-// Of the general ones, those come first that fewer causes bring about.
+// order sorts the causes by which to look at first. What stops nothing comes last; before it what only names the step that failed; and
+// particular causes come before general ones. Of the particular ones, what ended a command comes first, the last command before earlier
+// ones; in a list of errors that is the top one, unless another one in it brings that about. Of the general ones, those come first that
+// fewer causes bring about.
 func (s *scan) order(ids []symptom.ID) {
 	present := map[symptom.ID]int{}
 	for _, id := range ids {
@@ -146,11 +170,14 @@ func (s *scan) order(ids []symptom.ID) {
 	}
 	rank := func(id symptom.ID) []int {
 		t := s.tallies[id]
+		if t.framed > 0 && t.framed == t.sure { // it only names the step that failed
+			return []int{last(isMinor(id)), 2, t.first.line}
+		}
 		if symptom.General(id) {
 			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
 		}
-		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], t.firstFatal.line, explainers[id],
-			t.first.line, t.record}
+		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], -t.run, t.firstFatal.line,
+			explainers[id], t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])
@@ -221,7 +248,7 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 		BecauseOf: because,
 		Detail:    s.detailOf(id)}
 	f.Repairable = f.Repairable && !t.onlyGuessed
-	if sym.Minor || because != "" && isMinor(because) || !t.proved() && s.ends == 0 {
+	if sym.Minor || because != "" && isMinor(because) || !t.proved() && !s.explains(id) {
 		f.Level = symptom.Warn
 	}
 	told := map[int]bool{0: true}
@@ -237,6 +264,16 @@ func (s *scan) finding(id, because symptom.ID, source string, redact func(string
 		}
 	}
 	return f
+}
+
+// explains reports whether a line states a failure that the cause brings about.
+func (s *scan) explains(id symptom.ID) bool {
+	for other, t := range s.tallies {
+		if t.proved() && symptom.Brings(id, other) {
+			return true
+		}
+	}
+	return false
 }
 
 // detailOf is what the text told more about a cause, "" if nothing.

@@ -1,6 +1,7 @@
 package reader
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -19,7 +20,10 @@ const (
 // find is one known phrase in a record.
 type find struct {
 	known   *known
+	at      int  // where it begins in the record
 	warning bool // it stands in one of kubeadm's preflight warnings
+	ignored bool // that of a check that would have stopped kubeadm
+	frame   bool // it only names the step of a command that failed
 }
 
 // known is one phrase of the catalogue, of the recoveries or of the details, ready to match.
@@ -65,10 +69,10 @@ func (l *lexicon) addTexts(k kind, index int, texts []string) {
 	}
 }
 
-// matches calls yield with every known phrase that text, in normal form, has, and whether it is part of one of kubeadm's preflight
-// warnings. It yields a phrase once, but again after a warning; a phrase whose repeats count it yields each time. done is the caller's
-// scratch space: without it, a text that repeats itself takes time in the square of its length.
-func (l *lexicon) matches(text []byte, done *marks, yield func(k *known, warning bool)) {
+// matches calls yield with every known phrase that text, in normal form, has. It yields a phrase once, but again after one of kubeadm's
+// preflight warnings; a phrase whose repeats count it yields each time. done is the caller's scratch space: without it, a text that
+// repeats itself takes time in the square of its length.
+func (l *lexicon) matches(text []byte, done *marks, yield func(f find)) {
 	s := ""
 	done.clear(len(l.all))
 	l.each(text, func(i int32, at int) {
@@ -87,11 +91,12 @@ func (l *lexicon) matches(text []byte, done *marks, yield func(k *known, warning
 			done.add(i)
 			return
 		}
-		warning := warned(s, begin)
-		if !warning && k.pattern.atLeast == 0 {
+		f := find{known: k, at: begin}
+		f.warning, f.ignored = warned(s, begin)
+		if !f.warning && k.pattern.atLeast == 0 {
 			done.add(i)
 		}
-		yield(k, warning)
+		yield(f)
 	})
 }
 
@@ -110,14 +115,21 @@ func (m *marks) clear(size int) {
 func (m *marks) add(i int32)      { m.at[i] = m.now }
 func (m *marks) has(i int32) bool { return m.at[i] == m.now }
 
+// overruled are kubeadm's checks that stop it, unless its user has it ignore them. Of other checks it always only warns.
+var overruled = []string{"port-", "filecontent--", "cri]", "swap]"}
+
 // warned reports whether what begins at an offset of a normalized record is part of one of kubeadm's preflight warnings, such as [WARNING
-// Swap] or, in old versions, [preflight] WARNING: a warning stops nothing by itself.
-func warned(text string, begin int) bool {
+// Swap] or, in old versions, [preflight] WARNING: a warning stops nothing by itself. ignored: the check would have stopped kubeadm.
+func warned(text string, begin int) (warning, ignored bool) {
 	const label, old, reach = "[warning", "[preflight]warning:", 600
-	near := text[max(0, begin-reach):min(len(text), begin+len(label)+1)]
+	from := max(0, begin-reach)
+	near := text[from:min(len(text), begin+len(label)+1)]
 	at := strings.LastIndex(near, label)
 	if at >= 0 && (len(near) == at+len(label) || near[at+len(label)] == ']') { // the level of a log, not the name of a check
 		at = -1
 	}
-	return max(at, strings.LastIndex(near, old)) > strings.LastIndex(near, "[error")
+	warning = max(at, strings.LastIndex(near, old)) > strings.LastIndex(near, "[error")
+	return warning, warning && at >= 0 && slices.ContainsFunc(overruled, func(check string) bool {
+		return strings.HasPrefix(text[from+at+len(label):], check)
+	})
 }

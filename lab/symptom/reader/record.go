@@ -24,9 +24,13 @@ func (r *record) reset(line int) {
 }
 
 // continuesIn reports whether line continues the record: it does not begin a message of its own, and the line before ends in a colon or was
-// long enough to have been wrapped.
+// long enough to have been wrapped and does not end a sentence, after which only an indented line goes on.
 func (r *record) continuesIn(line []byte) bool {
-	return len(r.raw) > 0 && (r.last >= wrapWidth || r.raw[len(r.raw)-1] == ':') && len(r.raw)+len(line) < recordLimit && !begins(line)
+	if len(r.raw) == 0 || len(r.raw)+len(line) >= recordLimit || begins(line) {
+		return false
+	}
+	sentence := r.raw[len(r.raw)-1] == '.' && !bytes.HasSuffix(r.raw, []byte("..")) && line[0] != ' ' && line[0] != '\t'
+	return r.raw[len(r.raw)-1] == ':' || r.last >= wrapWidth && !sentence
 }
 
 func (r *record) add(line []byte) {

@@ -14,10 +14,14 @@ type recovery struct {
 type turn int
 
 const (
-	clears        turn = iota // some causes have passed
-	attemptBegins             // kubeadm starts, perhaps again
-	joined                    // kubeadm says that it succeeded
-	commandFailed             // a command says that it failed, which takes nothing back
+	clears          turn = iota // some causes have passed
+	attemptBegins               // kubeadm starts, perhaps again
+	joined                      // kubeadm says that it succeeded
+	commandFailed               // a command says that it failed, which takes nothing back
+	commandEnds                 // so does the last line of one
+	restarts                    // systemd starts the kubelet, perhaps again
+	passesPreflight             // kubeadm goes beyond its checks
+	playEnds                    // Ansible sums up how a host fared
 )
 
 // kubeletCauses are the causes that a running kubelet disproves.
@@ -30,9 +34,16 @@ var recoveries = []recovery{
 		"[init] Using Kubernetes version"}},
 	{what: joined, phrases: []string{"This node has joined the cluster", "Kubernetes control-plane has initialized successfully",
 		"Kubernetes master has initialized successfully", "Kubernetes control plane has initialized successfully", "Node join complete"}},
-	{what: commandFailed, phrases: []string{"error execution phase", "[preflight] Some fatal errors occurred", "[ERROR ", "level=fatal",
-		"failed to run Kubelet", "couldn't initialize a Kubernetes cluster", "Unfortunately, an error has occurred", "command failed",
-		"FATA[", "msg: non-zero return code"}},
+	{what: commandFailed, phrases: []string{"[preflight] Some fatal errors occurred", "[ERROR ", "level=fatal",
+		"couldn't initialize a Kubernetes cluster", "Unfortunately, an error has occurred", "FATA[", "msg: non-zero return code"}},
+	{what: commandEnds, phrases: []string{"error execution phase", "failed to run Kubelet", "command failed"}},
+	{what: restarts, phrases: []string{"Started kubelet: The Kubernetes Node Agent"}},
+	{what: passesPreflight, phrases: []string{"[certs] Using certificateDir folder", "[kubelet-start] Writing kubelet",
+		"[kubelet-start] Starting the kubelet"}},
+	{what: playEnds, phrases: []string{"unreachable=0 failed=0"}},
+	{causes: []symptom.ID{symptom.APIServerUnreachable, symptom.DNSResolutionFailure, symptom.FirewallBlocked,
+		symptom.ProxyInterference, symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch},
+		phrases: []string{"Cluster info signature and contents are valid"}},
 	{causes: kubeletCauses, phrases: []string{"Started kubelet\n", "The kubelet is healthy after",
 		"Adding debug handlers to kubelet server"}},
 	{causes: append([]symptom.ID{symptom.APIServerUnreachable, symptom.TLSBootstrapTimeout, symptom.KubeletStandalone,

@@ -15,7 +15,13 @@ type scan struct {
 	tallies    tallies
 	cleared    map[symptom.ID]bool // causes that a recovery has taken back in this attempt
 	attempts   int                 // of kubeadm, so far
-	ends       int                 // commands that ended with an error since the last success
+	preflight  bool                // kubeadm's run has not passed its checks yet
+	run        run
+	calm       int    // records since the last complaint
+	ended      sight  // the last record that ended a command
+	unknown    sight  // the last that looks like an error and is not known
+	unknownOf  string // the command that said so
+	ends       int    // commands that ended with an error since the last success
 	complaints complaints
 	duplicates duplicateIDs
 	origin     origin
@@ -33,7 +39,7 @@ func newScan() *scan {
 	s.reader.onRecord = s.judge
 	s.reader.onLine = func(number int, line []byte) {
 		if s.duplicates.reads(number, line) {
-			s.count(duplicateID, false, false)
+			s.count(find{known: duplicateID}, false)
 		}
 	}
 	return s
@@ -52,12 +58,20 @@ func (s *scan) judge() {
 	if bytes.Contains(rec.normal, ignored) {
 		return
 	}
-	fatal := bytes.HasPrefix(rec.normal, []byte("error:"))
-	s.words.matches(rec.normal, &s.done, func(k *known, warning bool) {
+	fatal, last := bytes.HasPrefix(rec.normal, []byte("error:")), false
+	typed := commandOf(rec.raw)
+	if typed != "" {
+		s.begin(typed)
+	}
+	s.words.matches(rec.normal, &s.done, func(f find) {
 		if len(s.found) < findLimit {
-			s.found = append(s.found, find{k, warning})
+			s.found = append(s.found, f)
 		}
-		fatal = fatal || k.kind == ofRecovery && recoveries[k.index].what == commandFailed
+		if f.known.kind == ofRecovery {
+			what := recoveries[f.known.index].what
+			last = last || what == commandEnds
+			fatal = fatal || last || what == commandFailed
+		}
 	})
 	if fatal {
 		s.ends++
@@ -66,6 +80,12 @@ func (s *scan) judge() {
 	matched := len(s.found)
 	s.found = s.owner.withoutUsersOwn(s.origin.withoutHarmless(s.found, rec.raw), rec.raw)
 	s.complaints.add(rec, s.found, fatal, len(s.found) < matched)
+	if fatal {
+		markFrames(s.found)
+	}
+	if typed == "" {
+		s.note(rec, fatal, len(s.found) < matched)
+	}
 	for _, f := range s.found {
 		switch f.known.kind {
 		case ofRecovery:
@@ -73,8 +93,11 @@ func (s *scan) judge() {
 		case ofDetail:
 			s.details[f.known.index] = true
 		default:
-			s.count(f.known, f.warning, fatal)
+			s.count(f, fatal)
 		}
+	}
+	if last {
+		s.run.number++ // another run says what comes
 	}
 }
 
@@ -82,11 +105,20 @@ func (s *scan) judge() {
 func (s *scan) recover(r recovery) {
 	if r.what == joined || r.what == clears {
 		s.complaints.recover()
+		s.unknown.line = 0
 	}
 	switch r.what {
 	case attemptBegins:
+		s.begin(kubeadm)
 		s.attempts++
+		s.preflight = true
 		clear(s.cleared)
+	case restarts:
+		s.begin("")
+	case passesPreflight:
+		s.passedPreflight()
+	case playEnds:
+		s.hostPassed(s.reader.rec.raw)
 	case joined:
 		s.ends = 0
 		for id, t := range s.tallies {
@@ -103,14 +135,17 @@ func (s *scan) recover(r recovery) {
 }
 
 // count adds a sight of a cause in the record at hand.
-func (s *scan) count(k *known, warning, fatal bool) {
-	if warning && k.pattern.strength != weak {
+func (s *scan) count(f find, fatal bool) {
+	if f.warning && !f.ignored && f.known.pattern.strength != weak {
 		return
 	}
-	t := s.tallies[k.id]
-	if t == nil {
+	id := f.known.id
+	t := s.tallies[id]
+	first := t == nil
+	if first {
 		t = &tally{attempt: s.attempts, record: s.complaints.records}
-		s.tallies[k.id] = t
+		s.tallies[id] = t
 	}
-	t.count(k, &s.reader.rec, fatal, s.cleared[k.id])
+	t.seenIn(s.run, s.preflight, first)
+	t.count(f, &s.reader.rec, fatal, s.cleared[id])
 }

@@ -26,10 +26,15 @@ type tallies map[symptom.ID]*tally
 type tally struct {
 	sure, weak, repeats     int // records, by what they prove
 	enough                  int // repeats needed
+	framed                  int // sure records in which it only names a step
+	retried                 int // sure records that say that the program tries again
 	fatal                   int // records that ended a command
 	attempt                 int // kubeadm's attempt when first seen, 0 before any
 	first, firstFatal, last sight
 	record                  int           // when first seen: a line may hold several
+	command                 string        // whose runs said so, "" if several did
+	run                     int           // the last that said so
+	inPreflight             bool          // it did before it had passed kubeadm's checks
 	onlyGuessed             bool          // from its words
 	begun, ended            time.Duration // times of day of the repeats
 	timed                   bool
@@ -37,9 +42,11 @@ type tally struct {
 }
 
 // count adds what the record at hand says of the cause.
-func (t *tally) count(k *known, rec *record, fatal, cleared bool) {
-	proof := false
+func (t *tally) count(f find, rec *record, fatal, cleared bool) {
+	k, proof := f.known, false
 	switch {
+	case f.warning && k.pattern.strength != weak:
+		// kubeadm was told to ignore it
 	case k.pattern.strength == weak, k.pattern.strength == guessed && cleared:
 		t.weak++
 	case k.pattern.atLeast > 0 && !fatal:
@@ -47,12 +54,18 @@ func (t *tally) count(k *known, rec *record, fatal, cleared bool) {
 	default:
 		t.sure++
 		proof = true
+		if f.frame {
+			t.framed++
+		}
+		if hasAny(rec.normal, retryWords) {
+			t.retried++
+		}
 	}
 	// Of all the sights the first, the first that ended a command and the last are kept; what proves takes the place of what does not.
 	if t.first.line == 0 || proof && t.sure == 1 {
 		t.first.set(rec.line, rec.raw, k)
 	}
-	if fatal && proof {
+	if fatal && proof && !f.frame {
 		if t.fatal++; t.fatal == 1 {
 			t.firstFatal.set(rec.line, rec.raw, k)
 		}

@@ -34,7 +34,7 @@ func unseen(t *testing.T) (entries []string) {
 	for _, ex := range corpus(t) {
 		r := recordReader{onLine: func(int, []byte) {}}
 		r.onRecord = func() {
-			words().matches(r.rec.normal, &done, func(k *known, _ bool) { seen[k] = true })
+			words().matches(r.rec.normal, &done, func(f find) { seen[f.known] = true })
 		}
 		if err := r.read(strings.NewReader(ex.text)); err != nil {
 			t.Fatal(err)
