@@ -9,13 +9,13 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// evident are the causes that a member's measurements show: those that they named, or the one that a program's own message names, as specific
-// reads it. An organ that fails without showing why is for later rules.
+// evident are the causes that a member's measurements show: those that they named, or the one that the runtime's own message names, as
+// specific reads it. An organ that fails without showing why is for later rules.
 func evident(n *fact.Node, specific func(words string, failure symptom.ID) symptom.ID) []joining.Defect {
 	var all []joining.Defect
 	for _, o := range n.Organs {
 		all = append(all, o.Named...)
-		if len(o.Named) > 0 || o.Error == "" {
+		if len(o.Named) > 0 || o.Error == "" || o.Name != fact.OrganSandbox {
 			continue
 		}
 		if id := specific(o.Error, ""); id != "" {

@@ -69,14 +69,14 @@ func (m Machine) Changed(file string) (time.Time, error) {
 	return time.Unix(raw.Ctim.Sec, raw.Ctim.Nsec), nil
 }
 
-// changed reports whether a file may have changed since the running kubelet started; true when none runs.
+// changed reports whether a file may have changed since the second in which the running kubelet started; true when none runs.
 func (r *restart) changed(file string) bool {
 	started, err := strconv.ParseInt(strings.TrimPrefix(r.unit["ExecMainStartTimestamp"], "@"), 10, 64)
 	if err != nil || !r.unit.active() {
 		return true
 	}
 	at, err := r.m.Changed(file)
-	return err != nil || at.Unix() >= started
+	return err != nil || at.Unix() > started
 }
 
 // loads judges the unit. What systemd has loaded is right by its LoadState; a file that changed since then is not loaded yet.

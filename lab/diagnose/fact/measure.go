@@ -14,6 +14,7 @@ import (
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 // organ is how one is measured. An error of measure is a question that was not answered: nothing is known then.
@@ -179,11 +180,28 @@ func (w *measurer) kubeletRestart(ctx context.Context) ([]join.Defect, error) {
 // forwarding judges the packet filter and the links.
 func (w *measurer) forwarding(ctx context.Context) ([]join.Defect, error) {
 	found, err := join.Forwarding(ctx, w.m)
-	links, linksErr := readLinks()
-	if linksErr == nil {
-		found = append(found, judgeLinks(links, readSubnet(w.m))...)
-	}
-	return found, errors.Join(err, linksErr)
+	found = append(found, lasting(ctx, func() []join.Defect {
+		links, linksErr := readLinks()
+		if linksErr != nil {
+			err = errors.Join(err, linksErr)
+		}
+		return judgeLinks(links, readSubnet(w.m))
+	})...)
+	return found, err
+}
+
+// linkTime is how long a link may be without what it needs: the first pod of a node, a trial's too, makes cni0 and then gives it an address.
+const linkTime = time.Second
+
+// lasting are the defects that are still there after that time; none where none was for a moment.
+func lasting(ctx context.Context, look func() []join.Defect) (found []join.Defect) {
+	_ = wait.For(ctx, "the links of pods", linkTime, 100*time.Millisecond, func(context.Context) error {
+		if found = look(); len(found) > 0 {
+			return errors.New("they are not right")
+		}
+		return nil
+	})
+	return found
 }
 
 // judgeLinks compares flannel's links with what flannel says that it made. One that is missing is judged by who misses it.

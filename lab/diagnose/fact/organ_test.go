@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"k8slab/lab/join"
@@ -260,4 +261,26 @@ func TestCollectAsksForOrgans(t *testing.T) {
 	if n.Errors["certificates"] != "" {
 		t.Errorf("%v", n.Errors)
 	}
+}
+
+// A link that is being made has no address for a moment.
+func TestLastingDefects(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		looks := 0
+		late := func(good int) []join.Defect {
+			looks = 0
+			return lasting(t.Context(), func() []join.Defect {
+				if looks++; looks == good {
+					return nil
+				}
+				return []join.Defect{{Where: "cni0"}}
+			})
+		}
+		if found := late(3); len(found) > 0 {
+			t.Errorf("after a moment: %v", found)
+		}
+		if found := late(0); len(found) != 1 || looks < 5 {
+			t.Errorf("for good: %v in %d looks", found, looks)
+		}
+	})
 }
