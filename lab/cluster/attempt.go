@@ -32,7 +32,7 @@ type nodeJoin struct {
 // error is the first attempt's, because later attempts fail at what the first one left.
 func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 	// The import fails while containerd is broken. The join may repair it: then the import is repeated.
-	_, noImages := c.ImportImages(ctx, []config.Node{n})
+	_, noImages := c.images(ctx, []config.Node{n}, false)
 	j := &nodeJoin{Run: c, node: n, pin: pin, step: c.Events.Start(n.Name, "join", c.joinBudget())}
 	o, err := join.Loop(ctx, c.joinPolicy(n.Role), j.attempt, j.repair)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *Run) joinNode(ctx context.Context, n config.Node, pin string) error {
 	if err := j.step.End(c.RefreshFacts(ctx, n)); err != nil || noImages == nil {
 		return err
 	}
-	_, err = c.ImportImages(ctx, []config.Node{n})
+	_, err = c.images(ctx, []config.Node{n}, false)
 	return err
 }
 

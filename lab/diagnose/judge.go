@@ -184,3 +184,42 @@ func specific(words string, failure symptom.ID) symptom.ID {
 	}
 	return failure
 }
+
+// files judges the files that a component needs and that are not as the image made them. What another rule has named already gets more
+// evidence, and labctl repair as its remedy, because that puts the files back.
+func (j *judgement) files(m *fact.Machine) {
+	for _, c := range sortedFiles(m.Inside.Files, func(id symptom.ID) bool { return j.has(id, m.Name) }) {
+		if c.fails() {
+			j.changed(m, c).Repairable = true
+		}
+	}
+}
+
+// comforts warns of changed files that no component needs, and of extra files.
+func (j *judgement) comforts() {
+	for i := range j.f.Machines {
+		m := &j.f.Machines[i]
+		if silent(m) || m.Inside == nil {
+			continue
+		}
+		for _, c := range sortedFiles(m.Inside.Files, func(id symptom.ID) bool { return j.has(id, m.Name) }) {
+			if c.fails() {
+				continue
+			}
+			f := j.changed(m, c)
+			f.Level, f.Repairable = symptom.Warn, c.detail != extraFile
+			if c.detail == extraFile {
+				f.Meaning = "A file that the node's image does not have changes what a component does."
+				f.Hint = "Nothing, if you put it there; else remove it, `systemctl daemon-reload`, and restart the component."
+			}
+		}
+	}
+}
+
+// changed adds the finding of the files.
+func (j *judgement) changed(m *fact.Machine, c changedFiles) (f *symptom.Finding) {
+	for _, line := range c.lines(evidenceLimit) {
+		f = j.findKind(c.id, c.detail, m.Name, "files", line)
+	}
+	return f
+}

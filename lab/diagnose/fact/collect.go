@@ -232,3 +232,9 @@ func (c *collector) containers(ctx context.Context) error {
 	c.set(func(n *Node) { n.Containers = all })
 	return err
 }
+
+func (c *collector) files(ctx context.Context) error {
+	found, err := differences(ctx, c.m.Path("/"))
+	c.set(func(n *Node) { n.Files = found })
+	return err
+}

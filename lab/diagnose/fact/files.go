@@ -12,13 +12,12 @@ type Difference = inventory.Difference
 // filesMost bounds how many files a machine tells of: one whose libraries are gone has hundreds.
 const filesMost = 200
 
-// files compares the machine's files with the list of its image. A machine without a list has nothing to compare.
-func (c *collector) files(ctx context.Context) error {
-	list, err := inventory.Read(c.m.Path("/"))
+// differences compares the files at root with the list of the machine's image. A machine without a list has nothing to compare.
+func differences(ctx context.Context, root string) ([]Difference, error) {
+	list, err := inventory.Read(root)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	found, err := list.Compare(ctx, c.m.Path("/"))
-	c.set(func(n *Node) { n.Files = found[:min(len(found), filesMost)] })
-	return err
+	found, err := list.Compare(ctx, root)
+	return found[:min(len(found), filesMost)], err
 }
