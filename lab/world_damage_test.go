@@ -24,6 +24,15 @@ type damage struct {
 	imports   []string       // by what names it has what it imports
 	clock     string         // what it was set to
 	atWork    func() join.Outcome
+	ill       string     // the rung of a repair's ladder that heals it
+	illness   join.Check // what its labnode says of that
+}
+
+// heals is what a rung does to a machine that is ill. The caller has the lock.
+func (b *box) heals(rung string) {
+	if b.ill == rung {
+		b.ill = ""
+	}
 }
 
 const (

@@ -97,8 +97,9 @@ func (w *world) command(b *box, argv []string, stdin string) (out string, status
 		return out, status
 	}
 	switch {
-	case line == "true", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
+	case line == "true", line == "sync", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
 		if line == "systemctl restart kubelet" && b.facts.Joined {
+			b.heals("services")
 			w.addNode(b)
 		}
 		return "", 0
@@ -242,6 +243,7 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 	case "follow":
 		return w.followed(b)
 	case "reset":
+		b.heals("rejoin")
 		b.facts, b.voter = join.Facts{MachineID: b.facts.MachineID}, false
 		return "", 0
 	case "join":
@@ -261,6 +263,9 @@ func (w *world) collect(b *box) fact.Node {
 	n := fact.Node{Time: time.Now(), Facts: b.facts, Units: map[string]fact.Unit{"kubelet": unit, "containerd": unit}}
 	if b.facts.Joined && b.node.Role == config.ControlPlane {
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
+	}
+	if b.ill != "" && b.facts.Joined {
+		n.Member = []join.Check{b.illness}
 	}
 	return n
 }

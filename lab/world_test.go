@@ -237,6 +237,7 @@ func (m worldMachines) Ensure(_ context.Context, spec machine.Spec) error {
 			b.uuid, b.maker = rand.Text(), machine.Labctl
 		}
 		b.state = machine.Running
+		b.heals("restart")
 	})
 }
 

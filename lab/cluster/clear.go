@@ -21,8 +21,8 @@ import (
 // clear removes what an earlier join of the node left: on the machine, in etcd and in the API, in this order, because kubeadm's reset needs
 // the Node. It shows each cause. If it must not remove something, the Outcome says what.
 func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
-	if joined := j.JoinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
-		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+	if j.only(j.node) {
+		return join.Outcome{}, errOnly
 	}
 	f := j.Fact(j.node)
 	if f.Running() { // this kubeadm still needs its etcd member

@@ -271,10 +271,23 @@ func marshal(documents []any) (string, error) {
 	return out.String(), nil
 }
 
-// ManifestConfiguration is the node's part of kubeadm's configuration, for making the manifests of a control plane that has joined.
-func ManifestConfiguration(s *session.Session, n config.Node) (string, error) {
-	return marshal([]any{slowProbes(s, object{
-		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": registration(s, n),
-		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
-	})})
+// Configuration is what kubeadm is told of the node and of the cluster, without secrets. The two configurations are those that the cluster
+// keeps; "" stands for the lab's own.
+func Configuration(s *session.Session, n config.Node, clusterConfiguration, kubeletConfiguration string) (string, error) {
+	documents := initDocuments(s, n, "", "")
+	own := documents[0].(object)
+	for _, field := range []string{"bootstrapTokens", "certificateKey", "timeouts"} {
+		delete(own, field)
+	}
+	for i, known := range map[int]string{1: clusterConfiguration, 2: kubeletConfiguration} {
+		if known == "" {
+			continue
+		}
+		var document object
+		if err := yaml.Unmarshal([]byte(known), &document); err != nil {
+			return "", err
+		}
+		documents[i] = document
+	}
+	return marshal(documents)
 }

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -150,6 +151,13 @@ func (s *Session) Endpoint() string { return s.Cluster.Network.VirtualIP.String(
 // Do runs a command that may change the machine.
 func Do(ctx context.Context, n Runner, argv ...string) error {
 	return n.Run(ctx, node.Command{Argv: argv})
+}
+
+// Feed runs a command with the text as its standard input, and returns what it printed. With readOnly the command changes nothing.
+func Feed(ctx context.Context, n Runner, readOnly bool, stdin string, argv ...string) (string, error) {
+	var out node.Answer
+	err := n.Run(ctx, node.Command{Argv: argv, Stdin: strings.NewReader(stdin), Stdout: &out, ReadOnly: readOnly})
+	return out.String(), err
 }
 
 // ForEachNode runs f for each node at once, waits for all and returns all errors.

@@ -1,0 +1,63 @@
+package cluster
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/machine"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+)
+
+// Runs tells whether the node's machine is known to be on.
+func (c *Run) Runs(ctx context.Context, name string) bool {
+	state, err := c.MachineState(ctx, name)
+	return err == nil && state == machine.Running
+}
+
+// Restart turns the node's machine off and on, and waits until it answers.
+func (c *Run) Restart(ctx context.Context, n config.Node) error {
+	if c.Answers(n.Name) { // a virtual machine loses what it has not written yet
+		once, cancel := c.Within(ctx, 10*time.Second)
+		_ = session.Do(once, c.Nodes[n.Name], "sync") // a disk that does not answer is a reason to restart
+		cancel()
+	}
+	if err := provision.Power(ctx, c.Session, n.Name, c.Machines.PowerOff); err != nil {
+		return err
+	}
+	if err := provision.Make(ctx, c.Session, n); err != nil {
+		return err
+	}
+	return c.refreshFacts(ctx, n)
+}
+
+// Recreate takes the node out of the cluster, deletes its machine with the disk, makes the machine anew and joins it. It asks the old
+// machine for nothing.
+func (c *Run) Recreate(ctx context.Context, n config.Node) error {
+	if c.only(n) {
+		return errOnly
+	}
+	if err := removable(ctx, c.Session, n.Name); err != nil {
+		return err
+	}
+	if err := c.takeOut(ctx, n, (*nodeJoin).clearSilent); err != nil {
+		return err
+	}
+	if err := provision.Make(ctx, c.Session, n); err != nil {
+		return err
+	}
+	if err := c.refreshFacts(ctx, n); err != nil {
+		return err
+	}
+	return c.joinOne(ctx, n)
+}
+
+var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+
+// only tells whether no other control plane is known to have joined.
+func (c *Run) only(n config.Node) bool {
+	joined := c.JoinedControlPlanes()
+	return n.Role == config.ControlPlane && (len(joined) == 0 || len(joined) == 1 && joined[0].Name == n.Name)
+}
