@@ -186,7 +186,7 @@ func (w *world) refresh() {
 			_ = o
 		}
 	}
-	w.objects["/api/v1/namespaces/kube-public/configmaps/cluster-info"] = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cluster-info"}, "data": signatures}
+	w.objects["/api/v1/namespaces/kube-public/configmaps/cluster-info"] = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": "cluster-info", "namespace": "kube-public"}, "data": signatures}
 	ready := 0
 	for at, o := range w.objects {
 		name, isNode := strings.CutPrefix(at, "/api/v1/nodes/")

@@ -93,7 +93,7 @@ func (n *worldNode) Run(_ context.Context, cmd node.Command) error {
 // command is what the programs on a machine do.
 func (w *world) command(b *box, argv []string, stdin string) (out string, status int) {
 	line := strings.Join(argv, " ")
-	if out, status, known := w.damaged(b, argv); known {
+	if out, status, known := w.damaged(b, argv, stdin); known {
 		return out, status
 	}
 	switch {
@@ -166,16 +166,12 @@ spec:
 `
 
 func (w *world) file(b *box, name string) (string, int) {
-	pems := map[string]string{
-		"/etc/kubernetes/pki/etcd/ca.crt": string(w.pki.cert), "/etc/kubernetes/pki/apiserver-etcd-client.crt": string(w.pki.cert),
-		"/etc/kubernetes/pki/apiserver-etcd-client.key": string(w.pki.key),
-		"/etc/kubernetes/admin.conf":                    w.pki.kubeconfig("https://" + w.lab.found.Cluster.Network.VirtualIP.String() + ":6443"),
+	missing := "cat: " + name + ": No such file or directory"
+	if text, ok := b.files[name]; ok && text == "" {
+		return missing, 1
 	}
-	if name == "/etc/kubernetes/manifests/etcd.yaml" && b.voter {
+	if name == "/etc/kubernetes/manifests/etcd.yaml" && b.voter && b.files[name] == "" {
 		return fmt.Sprintf(etcdManifest, b.node.Name, b.node.IP), 0
-	}
-	if text, ok := pems[name]; ok && b.facts.Joined && b.node.Role == config.ControlPlane {
-		return text, 0
 	}
 	if n := w.objects["/api/v1/nodes/"+b.node.Name]; name == subnetFile && n != nil && b.files[name] == "" && !b.noSubnet {
 		return "FLANNEL_SUBNET=" + n["spec"].(object)["podCIDR"].(string) + "\n", 0 // flannel writes it when it starts
@@ -183,7 +179,10 @@ func (w *world) file(b *box, name string) (string, int) {
 	if text, ok := b.files[name]; ok {
 		return text, 0
 	}
-	return "cat: " + name + ": No such file or directory", 1
+	if text := w.ofKubeadm(b, name); text != "" && b.facts.Joined {
+		return text, 0
+	}
+	return missing, 1
 }
 
 // upload puts the certificates into the cluster. kubeadm deletes them when the token that stands for their life goes.
@@ -217,10 +216,9 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 		id, _, _ := strings.Cut(t.Token, ".")
 		w.addToken(id, t.Description)
 	}
-	w.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"] = object{"apiVersion": "apps/v1", "kind": "DaemonSet",
-		"metadata": object{"name": "kube-proxy", "namespace": "kube-system"}}
-	w.objects["/apis/apps/v1/namespaces/kube-system/deployments/coredns"] = object{"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": object{"name": "coredns", "namespace": "kube-system"}, "spec": object{"replicas": 2}}
+	w.ofJoins()
+	w.addon("kube-proxy")
+	w.addon("coredns")
 	return "", 0
 }
 
@@ -228,7 +226,9 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 	answer := func(v any) string { text, _ := json.Marshal(v); return string(text) + "\n" }
 	switch argv[0] {
 	case "facts":
-		return answer(b.facts), 0
+		facts := b.facts
+		facts.EtcdData = b.voter
+		return answer(facts), 0
 	case "validate", "mend", "preflight":
 		var checks []object
 		for _, id := range []string{"kubelet", "etcd-member", "api-server", "controller-manager", "scheduler", "node"} {

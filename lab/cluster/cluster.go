@@ -70,15 +70,14 @@ func (c *Run) Initialise(ctx context.Context) error {
 		}
 		joined = []config.Node{first}
 	}
-	var err error
-	if c.Admin, err = s.OpenAdmin(ctx, joined[0], joined); err != nil {
+	if err := c.openAdmin(ctx, joined); err != nil {
 		return err
 	}
 	if err := c.dropStale(ctx); err != nil {
 		return err
 	}
 	step := s.Events.Start("", "API server", c.StabilizeBudget())
-	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
+	err := wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}

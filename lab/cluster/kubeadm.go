@@ -271,13 +271,15 @@ func marshal(documents []any) (string, error) {
 	return out.String(), nil
 }
 
-// Configuration is what kubeadm is told of the node and of the cluster, without secrets. The two configurations are those that the cluster
-// keeps; "" stands for the lab's own.
-func Configuration(s *session.Session, n config.Node, clusterConfiguration, kubeletConfiguration string) (string, error) {
-	documents := initDocuments(s, n, "", "")
+// Configuration is what kubeadm is told of the node and of the cluster. The two configurations are those that the cluster keeps; "" stands
+// for the lab's own. The only secret is the bootstrap token; "" is none, which every phase but bootstrap-token is content with.
+func Configuration(s *session.Session, n config.Node, clusterConfiguration, kubeletConfiguration, token string) (string, error) {
+	documents := initDocuments(s, n, token, "")
 	own := documents[0].(object)
-	for _, field := range []string{"bootstrapTokens", "certificateKey", "timeouts"} {
-		delete(own, field)
+	delete(own, "certificateKey")
+	delete(own, "timeouts")
+	if token == "" {
+		delete(own, "bootstrapTokens")
 	}
 	for i, known := range map[int]string{1: clusterConfiguration, 2: kubeletConfiguration} {
 		if known == "" {

@@ -53,6 +53,8 @@ func ParseRung(text string) (Rung, error) {
 // lowest are the narrowest rungs that can take a cause away, for causes that need more than Services. Whoever set a packet filter, a mount
 // or a proxy on a machine may want it, so only a new machine, which somebody must ask for, comes without it.
 var lowest = map[symptom.ID]Rung{
+	symptom.DuplicateMachineIdentity: Restart, // it gets its machine-id when it starts
+
 	symptom.EtcdDataCorrupt:      Rejoin,
 	symptom.EtcdMemberMismatch:   Rejoin,
 	symptom.X509UnknownAuthority: Rejoin,
@@ -76,7 +78,7 @@ var lowest = map[symptom.ID]Rung{
 // outside are causes that no rung takes away: they are not in the machine, or a person decides.
 var outside = []symptom.ID{
 	kubeadmRunning, symptom.MachineNotRunning, symptom.MachinePaused, symptom.EtcdNoQuorum, symptom.EtcdSlow, symptom.ClockSkew,
-	symptom.InsufficientResources, symptom.OutOfMemory, symptom.NodeNameExists, symptom.DuplicateMachineIdentity, symptom.VersionSkew,
+	symptom.InsufficientResources, symptom.OutOfMemory, symptom.NodeNameExists, symptom.VersionSkew,
 	symptom.CgroupControllerMissing, symptom.CgroupV1Unsupported,
 }
 

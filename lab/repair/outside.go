@@ -33,6 +33,9 @@ func (r *repairRun) outside(ctx context.Context) error {
 		case f.Joined && session.FindNode(nodes, n.Name) == nil:
 			toJoin = append(toJoin, nonMember{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
 				"restart kubelet, which registers it", "restarted kubelet, which registered it"})
+		case f.Joined && !r.IsMember(n, nodes):
+			toJoin = append(toJoin, nonMember{n, symptom.NodeNameExists, "its Node is of another machine-id, or it is in another cluster",
+				"reset it and join it again; its Node goes if no other machine keeps it alive", "reset it and joined it again"})
 		case !f.Joined:
 			toJoin = append(toJoin, nonMember{n, symptom.KubeletConfigMissing, "it is in no cluster", "labctl join " + n.Name, "joined it to the cluster"})
 		}
@@ -62,7 +65,7 @@ func (o nonMember) found() Repaired {
 func (o nonMember) foreseen(findings []symptom.Finding) Repaired {
 	f := o.found()
 	for _, s := range findings {
-		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable {
+		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable && s.Symptom != o.symptom {
 			return leftOver(s)
 		}
 	}

@@ -138,21 +138,34 @@ type kubeconfig struct {
 	}
 }
 
-// wrongLogin says what is wrong with a kubeconfig: it cannot be read, trusts another authority, leads to none of the servers, or its
-// certificate is not valid. A certificate in a file is not looked at.
-func wrongLogin(text, ca string, servers []string, now time.Time) error {
+// wrongCluster says what is wrong with a kubeconfig's cluster: it cannot be read, trusts another authority, or leads to none of the servers.
+func wrongCluster(text, ca string, servers []string) error {
 	var k kubeconfig
-	if err := yaml.Unmarshal([]byte(text), &k); err != nil || len(k.Clusters) != 1 || len(k.Users) != 1 {
-		return errors.New("it is no kubeconfig of one cluster and one user")
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil || len(k.Clusters) != 1 {
+		return errors.New("it is no kubeconfig of one cluster")
 	}
-	c, u := k.Clusters[0].Cluster, k.Users[0].User
+	c := k.Clusters[0].Cluster
 	trusts, _ := base64.StdEncoding.DecodeString(c.CA)
 	switch {
 	case strings.TrimSpace(string(trusts)) != strings.TrimSpace(ca):
 		return errors.New("it does not trust the cluster's authority")
 	case !slices.Contains(servers, c.Server):
 		return fmt.Errorf("its server is %s", c.Server)
-	case u.Token != "", u.CertificateFile != "":
+	}
+	return nil
+}
+
+// wrongLogin says what is wrong with a kubeconfig: its cluster, or its certificate. One in a file of its own is not looked at.
+func wrongLogin(text, ca string, servers []string, now time.Time) error {
+	if err := wrongCluster(text, ca, servers); err != nil {
+		return err
+	}
+	var k kubeconfig
+	if err := yaml.Unmarshal([]byte(text), &k); err != nil || len(k.Users) != 1 {
+		return errors.New("it is no kubeconfig of one user")
+	}
+	u := k.Users[0].User
+	if u.Token != "" || u.CertificateFile != "" {
 		return nil
 	}
 	certificate, _ := base64.StdEncoding.DecodeString(u.Certificate)

@@ -61,6 +61,8 @@ func (r *repairRun) all(ctx context.Context) error {
 		{"etcd members", r.members},
 		{"nodes that are in no cluster", r.outside},
 		{"static pods", r.manifests},
+		{"etcd without space", r.space},
+		{"objects of kubeadm", r.objects},
 		{"pod network", r.network},
 		{"addresses of pods", r.addresses},
 	} {
