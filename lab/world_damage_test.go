@@ -24,6 +24,7 @@ type damage struct {
 	clock     string         // what it was set to
 	atWork    func() join.Outcome
 	ill       string     // the rung of a repair's ladder that heals it
+	empty     []string   // files of kubelet without content
 	illness   join.Check // what its labnode says of that
 }
 

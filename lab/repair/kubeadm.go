@@ -121,7 +121,7 @@ func restartPods(ctx context.Context, on session.Node, names ...string) error {
 			return err
 		}
 		if running := strings.Fields(ids); len(running) > 0 {
-			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "30s", "stop"}, running...)...); err != nil {
+			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", "20"}, running...)...); err != nil {
 				return fmt.Errorf("restart %s: %w", name, err)
 			}
 		}

@@ -53,7 +53,7 @@ func (r *repairRun) kubelets(ctx context.Context) error {
 			return err
 		}
 		before := r.count(n.Name)
-		err = errors.Join(r.kubeletConfiguration(ctx, n, is), r.kubeletLogin(ctx, n, is))
+		err = errors.Join(r.kubeletConfiguration(ctx, n, is), r.kubeletLogin(ctx, n, is), r.kubeletState(ctx, n))
 		if err == nil && r.count(n.Name) > before && !r.DryRun {
 			err = session.Do(ctx, on, "systemctl", "restart", "kubelet")
 		}
@@ -93,6 +93,32 @@ func (r *repairRun) kubeletConfiguration(ctx context.Context, n config.Node, is 
 		}
 		r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: evidence}, "write what kubeadm makes", "wrote what kubeadm makes, and restarted kubelet")
 	}
+	return nil
+}
+
+// kubeletState moves files of kubelet's own aside that are empty, as a disk without space leaves them. kubelet does not start with such a
+// file, and makes a new one.
+func (r *repairRun) kubeletState(ctx context.Context, n config.Node) error {
+	out, err := r.Nodes[n.Name].Read(ctx, "find", kubeletDir, "-maxdepth", "2", "-type", "f", "-size", "0", "(", "-name", "*_manager_state",
+		"-o", "-name", "kubelet_internal_checkpoint", "-o", "-name", "kubelet.crt", "-o", "-name", "kubelet.key", ")")
+	if err != nil {
+		return err
+	}
+	empty := strings.Fields(out)
+	if len(empty) == 0 {
+		return nil
+	}
+	serving := kubeletDir + "pki/kubelet."
+	if strings.Contains(out, serving) { // the two belong together
+		empty = append(empty, serving+"crt", serving+"key")
+	}
+	if !r.DryRun {
+		if err := save(ctx, r.Nodes[n.Name], empty...); err != nil {
+			return err
+		}
+	}
+	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: "empty, and kubelet does not start with it: " + strings.Join(strings.Fields(out), ", ")},
+		"move it aside; kubelet makes a new one", "moved it aside, and restarted kubelet, which makes a new one")
 	return nil
 }
 
