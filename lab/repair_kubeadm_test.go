@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -143,4 +144,25 @@ func TestRepairOfEtcdsManifest(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The only control plane, whose API server does not run for want of its manifest, is repaired in one go.
+func TestRepairOfTheOnlyAPIServer(t *testing.T) {
+	inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		file := manifestDir + "kube-apiserver.yaml"
+		w.change(func() { w.box("cp1").files[file] = "" })
+		w.fails = func(call string) error {
+			if strings.HasPrefix(call, "api: ") && w.box("cp1").files[file] == "" {
+				return errors.New("nobody listens")
+			}
+			return nil
+		}
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+		if f := find(found, "cp1"); err != nil || len(found) != 1 || !strings.Contains(f.Evidence, file+" is missing") || f.Did == "" {
+			t.Errorf("%+v, %v", found, err)
+		}
+		w.wantHealthy()
+	})
 }

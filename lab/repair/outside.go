@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab/kube"
@@ -26,6 +27,9 @@ func (r *repairRun) outside(ctx context.Context) error {
 	var toJoin []nonMember
 	for _, n := range r.Cluster.Members() {
 		switch f := r.Fact(n); {
+		case !r.Answers(n.Name) && r.reached(ctx, n):
+			r.add(Repaired{Node: n.Name, Symptom: string(labnodeSilent), Evidence: "labnode, by which labctl works on the node, gives no answer",
+				Left: "labctl ssh " + n.Name + " labnode facts shows why"})
 		case !r.Answers(n.Name):
 			r.add(Repaired{Node: n.Name, Symptom: string(symptom.NodeUnreachable), Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
 		case f.Running():
@@ -47,6 +51,14 @@ func (r *repairRun) outside(ctx context.Context) error {
 		return nil
 	}
 	return r.joinAll(ctx, toJoin)
+}
+
+// reached tells whether the node's machine answers over SSH.
+func (r *repairRun) reached(ctx context.Context, n config.Node) bool {
+	ctx, cancel := r.Within(ctx, 10*time.Second)
+	defer cancel()
+	_, err := r.Nodes[n.Name].Read(ctx, "true")
+	return err == nil
 }
 
 // nonMember is a node that is to be registered or joined.

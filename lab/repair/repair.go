@@ -23,6 +23,9 @@ import (
 func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
 	r := &repairRun{Run: c, upTo: upTo, step: c.Events.Start("", "repair", 0)}
 	err := r.onePass(ctx)
+	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
+		err = r.onePass(ctx)
+	}
 	for !r.DryRun && ctx.Err() == nil && r.climb(ctx) {
 		err = r.onePass(ctx)
 	}
