@@ -166,3 +166,11 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 	j.cause(symptom.NodeNameExists, "deleting the Node: %s", verdict.Reason)
 	return o, j.Admin.Kube.DeleteNode(ctx, j.node.Name)
 }
+
+var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+
+// only tells whether no other control plane is known to have joined.
+func (c *Run) only(n config.Node) bool {
+	joined := c.JoinedControlPlanes()
+	return n.Role == config.ControlPlane && (len(joined) == 0 || len(joined) == 1 && joined[0].Name == n.Name)
+}

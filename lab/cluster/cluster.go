@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -85,6 +86,38 @@ func (c *Run) Initialise(ctx context.Context) error {
 		return err
 	}
 	return s.SaveKubeconfig(c.Admin)
+}
+
+// openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server answers,
+// those of the first that has any do.
+func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
+	var errs []error
+	for _, n := range joined {
+		v, err := c.OpenAdmin(ctx, n, joined)
+		if err == nil {
+			once, cancel := c.Within(ctx, 4*time.Second)
+			_, err = v.Kube.Nodes(once)
+			cancel()
+		}
+		switch {
+		case v == nil || v.Kube == nil:
+		case err == nil:
+			if c.Admin != nil {
+				c.Admin.Close()
+			}
+			c.Admin = v
+			return nil
+		case c.Admin == nil:
+			c.Admin = v
+		default:
+			v.Close()
+		}
+		errs = append(errs, err)
+	}
+	if c.Admin != nil {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 func (c *Run) joinBudget() time.Duration {

@@ -2,7 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"k8slab/config"
@@ -52,12 +51,4 @@ func (c *Run) Recreate(ctx context.Context, n config.Node) error {
 		return err
 	}
 	return c.joinOne(ctx, n)
-}
-
-var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
-
-// only tells whether no other control plane is known to have joined.
-func (c *Run) only(n config.Node) bool {
-	joined := c.JoinedControlPlanes()
-	return n.Role == config.ControlPlane && (len(joined) == 0 || len(joined) == 1 && joined[0].Name == n.Name)
 }

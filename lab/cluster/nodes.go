@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"k8slab/config"
 	"k8slab/lab/host"
@@ -24,38 +23,6 @@ func Open(ctx context.Context, s *session.Session, images ImageImport) (*Run, er
 		return nil, errors.Join(errors.New("no control plane that has joined answers; next: labctl up"), silent)
 	}
 	return c, c.openAdmin(ctx, joined)
-}
-
-// openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server answers,
-// those of the first that has any do.
-func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
-	var errs []error
-	for _, n := range joined {
-		v, err := c.OpenAdmin(ctx, n, joined)
-		if err == nil {
-			once, cancel := c.Within(ctx, 4*time.Second)
-			_, err = v.Kube.Nodes(once)
-			cancel()
-		}
-		switch {
-		case v == nil || v.Kube == nil:
-		case err == nil:
-			if c.Admin != nil {
-				c.Admin.Close()
-			}
-			c.Admin = v
-			return nil
-		case c.Admin == nil:
-			c.Admin = v
-		default:
-			v.Close()
-		}
-		errs = append(errs, err)
-	}
-	if c.Admin != nil {
-		return nil
-	}
-	return errors.Join(errs...)
 }
 
 // ready refuses a node that does not answer, and waits for a kubeadm that runs on it.
