@@ -247,7 +247,7 @@ func TestLadderGoesOnAfterARungThatFailed(t *testing.T) {
 			return nil
 		}
 		found, err := w.lab.Repair(t.Context(), false, repair.Recreate)
-		if f := find(found, "w1"); err != nil || f.Did == "" || !strings.Contains(f.Evidence, "services failed: ") || !strings.Contains(f.Evidence, "the unit is broken") {
+		if f := find(found, "w1"); err != nil || !strings.HasPrefix(f.Did, "restarted its machine, then ") || !strings.Contains(f.Evidence, "services failed: ") || !strings.Contains(f.Evidence, "the unit is broken") {
 			t.Errorf("%s, %v", fmt.Sprint(found), err)
 		}
 		w.wantHealthy()

@@ -33,20 +33,24 @@ func (r *repairRun) take(ctx context.Context, n config.Node, g Rung) {
 	i := slices.IndexFunc(r.found, func(f Repaired) bool { return f.Node == n.Name && f.Left != "" })
 	f := r.found[i]
 	if k := slices.IndexFunc(r.found, func(f Repaired) bool { return f.Node == n.Name && len(f.rungs) > 0 }); k >= 0 {
-		f.rungs, f.Evidence = r.found[k].rungs, r.found[k].Evidence
+		f.rungs, f.worked, f.Evidence = r.found[k].rungs, r.found[k].worked, r.found[k].Evidence
 	}
 	r.found = slices.DeleteFunc(r.found, func(o Repaired) bool { return o.Node == n.Name && (o.Left != "" || len(o.rungs) > 0) })
-	f.rungs, f.Left = append(slices.Clone(f.rungs), g), ""
-	f.Did = did(f.rungs)
-	r.found = append(r.found, f)
 	r.mu.Unlock()
 	r.step.Progress("%s: %s: %s", n.Name, f.Symptom, rungs[g].do)
-	if err := r.rung(ctx, n, g); err != nil && ctx.Err() == nil {
+	f.rungs, f.Left = append(slices.Clone(f.rungs), g), ""
+	if err := r.rung(ctx, n, g); err != nil {
 		r.step.Progress("%s: %v", n.Name, err)
-		r.mu.Lock()
-		r.found[len(r.found)-1].Evidence += fmt.Sprintf("; %s failed: %v", rungs[g].name, err)
-		r.mu.Unlock()
+		f.Evidence += fmt.Sprintf("; %s failed: %v", rungs[g].name, err)
+	} else {
+		f.worked = append(slices.Clone(f.worked), g)
 	}
+	if f.Did = did(f.worked); f.Did == "" {
+		f.Did = "tried to " + rungs[g].do
+	}
+	r.mu.Lock()
+	r.found = append(r.found, f)
+	r.mu.Unlock()
 }
 
 func (r *repairRun) rung(ctx context.Context, n config.Node, g Rung) error {

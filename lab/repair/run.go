@@ -19,7 +19,7 @@ type Repaired struct {
 	Would    string `json:"would,omitempty"` // what would be done, in a dry run
 	Left     string `json:"left,omitempty"`  // what a person has to do
 
-	rungs []Rung // of a node on which rungs of the ladder were taken
+	rungs, worked []Rung // of the ladder: those that were taken on the node, and those of them that did not fail
 }
 
 // kubeadmRunning and labnodeSilent are what is found of a node, and are no causes of the catalogue.
