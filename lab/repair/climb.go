@@ -58,11 +58,11 @@ func (r *repairRun) rung(ctx context.Context, n config.Node, g Rung) error {
 	case Services:
 		return restartServices(ctx, r.Nodes[n.Name])
 	case Restart:
-		return r.Run.Restart(ctx, n)
+		return r.Restart(ctx, n)
 	case Rejoin:
-		return r.Run.Rejoin(ctx, n)
+		return r.Rejoin(ctx, n)
 	}
-	return r.Run.Recreate(ctx, n)
+	return r.Recreate(ctx, n)
 }
 
 // restartServices restarts kubelet even where containerd did not start: each may be what fails.
