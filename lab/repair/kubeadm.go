@@ -56,7 +56,7 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if err != nil {
 		return nil, err
 	}
-	out, err := session.Feed(ctx, r.Nodes[n.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
+	out, err := session.Hand(ctx, r.Nodes[n.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -69,7 +69,7 @@ func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, a
 	if err != nil {
 		return "", err
 	}
-	return session.Feed(ctx, r.Nodes[n.Name], readOnly, text, append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
+	return session.Hand(ctx, r.Nodes[n.Name], readOnly, text, append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
 }
 
 // readFiles reads files of a node. One that is missing is "".

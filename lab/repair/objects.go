@@ -112,6 +112,6 @@ func (r *repairRun) makeJoinObjects(ctx context.Context, forget bool) error {
 	if err != nil {
 		return err
 	}
-	_, err = session.Feed(ctx, r.Nodes[from.Name], false, text, "sh", "-c", kubeadmScript, "sh", "init", "phase", "bootstrap-token", "--skip-token-print")
+	_, err = session.Hand(ctx, r.Nodes[from.Name], false, text, "sh", "-c", kubeadmScript, "sh", "init", "phase", "bootstrap-token", "--skip-token-print")
 	return err
 }

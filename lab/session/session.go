@@ -153,8 +153,8 @@ func Do(ctx context.Context, n Runner, argv ...string) error {
 	return n.Run(ctx, node.Command{Argv: argv})
 }
 
-// Feed runs a command with the text as its standard input, and returns what it printed. With readOnly the command changes nothing.
-func Feed(ctx context.Context, n Runner, readOnly bool, stdin string, argv ...string) (string, error) {
+// Hand runs a command with the text as its standard input, and returns what it printed. With readOnly the command changes nothing.
+func Hand(ctx context.Context, n Runner, readOnly bool, stdin string, argv ...string) (string, error) {
 	var out node.Answer
 	err := n.Run(ctx, node.Command{Argv: argv, Stdin: strings.NewReader(stdin), Stdout: &out, ReadOnly: readOnly})
 	return out.String(), err
