@@ -112,6 +112,43 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		l.becomesHealthy(ctx)
 	}, SpecTimeout(4*time.Minute))
 
+	It("is joined again by a repair that may, and not by one that may not", Label("Disruptive"), func(ctx SpecContext) {
+		l.must(ctx, "fault", "inject", "etcd-data-corrupt", "--node", "cp3")
+		DeferCleanup(func(ctx SpecContext) { l.run(ctx, "fault", "restore") })
+		Expect(l.run(ctx, "repair", "--dry-run", "--up-to", "rejoin").stdout).To(ContainSubstring("reset it and join it again"))
+		r := l.run(ctx, "repair")
+		Expect(r.code).To(Equal(1), "repair: %s", r)
+		Expect(strings.Join(strings.Fields(r.stdout), " ")).To(ContainSubstring("labctl repair --up-to rejoin"))
+		r = l.run(ctx, "repair", "--up-to", "rejoin")
+		Expect(r.code).To(BeZero(), "repair: %s", r)
+		Expect(strings.Join(strings.Fields(r.stdout), " ")).To(ContainSubstring("reset it and joined it again"))
+		l.expectHealthy(ctx)
+	}, SpecTimeout(10*time.Minute))
+
+	It("gets a new machine from a repair that may make one, where somebody's packet filter stands", Label("Disruptive"), func(ctx SpecContext) {
+		before := l.ssh(ctx, "cp3", "cat", "/proc/sys/kernel/random/boot_id", "/etc/kubernetes/pki/apiserver.crt")
+		l.must(ctx, "fault", "inject", "peer-port-blocked", "--node", "cp3")
+		DeferCleanup(func(ctx SpecContext) { l.run(ctx, "fault", "restore") })
+		r := l.run(ctx, "repair")
+		Expect(r.code).To(Equal(1), "repair: %s", r)
+		Expect(strings.Join(strings.Fields(r.stdout), " ")).To(ContainSubstring("labctl repair --up-to recreate"))
+		r = l.run(ctx, "repair", "--up-to", "recreate")
+		Expect(r.code).To(BeZero(), "repair: %s", r)
+		l.expectHealthy(ctx)
+		Expect(l.ssh(ctx, "cp3", "cat", "/proc/sys/kernel/random/boot_id", "/etc/kubernetes/pki/apiserver.crt")).NotTo(Equal(before))
+	}, SpecTimeout(10*time.Minute))
+
+	It("has a certificate, a kubeconfig, a manifest and an add-on that were lost made again by kubeadm", Label("Disruptive"), func(ctx SpecContext) {
+		l.ssh(ctx, "cp2", "sh", "-ec", `: >/etc/kubernetes/pki/apiserver.crt; rm /etc/kubernetes/scheduler.conf /etc/kubernetes/manifests/kube-controller-manager.yaml`)
+		l.ssh(ctx, "w1", "sh", "-ec", `: >/etc/kubernetes/kubelet.conf; rm /var/lib/kubelet/kubeadm-flags.env; systemctl restart kubelet || true`)
+		l.kubectl(ctx, "delete", "-n", "kube-system", "daemonset/kube-proxy", "configmap/coredns")
+		l.kubectl(ctx, "delete", "clusterrolebinding", "kubeadm:kubelet-bootstrap")
+		r := l.run(ctx, "repair")
+		Expect(r.code).To(BeZero(), "repair: %s", r)
+		l.expectHealthy(ctx)
+		Expect(l.run(ctx, "repair").stdout).To(ContainSubstring("nothing to repair"))
+	}, SpecTimeout(10*time.Minute))
+
 	It("has a control plane join where a phantom learner has etcd's only place", Label("Disruptive"), func(ctx SpecContext) {
 		l.joinsAfter(ctx, "cp3", "etcd-too-many-learners", true, func(ctx context.Context, l *lab) {
 			l.etcdctl(ctx, "member", "add", "phantom", "--learner", "--peer-urls=https://192.0.2.42:2380")

@@ -130,9 +130,12 @@ func (w *world) ends(b *box) join.Outcome {
 // A join that a killed labctl left at work is followed to its end; none is started beside it.
 func TestJoinAtWorkIsFollowed(t *testing.T) {
 	verbs := map[string]func(*testing.T, *world, string) error{
-		"up":     func(t *testing.T, w *world, _ string) error { return w.lab.Up(t.Context(), bringup.StageProof) },
-		"join":   func(t *testing.T, w *world, name string) error { return w.lab.Join(t.Context(), name) },
-		"repair": func(t *testing.T, w *world, _ string) error { _, err := w.lab.Repair(t.Context(), false); return err },
+		"up":   func(t *testing.T, w *world, _ string) error { return w.lab.Up(t.Context(), bringup.StageProof) },
+		"join": func(t *testing.T, w *world, name string) error { return w.lab.Join(t.Context(), name) },
+		"repair": func(t *testing.T, w *world, _ string) error {
+			_, err := w.lab.Repair(t.Context(), false, repair.Restart)
+			return err
+		},
 	}
 	for verb, do := range verbs {
 		for _, name := range []string{"cp2", "w1"} {
@@ -172,7 +175,7 @@ func TestJoinAtWorkKeepsItsToken(t *testing.T) {
 		w.up()
 		w.leave("w2", w.ends)
 		w.clean()
-		found, err := w.lab.Repair(t.Context(), true)
+		found, err := w.lab.Repair(t.Context(), true, repair.Restart)
 		if err != nil || !slices.ContainsFunc(found, func(r repair.Repaired) bool { return r.Node == "w2" && r.Symptom == "kubeadm-running" && r.Left != "" }) {
 			t.Errorf("%+v, %v", found, err)
 		}

@@ -108,11 +108,11 @@ func TestRepairPutsFilesBack(t *testing.T) {
 		if err := os.Symlink("/dev/null", filepath.Join(b.tree, mask)); err != nil {
 			t.Fatal(err)
 		}
-		foreseen, err := w.lab.Repair(t.Context(), true)
+		foreseen, err := w.lab.Repair(t.Context(), true, repair.Restart)
 		if err != nil || len(foreseen) != 1 || !strings.Contains(foreseen[0].Would, "restart containerd") || len(w.lab.Changes()) > 0 {
 			t.Errorf("a dry run: %+v, %v, changed %q", foreseen, err, w.lab.Changes())
 		}
-		found, err := w.lab.Repair(t.Context(), false)
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || len(found) != 1 || found[0].Did == "" || found[0].Node != "w1" || found[0].Symptom != string(symptom.FileChanged) ||
 			!strings.Contains(found[0].Evidence, "/usr/sbin/runc: it is empty") {
 			t.Errorf("%+v, %v", found, err)
@@ -125,7 +125,7 @@ func TestRepairPutsFilesBack(t *testing.T) {
 		}
 		w.wantOrder("w1: /usr/bin/labnode files --restore", "w1: systemctl daemon-reload", "w1: systemctl restart containerd")
 		w.wantHealthy()
-		if again, err := w.lab.Repair(t.Context(), false); err != nil || len(again) > 0 {
+		if again, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil || len(again) > 0 {
 			t.Errorf("a second repair: %+v, %v", again, err)
 		}
 	})
@@ -142,7 +142,7 @@ func TestRepairStartsNoUnitThatWasMasked(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.write(t, "/etc/systemd/system/rescue.service", "")
-		if _, err := w.lab.Repair(t.Context(), false); err != nil {
+		if _, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil {
 			t.Fatal(err)
 		}
 		if slices.ContainsFunc(w.lab.Changes(), func(c string) bool { return strings.Contains(c, "rescue") }) || w.count("w1: systemctl") != 1 {
@@ -164,10 +164,10 @@ func TestRepairPutsLabnodeBack(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.change(func() { b.noLabnode, b.files[inventory.Path] = true, string(text) })
-		if found, err := w.lab.Repair(t.Context(), true); err != nil || len(found) == 0 || !strings.Contains(found[0].Evidence, labnodePath+" does not run") || found[0].Would == "" {
+		if found, err := w.lab.Repair(t.Context(), true, repair.Restart); err != nil || len(found) == 0 || !strings.Contains(found[0].Evidence, labnodePath+" does not run") || found[0].Would == "" {
 			t.Errorf("a dry run: %+v, %v", found, err)
 		}
-		found, err := w.lab.Repair(t.Context(), false)
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || len(found) != 2 || found[0].Did == "" || found[1].Did == "" || b.files[labnodePath] != "the labnode" {
 			t.Errorf("%+v, %v, labnode %q", found, err, b.files[labnodePath])
 		}
@@ -182,7 +182,7 @@ func TestRepairWithoutTheImage(t *testing.T) {
 		w.clean()
 		b := w.imaged("w1", false)
 		b.write(t, "/usr/sbin/runc", "")
-		found, err := w.lab.Repair(t.Context(), false)
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || !slices.ContainsFunc(found, func(r repair.Repaired) bool {
 			return r.Node == "w1" && strings.Contains(r.Left, "labctl image build") && strings.Contains(r.Evidence, "/usr/sbin/runc")
 		}) {
@@ -207,7 +207,7 @@ func TestRepairGivesNoOtherFile(t *testing.T) {
 		if err := list.Write(b.tree); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := w.lab.Repair(t.Context(), false); err != nil {
+		if _, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := os.Stat(filepath.Join(b.tree, "/etc/secret")); err == nil || w.count("w1: /usr/bin/labnode files --restore") > 0 {

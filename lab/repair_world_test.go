@@ -67,14 +67,14 @@ var networkRepairs = []struct {
 			}
 			return nil
 		}},
-	{"a scheduler with a manifest of somebody's", string(symptom.ControlPlaneCrashloop), "cp2", "kube-scheduler ends again and again",
+	{"a scheduler with a manifest of somebody's", string(symptom.ControlPlaneCrashloop), "cp2", "kube-scheduler's manifest is not what kubeadm makes",
 		func(w *world) {
 			w.box("cp2").crashing = "kube-scheduler"
-			w.box("cp2").files[manifestDir+"kube-scheduler.yaml"] = "the manifest of somebody"
+			w.box("cp2").files[manifestDir+"kube-scheduler.yaml"] = somebodys
 		},
 		func(w *world) error {
 			files := w.box("cp2").files
-			if files[manifestDir+"kube-scheduler.yaml"] != "the manifest that kubeadm makes" || files["/etc/kubernetes/kube-scheduler.yaml.k8slab-saved"] != "the manifest of somebody" {
+			if files[manifestDir+"kube-scheduler.yaml"] != manifestOf("kube-scheduler") || files["/etc/kubernetes/kube-scheduler.yaml.k8slab-saved"] != somebodys {
 				return fmt.Errorf("files %v", files)
 			}
 			return nil
@@ -96,14 +96,14 @@ func TestRepairsOfNodesAndTheirNetwork(t *testing.T) {
 			w.up()
 			w.clean()
 			w.change(func() { tt.damage(w) })
-			foreseen, err := w.lab.Repair(t.Context(), true)
+			foreseen, err := w.lab.Repair(t.Context(), true, repair.Restart)
 			if err != nil || len(foreseen) == 0 || foreseen[0].Would == "" || foreseen[0].Symptom != tt.symptom || tt.repaired(w) == nil {
 				t.Errorf("%s: a dry run: %+v, %v", tt.name, foreseen, err)
 			}
-			if len(w.lab.Changes()) > 0 && tt.symptom != string(symptom.ControlPlaneCrashloop) { // kubeadm's manifest is made to look at it
+			if len(w.lab.Changes()) > 0 {
 				t.Errorf("%s: a dry run changed %q", tt.name, w.lab.Changes())
 			}
-			found, err := w.lab.Repair(t.Context(), false)
+			found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 			if err != nil || len(found) != 1 || found[0].Did == "" || found[0].Symptom != tt.symptom || found[0].Node != tt.node || !strings.Contains(found[0].Evidence, tt.evidence) {
 				t.Errorf("%s: %+v, %v", tt.name, found, err)
 			}
@@ -111,7 +111,7 @@ func TestRepairsOfNodesAndTheirNetwork(t *testing.T) {
 				t.Errorf("%s: %v", tt.name, err)
 			}
 			w.wantHealthy()
-			if again, err := w.lab.Repair(t.Context(), false); err != nil || len(again) > 0 {
+			if again, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil || len(again) > 0 {
 				t.Errorf("%s: a second repair: %+v, %v", tt.name, again, err)
 			}
 		})
@@ -125,9 +125,8 @@ func TestRepairLeavesKubeadmsManifest(t *testing.T) {
 		w.clean()
 		w.change(func() {
 			w.box("cp2").crashing = "kube-controller-manager"
-			w.box("cp2").files[manifestDir+"kube-controller-manager.yaml"] = "the manifest that kubeadm makes"
 		})
-		found, err := w.lab.Repair(t.Context(), false)
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || slices.ContainsFunc(found, func(r repair.Repaired) bool { return r.Did != "" }) {
 			t.Errorf("%+v, %v", found, err)
 		}
@@ -142,12 +141,15 @@ func TestRepairLeavesWhatNeedsAPerson(t *testing.T) {
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 		w.up()
 		w.clean()
-		w.change(func() { w.box("w1").silent = true })
-		found, err := w.lab.Repair(t.Context(), false)
-		if err != nil || len(found) != 1 || found[0].Symptom != string(symptom.NodeUnreachable) || found[0].Left != "labctl up starts its machine" {
+		w.change(func() { w.box("w1").state = machine.Off })
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+		if f := find(found, "w1"); err != nil || f.Symptom != string(symptom.NodeUnreachable) || f.Left != "labctl up starts its machine" {
 			t.Errorf("%+v, %v", found, err)
 		}
-		w.change(func() { w.box("w1").silent = false })
+		if len(w.rungsTaken("w1")) > 0 {
+			t.Errorf("a machine that somebody turned off was touched: %q", w.lab.Changes())
+		}
+		w.change(func() { w.box("w1").state = machine.Running })
 		w.wantHealthy()
 	})
 }
@@ -161,7 +163,7 @@ func TestRepairWithAJoinThatFails(t *testing.T) {
 		}
 		w.box("w1").outage = &join.Outcome{Symptom: symptom.KubeletConfigMissing, Evidence: "no kubelet", Phase: "kubelet-start", Hint: "look at kubelet"}
 		w.clean()
-		found, err := w.lab.Repair(t.Context(), false)
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || len(found) == 0 || !strings.Contains(found[0].Evidence, "no kubelet") || !strings.Contains(found[0].Left, "labctl join w1") {
 			t.Errorf("%+v, %v", found, err)
 		}
@@ -174,7 +176,7 @@ func TestRepairWithoutAQuorum(t *testing.T) {
 		w.up()
 		w.clean()
 		w.change(func() { w.box("cp2").state, w.box("cp3").state = machine.Off, machine.Off })
-		if _, err := w.lab.Repair(t.Context(), false); err == nil {
+		if _, err := w.lab.Repair(t.Context(), false, repair.Restart); err == nil {
 			t.Error("no error")
 		}
 		if len(w.members) != 3 || w.count("kube ")+w.count("etcd ") > 0 {

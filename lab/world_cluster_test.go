@@ -13,6 +13,7 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
+	"k8slab/lab/repair"
 	"k8slab/lab/symptom"
 )
 
@@ -204,7 +205,10 @@ func TestRefusals(t *testing.T) {
 		"a restore of a worker": {nil, func(t *testing.T, w *world) error {
 			return w.lab.SnapshotRestore(t.Context(), etcdadmin.Restore{Node: "w1"})
 		}, "not a control plane"},
-		"nobody answers": {func(w *world) { w.box("cp1").silent = true }, func(t *testing.T, w *world) error { _, err := w.lab.Repair(t.Context(), false); return err },
+		"nobody answers": {func(w *world) { w.box("cp1").silent = true }, func(t *testing.T, w *world) error {
+			_, err := w.lab.Repair(t.Context(), false, repair.Restart)
+			return err
+		},
 			"no control plane that has joined answers"},
 	}
 	for name, tt := range refused {
@@ -288,11 +292,11 @@ func TestRepairInMemory(t *testing.T) {
 			w.up()
 			w.clean()
 			w.change(func() { damage(w) })
-			foreseen, err := w.lab.Repair(t.Context(), true)
+			foreseen, err := w.lab.Repair(t.Context(), true, repair.Restart)
 			if err != nil || len(w.lab.Changes()) > 0 {
 				t.Errorf("%s: a dry run: %v, changed %q", want, err, w.lab.Changes())
 			}
-			found, err := w.lab.Repair(t.Context(), false)
+			found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 			text := fmt.Sprint(foreseen, found, err)
 			if err != nil || len(found) != 1 || found[0].Symptom != want || found[0].Did == "" || len(foreseen) != 1 || foreseen[0].Would == "" {
 				t.Errorf("%s: %s", want, text)

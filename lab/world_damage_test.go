@@ -2,7 +2,6 @@ package lab
 
 import (
 	"encoding/json"
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -26,16 +25,25 @@ type damage struct {
 	tree      string         // a directory of this computer with the machine's files, where its image has a list of them
 	noLabnode bool           // its labnode does not run until it is written again
 	atWork    func() join.Outcome
+	ill       string     // the rung of a repair's ladder that heals it
+	empty     []string   // files of kubelet without content
+	illness   join.Check // what its labnode says of that
+}
+
+// heals is what a rung does to a machine that is ill. The caller has the lock.
+func (b *box) heals(rung string) {
+	if b.ill == rung {
+		b.ill = ""
+	}
 }
 
 const (
 	subnetFile  = "/run/flannel/subnet.env"
 	manifestDir = "/etc/kubernetes/manifests/"
-	madeDir     = "/run/k8slab/manifests/"
 )
 
 // damaged are the commands of repairs, of restores and of images.
-func (w *world) damaged(b *box, argv []string) (out string, status int, known bool) {
+func (w *world) damaged(b *box, argv []string, stdin string) (out string, status int, known bool) {
 	line := strings.Join(argv, " ")
 	switch {
 	case argv[0] == "rm":
@@ -68,40 +76,7 @@ func (w *world) damaged(b *box, argv []string) (out string, status int, known bo
 	case argv[0] == "crictl" && slices.Contains(argv, "pods") || argv[0] == "crictl" && slices.Contains(argv, "stopp"):
 		return w.sandboxes(b, argv)
 	}
-	return w.manifests(b, argv)
-}
-
-// manifests are what a repair asks for to make a static pod's manifest again.
-func (w *world) manifests(b *box, argv []string) (out string, status int, known bool) {
-	line := strings.Join(argv, " ")
-	switch {
-	case argv[0] == "crictl" && strings.Contains(line, "--latest"):
-		state := "CONTAINER_RUNNING"
-		if b.crashing != "" && strings.Contains(line, "^"+b.crashing+"$") {
-			state = "CONTAINER_EXITED"
-		}
-		return `{"containers":[{"metadata":{"attempt":4},"state":"` + state + `","createdAt":"0"}]}`, 0, true
-	case argv[0] == "kubectl":
-		return "kind: ClusterConfiguration\n", 0, true
-	case argv[0] == "env": // kubeadm makes the manifest of the cluster's configuration and the node's own
-		if text := b.files["/run/k8slab/control-plane.yaml"]; !strings.Contains(text, "kind: InitConfiguration") || !strings.Contains(text, "kind: ClusterConfiguration") {
-			w.broken = fmt.Errorf("kubeadm is to make a manifest of %q", text)
-		}
-		for _, name := range []string{"apiserver", "controller-manager", "scheduler"} {
-			if slices.Contains(argv, name) {
-				b.files[madeDir+"kube-"+name+".yaml"] = "the manifest that kubeadm makes"
-			}
-		}
-		return "", 0, true
-	case argv[0] == "cp":
-		from, to := argv[2], argv[3]
-		b.files[to] = b.files[from]
-		if from == madeDir+b.crashing+".yaml" && to == manifestDir+b.crashing+".yaml" {
-			b.crashing = ""
-		}
-		return "", 0, true
-	}
-	return "", 0, false
+	return w.kubeadm(b, argv, stdin)
 }
 
 // containerd is its image store.

@@ -73,6 +73,7 @@ func (w *world) serveEtcd(b *box) {
 	e := &etcdServer{w: w, node: b.node.Name}
 	pb.RegisterClusterServer(b.server, e)
 	pb.RegisterMaintenanceServer(b.server, e)
+	pb.RegisterKVServer(b.server, e)
 	go func() { _ = b.server.Serve(b.etcd) }()
 	w.ended = append(w.ended, b.server.Stop)
 }
@@ -80,6 +81,7 @@ func (w *world) serveEtcd(b *box) {
 type etcdServer struct {
 	pb.UnimplementedClusterServer
 	pb.UnimplementedMaintenanceServer
+	pb.UnimplementedKVServer
 	w    *world
 	node string
 }
@@ -136,11 +138,33 @@ func (e *etcdServer) Status(context.Context, *pb.StatusRequest) (*pb.StatusRespo
 			break
 		}
 	}
-	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: m.id}, Leader: leader, RaftIndex: 9, RaftAppliedIndex: 9, DbSize: 4096, Version: "3.6.8", IsLearner: m.learner}, nil
+	var alarms []string
+	if full := e.w.memberOf(e.w.cramped); full != nil {
+		alarms = []string{fmt.Sprintf("memberID:%d alarm:NOSPACE ", full.id)}
+	}
+	return &pb.StatusResponse{Header: &pb.ResponseHeader{MemberId: m.id, Revision: 7}, Errors: alarms, Leader: leader, RaftIndex: 9, RaftAppliedIndex: 9, DbSize: 4096, Version: "3.6.8", IsLearner: m.learner}, nil
 }
 
 func (e *etcdServer) Snapshot(_ *pb.SnapshotRequest, out pb.Maintenance_SnapshotServer) error {
 	data := bytes.Repeat([]byte("0123456789abcdef"), 512/16)
 	sum := sha256.Sum256(data)
 	return out.Send(&pb.SnapshotResponse{Blob: append(data, sum[:]...)})
+}
+
+func (e *etcdServer) Compact(context.Context, *pb.CompactionRequest) (*pb.CompactionResponse, error) {
+	return &pb.CompactionResponse{Header: &pb.ResponseHeader{}}, nil
+}
+
+func (e *etcdServer) Defragment(context.Context, *pb.DefragmentRequest) (*pb.DefragmentResponse, error) {
+	return &pb.DefragmentResponse{Header: &pb.ResponseHeader{}}, nil
+}
+
+// Alarm takes back that of the member.
+func (e *etcdServer) Alarm(_ context.Context, r *pb.AlarmRequest) (*pb.AlarmResponse, error) {
+	e.w.mu.Lock()
+	defer e.w.mu.Unlock()
+	if m := e.w.memberOf(e.w.cramped); m != nil && m.id == r.MemberID && r.Action == pb.AlarmRequest_DEACTIVATE {
+		e.w.cramped = ""
+	}
+	return &pb.AlarmResponse{Header: &pb.ResponseHeader{}}, nil
 }

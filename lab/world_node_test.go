@@ -49,6 +49,9 @@ func (n *worldNode) Copy(_ context.Context, file string, _ fs.FileMode, content 
 		return err
 	}
 	b.files[file] = string(text)
+	if file == manifestDir+b.crashing+".yaml" && string(text) == manifestOf(b.crashing) {
+		b.crashing = ""
+	}
 	return nil
 }
 
@@ -96,15 +99,16 @@ func (n *worldNode) Run(ctx context.Context, cmd node.Command) error {
 // command is what the programs on a machine do.
 func (w *world) command(b *box, argv []string, stdin string) (out string, status int) {
 	line := strings.Join(argv, " ")
-	if out, status, known := w.damaged(b, argv); known {
+	if out, status, known := w.damaged(b, argv, stdin); known {
 		return out, status
 	}
 	if out, status, known := w.sideCommand(b, argv); known {
 		return out, status
 	}
 	switch {
-	case line == "true", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
+	case line == "true", line == "sync", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
 		if line == "systemctl restart kubelet" && b.facts.Joined {
+			b.heals("services")
 			w.addNode(b)
 		}
 		return "", 0
@@ -171,16 +175,12 @@ spec:
 `
 
 func (w *world) file(b *box, name string) (string, int) {
-	pems := map[string]string{
-		"/etc/kubernetes/pki/etcd/ca.crt": string(w.pki.cert), "/etc/kubernetes/pki/apiserver-etcd-client.crt": string(w.pki.cert),
-		"/etc/kubernetes/pki/apiserver-etcd-client.key": string(w.pki.key),
-		"/etc/kubernetes/admin.conf":                    w.pki.kubeconfig("https://" + w.lab.found.Cluster.Network.VirtualIP.String() + ":6443"),
+	missing := "cat: " + name + ": No such file or directory"
+	if text, ok := b.files[name]; ok && text == "" {
+		return missing, 1
 	}
-	if name == "/etc/kubernetes/manifests/etcd.yaml" && b.voter {
+	if name == "/etc/kubernetes/manifests/etcd.yaml" && b.voter && b.files[name] == "" {
 		return fmt.Sprintf(etcdManifest, b.node.Name, b.node.IP), 0
-	}
-	if text, ok := pems[name]; ok && b.facts.Joined && b.node.Role == config.ControlPlane {
-		return text, 0
 	}
 	if n := w.objects["/api/v1/nodes/"+b.node.Name]; name == subnetFile && n != nil && b.files[name] == "" && !b.noSubnet {
 		return "FLANNEL_SUBNET=" + n["spec"].(object)["podCIDR"].(string) + "\n", 0 // flannel writes it when it starts
@@ -188,7 +188,10 @@ func (w *world) file(b *box, name string) (string, int) {
 	if text, ok := b.files[name]; ok {
 		return text, 0
 	}
-	return "cat: " + name + ": No such file or directory", 1
+	if text := w.ofKubeadm(b, name); text != "" && b.facts.Joined {
+		return text, 0
+	}
+	return missing, 1
 }
 
 // upload puts the certificates into the cluster. kubeadm deletes them when the token that stands for their life goes.
@@ -225,10 +228,8 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 	for _, phase := range []string{"bootstrap-token", "upload-config kubeadm", "upload-config kubelet"} {
 		w.initPhase(phase)
 	}
-	w.objects["/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy"] = object{"apiVersion": "apps/v1", "kind": "DaemonSet",
-		"metadata": object{"name": "kube-proxy", "namespace": "kube-system"}}
-	w.objects["/apis/apps/v1/namespaces/kube-system/deployments/coredns"] = object{"apiVersion": "apps/v1", "kind": "Deployment",
-		"metadata": object{"name": "coredns", "namespace": "kube-system"}, "spec": object{"replicas": 2}}
+	w.addon("kube-proxy")
+	w.addon("coredns")
 	return "", 0
 }
 
@@ -236,7 +237,9 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 	answer := func(v any) string { text, _ := json.Marshal(v); return string(text) + "\n" }
 	switch argv[0] {
 	case "facts":
-		return answer(b.facts), 0
+		facts := b.facts
+		facts.EtcdData = b.voter
+		return answer(facts), 0
 	case "validate", "mend", "preflight":
 		var checks []object
 		for _, id := range []string{"kubelet", "etcd-member", "api-server", "controller-manager", "scheduler", "node"} {
@@ -254,6 +257,7 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 	case "follow":
 		return w.followed(b)
 	case "reset":
+		b.heals("rejoin")
 		b.facts, b.voter = join.Facts{MachineID: b.facts.MachineID}, false
 		return "", 0
 	case "join":
@@ -275,8 +279,11 @@ func (w *world) collect(b *box) fact.Node {
 	if b.facts.Joined && b.node.Role == config.ControlPlane {
 		n.Manifests = []string{"etcd.yaml", "kube-apiserver.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
 	}
-	if b.facts.Joined && w.objects["/api/v1/nodes/"+b.node.Name] == nil {
+	switch {
+	case b.facts.Joined && w.objects["/api/v1/nodes/"+b.node.Name] == nil:
 		n.Member = []join.Check{{ID: join.CheckNode, Result: join.Blocked, Reason: join.NodeMissing, Evidence: "the cluster has no Node " + b.node.Name}}
+	case b.ill != "" && b.facts.Joined:
+		n.Member = []join.Check{b.illness}
 	}
 	return n
 }

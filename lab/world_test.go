@@ -40,6 +40,8 @@ type world struct {
 	alive    map[string]bool   // Nodes whose Lease a machine outside of the world renews
 	pods     map[string]int    // how many pods a workload has had on a node
 	deaf     []string          // what no pod reaches
+	cramped  string            // whose etcd has no space
+	strange  string            // a cluster-info that is not the cluster's
 	stuck    map[string]bool   // Deployments of add-ons whose pods do not start
 	joins    []string          // nodes, in the order in which their joins ended
 	calls    []string          // in order: libvirt's, commands on nodes, requests that change something
@@ -240,6 +242,7 @@ func (m worldMachines) Ensure(_ context.Context, spec machine.Spec) error {
 			b.uuid, b.maker = rand.Text(), machine.Labctl
 		}
 		b.state = machine.Running
+		b.heals("restart")
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8slab/lab/metrics"
 	"k8slab/lab/onboard"
 	"k8slab/lab/onboard/report"
+	"k8slab/lab/repair"
 )
 
 func (a *app) onboard(cmd *cobra.Command, node string, o onboardOptions) error {
@@ -66,7 +67,7 @@ func (s *site) preFailed() bool {
 
 // fix makes the safe repairs, in the lab and on the node's machine if that runs. The next validation says what is left.
 func (s *site) fix(ctx context.Context) error {
-	if _, err := s.lab.Repair(ctx, false); err != nil {
+	if _, err := s.lab.Repair(ctx, false, repair.Services); err != nil {
 		return err
 	}
 	state, admitted, err := s.lab.Machine(ctx, s.Target.Node)

@@ -17,12 +17,18 @@ import (
 
 func (a *app) repairCommand() *cobra.Command {
 	var dryRun, watch bool
+	upTo := repair.Restart
 	var every time.Duration
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Apply safe repairs; for everything else, explain why not and what to do",
 		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the pod network's configuration on
-each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster.
+each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster, and what kubeadm made:
+certificates, kubeconfigs, manifests, add-ons.
+
+A node that still fails is repaired by more and more, one step after another: containerd and kubelet are restarted, then its machine. With
+--up-to rejoin the node is then reset and joins again, with --up-to recreate its machine is deleted with the disk and made anew. A step that
+could cost etcd's quorum or the only control plane is not taken. With --watch, no machine is restarted unless --up-to says so.
 
 It ends when the repairs have taken effect: a diagnosis finds nothing more, and the proof of "labctl up" holds. It does not wait for what it
 did not repair. Repairs are printed on stdout, progress on stderr; -o json prints the list of repairs (with --watch, one list for each check).
@@ -31,26 +37,51 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if watch {
+				if !cmd.Flags().Changed("up-to") { // or a machine that no restart heals would be restarted for ever
+					upTo = repair.Services
+				}
 				return a.repairs(true, func(l *lab.Lab) ([]repair.Repaired, error) {
-					return nil, repairWatch(cmd.Context(), l, every, a.tellRepairs)
+					return nil, repairWatch(cmd.Context(), l, every, upTo, a.tellRepairs)
 				})
 			}
-			return a.repairs(false, func(l *lab.Lab) ([]repair.Repaired, error) { return l.Repair(cmd.Context(), dryRun) })
+			return a.repairs(false, func(l *lab.Lab) ([]repair.Repaired, error) { return l.Repair(cmd.Context(), dryRun, upTo) })
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "only show what would be repaired")
+	cmd.Flags().Var((*rungFlag)(&upTo), "up-to", "how far to go on a node that still fails: restart, rejoin or recreate its machine")
 	cmd.Flags().BoolVar(&watch, "watch", false, "keep repairing until interrupted")
 	cmd.Flags().DurationVar(&every, "every", 10*time.Second, "pause between two checks with --watch")
 	cmd.MarkFlagsMutuallyExclusive("dry-run", "watch")
+	_ = cmd.RegisterFlagCompletionFunc("up-to", cobra.FixedCompletions(limitNames(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 
+func limitNames() (names []string) {
+	for _, g := range repair.Limits {
+		names = append(names, g.String())
+	}
+	return names
+}
+
+// rungFlag is the highest rung of the ladder that a repair may take.
+type rungFlag repair.Rung
+
+func (f *rungFlag) String() string { return repair.Rung(*f).String() }
+func (f *rungFlag) Type() string   { return "rung" }
+func (f *rungFlag) Set(text string) error {
+	g, err := repair.ParseRung(text)
+	if err == nil {
+		*f = rungFlag(g)
+	}
+	return err
+}
+
 // repairWatch repairs again and again until ctx ends, and tells of what each look found; every is the pause between two.
-func repairWatch(ctx context.Context, l *lab.Lab, every time.Duration, tell func([]repair.Repaired, error)) error {
+func repairWatch(ctx context.Context, l *lab.Lab, every time.Duration, upTo repair.Rung, tell func([]repair.Repaired, error)) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if found, err := l.Repair(ctx, false); ctx.Err() == nil {
+		if found, err := l.Repair(ctx, false, upTo); ctx.Err() == nil {
 			tell(found, err)
 		}
 		select {

@@ -2,6 +2,7 @@ package bringup
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"k8slab/config"
@@ -72,6 +73,9 @@ func (u *upRun) machines(ctx context.Context) error {
 func (u *upRun) initialise(ctx context.Context) error {
 	facts, err := u.Facts(ctx, u.first)
 	if err != nil {
+		if slices.ContainsFunc(u.Cluster.ControlPlanes(), func(n config.Node) bool { return facts[n.Name].Joined }) {
+			err = fmt.Errorf("%w\nnext: labctl repair, which restarts a machine that gives no answer; labctl repair --up-to recreate makes it anew", err)
+		}
 		return err
 	}
 	u.run = cluster.New(u.Session, facts, addon.Importer(u.Session))

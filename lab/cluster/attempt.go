@@ -26,6 +26,8 @@ type nodeJoin struct {
 	step   *event.Step
 	number int // of the attempt, from 1; 0 when the node is only taken out
 	events int // how many events of earlier attempts were read from the node
+	// stopped says that this run ended the kubelet of the machine, which may have renewed the Lease until then.
+	stopped bool
 }
 
 // joinNode gets the node into the cluster. labnode makes the attempts on the node; between them, the administrator's part is done here. The

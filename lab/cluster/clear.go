@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8slab/config"
@@ -21,8 +22,8 @@ import (
 // clear removes what an earlier join of the node left: on the machine, in etcd and in the API, in this order, because kubeadm's reset needs
 // the Node. It shows each cause. If it must not remove something, the Outcome says what.
 func (j *nodeJoin) clear(ctx context.Context) (join.Outcome, error) {
-	if joined := j.JoinedControlPlanes(); len(joined) == 1 && joined[0].Name == j.node.Name {
-		return join.Outcome{}, fmt.Errorf("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+	if j.only(j.node) {
+		return join.Outcome{}, errOnly
 	}
 	f := j.Fact(j.node)
 	if f.Running() { // this kubeadm still needs its etcd member
@@ -61,6 +62,7 @@ func (j *nodeJoin) resetMachine(ctx context.Context) error {
 	if err := reset(ctx, j.Session, j.node.Name); err != nil {
 		return err
 	}
+	j.stopped = true
 	return j.RefreshFacts(ctx, j.node) // it no longer counts as a joined control plane
 }
 
@@ -73,6 +75,7 @@ func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
 	if err := provision.Delete(ctx, j.Session, j.node.Name); err != nil {
 		return join.Outcome{}, err
 	}
+	j.stopped = true
 	j.setFact(j.node, join.Facts{MachineID: state.MachineID(j.ID, j.node.Name)})
 	return j.clearNode(ctx)
 }
@@ -138,9 +141,15 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 		if err != nil {
 			return err
 		}
-		verdict = join.JudgeName(claimOf(j.Session, machines, j.Fact(j.node).MachineID, *recorded, renewed))
-		if verdict.Retry > 0 && recorded.MachineID == j.Fact(j.node).MachineID {
-			return errors.New(verdict.Reason) // the same machine before its reset, which no longer renews the Lease: wait
+		claim := claimOf(j.Session, machines, j.Fact(j.node).MachineID, *recorded, renewed)
+		claim.Domains = slices.DeleteFunc(claim.Domains, func(d join.NamedMachine) bool {
+			other, _ := j.Cluster.Node(d.Node)
+			name := j.Fact(other).Node
+			return name != "" && name != recorded.Name // its kubelet has another Node
+		})
+		verdict = join.JudgeName(claim)
+		if verdict.Retry > 0 && (j.stopped || recorded.MachineID == j.Fact(j.node).MachineID) {
+			return errors.New(verdict.Reason) // this machine before its reset, which no longer renews the Lease: wait
 		}
 		return nil
 	}
@@ -156,4 +165,12 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 	}
 	j.cause(symptom.NodeNameExists, "deleting the Node: %s", verdict.Reason)
 	return o, j.Admin.Kube.DeleteNode(ctx, j.node.Name)
+}
+
+var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+
+// only tells whether no other control plane is known to have joined.
+func (c *Run) only(n config.Node) bool {
+	joined := c.JoinedControlPlanes()
+	return n.Role == config.ControlPlane && (len(joined) == 0 || len(joined) == 1 && joined[0].Name == n.Name)
 }

@@ -4,6 +4,7 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -69,15 +70,14 @@ func (c *Run) Initialise(ctx context.Context) error {
 		}
 		joined = []config.Node{first}
 	}
-	var err error
-	if c.Admin, err = s.OpenAdmin(ctx, joined[0], joined); err != nil {
+	if err := c.openAdmin(ctx, joined); err != nil {
 		return err
 	}
 	if err := c.dropStale(ctx); err != nil {
 		return err
 	}
 	step := s.Events.Start("", "API server", c.StabilizeBudget())
-	err = wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
+	err := wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
 	if err != nil {
 		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
 	}
@@ -85,6 +85,38 @@ func (c *Run) Initialise(ctx context.Context) error {
 		return err
 	}
 	return s.SaveKubeconfig(c.Admin)
+}
+
+// openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server answers,
+// those of the first that has any do.
+func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
+	var errs []error
+	for _, n := range joined {
+		v, err := c.OpenAdmin(ctx, n, joined)
+		if err == nil {
+			once, cancel := c.Within(ctx, 4*time.Second)
+			_, err = v.Kube.Nodes(once)
+			cancel()
+		}
+		switch {
+		case v == nil || v.Kube == nil:
+		case err == nil:
+			if c.Admin != nil {
+				c.Admin.Close()
+			}
+			c.Admin = v
+			return nil
+		case c.Admin == nil:
+			c.Admin = v
+		default:
+			v.Close()
+		}
+		errs = append(errs, err)
+	}
+	if c.Admin != nil {
+		return nil
+	}
+	return errors.Join(errs...)
 }
 
 func (c *Run) joinBudget() time.Duration {

@@ -17,8 +17,9 @@ func claimOf(s *session.Session, machines []machine.Machine, machineID string, r
 		Joiner: join.Identity{Machine: machineID}, Node: recorded, Renewed: renewed, Now: time.Now(), UUIDs: s.URI == host.VirtualMachines,
 	}
 	for _, m := range machines {
-		if m.Node == recorded.Name {
+		if m.Node == recorded.Name { // the joiner itself, whatever machine-id somebody gave it
 			c.Joiner.UUID = m.ID
+			continue
 		}
 		c.Domains = append(c.Domains, join.NamedMachine{
 			Node: m.Node, Identity: join.Identity{Machine: state.MachineID(s.ID, m.Node), UUID: m.ID},

@@ -271,10 +271,25 @@ func marshal(documents []any) (string, error) {
 	return out.String(), nil
 }
 
-// ManifestConfiguration is the node's part of kubeadm's configuration, for making the manifests of a control plane that has joined.
-func ManifestConfiguration(s *session.Session, n config.Node) (string, error) {
-	return marshal([]any{slowProbes(s, object{
-		"apiVersion": kubeadmAPI, "kind": "InitConfiguration", "nodeRegistration": registration(s, n),
-		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
-	})})
+// Configuration is what kubeadm is told of the node and of the cluster. The two configurations are those that the cluster keeps; "" stands
+// for the lab's own. The only secret is the bootstrap token; "" is none, which every phase but bootstrap-token is content with.
+func Configuration(s *session.Session, n config.Node, clusterConfiguration, kubeletConfiguration, token string) (string, error) {
+	documents := initDocuments(s, n, token, "")
+	own := documents[0].(object)
+	delete(own, "certificateKey")
+	delete(own, "timeouts")
+	if token == "" {
+		delete(own, "bootstrapTokens")
+	}
+	for i, known := range map[int]string{1: clusterConfiguration, 2: kubeletConfiguration} {
+		if known == "" {
+			continue
+		}
+		var document object
+		if err := yaml.Unmarshal([]byte(known), &document); err != nil {
+			return "", err
+		}
+		documents[i] = document
+	}
+	return marshal(documents)
 }

@@ -22,11 +22,7 @@ func Open(ctx context.Context, s *session.Session, images ImageImport) (*Run, er
 	if len(joined) == 0 {
 		return nil, errors.Join(errors.New("no control plane that has joined answers; next: labctl up"), silent)
 	}
-	var err error
-	if c.Admin, err = s.OpenAdmin(ctx, joined[0], joined); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return c, c.openAdmin(ctx, joined)
 }
 
 // ready refuses a node that does not answer, and waits for a kubeadm that runs on it.

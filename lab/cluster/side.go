@@ -75,7 +75,7 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 			phases = append(phases, n.Phase)
 		}
 	}
-	_, err = firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.initPhases(ctx, n, phases) })
+	_, err = firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.InitPhases(ctx, n, phases) })
 	if err != nil {
 		return nil, fmt.Errorf("restore what joins need (%s): %w", words(needs), err)
 	}
@@ -98,8 +98,8 @@ func words(needs []kube.JoinNeed) string {
 	return strings.Join(all, "; ")
 }
 
-// initPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.
-func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (err error) {
+// InitPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.
+func (c *Run) InitPhases(ctx context.Context, on config.Node, phases []string) (err error) {
 	id, secret := kube.NewToken()
 	text, err := marshal(initDocuments(c.Session, on, id+"."+secret, ""))
 	if err != nil {

@@ -168,15 +168,14 @@ func (j *judgement) daemonSets() {
 		if strings.HasSuffix(name, "/kube-proxy") {
 			id = symptom.KubeProxyCrash
 		}
-		ours := id == symptom.NetworkPluginPodsFailing // labctl repair deploys it again as it was; kube-proxy is kubeadm's
 		switch {
 		case d.Missing:
-			j.find(id, "", "API", "daemonset "+name+" does not exist").Repairable = ours
+			j.find(id, "", "API", "daemonset "+name+" does not exist").Repairable = true
 		case d.Error != "" && len(j.f.API.Errors) == 0: // else it is one of many
 			j.unread = append(j.unread, "API: "+d.Error)
 		case d.Error != "":
 		case d.Want < len(j.f.API.Nodes):
-			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes))).Repairable = ours
+			j.find(id, "", "API", fmt.Sprintf("daemonset %s wants pods on %d of %d nodes", name, d.Want, len(j.f.API.Nodes))).Repairable = true
 		}
 	}
 }

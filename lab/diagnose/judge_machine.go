@@ -89,6 +89,7 @@ func (j *judgement) manifests(m *fact.Machine) {
 		f := j.find(own.id, m.Name, "/etc/kubernetes/manifests", own.file+" is not there, so kubelet does not run it")
 		f.Hint = fmt.Sprintf("put /etc/kubernetes/manifests/%s back, or labctl rejoin %s while another control plane lives (on the only one: kubeadm init phase %s)",
 			own.file, m.Name, own.make)
+		f.Repairable = true // by kubeadm, from the cluster's configuration or the lab's
 	}
 }
 

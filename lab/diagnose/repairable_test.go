@@ -30,9 +30,12 @@ func TestRepairable(t *testing.T) {
 		want  bool
 	}{
 		{"flannel's DaemonSet was deleted: applied again", []func(*fact.Facts){noDaemonSet}, symptom.NetworkPluginPodsFailing, true},
-		{"kube-proxy's DaemonSet was deleted: kubeadm's", []func(*fact.Facts){func(f *fact.Facts) {
+		{"a manifest was deleted: made again by kubeadm", []func(*fact.Facts){func(f *fact.Facts) {
+			f.Machine("cp2").Inside.Manifests = []string{"etcd.yaml", "kube-controller-manager.yaml", "kube-scheduler.yaml"}
+		}}, symptom.APIServerUnreachable, true},
+		{"kube-proxy's DaemonSet was deleted: kubeadm's, applied again", []func(*fact.Facts){func(f *fact.Facts) {
 			f.API.DaemonSets["kube-system/kube-proxy"] = fact.DaemonSet{Missing: true, Error: "404"}
-		}}, symptom.KubeProxyCrash, false},
+		}}, symptom.KubeProxyCrash, true},
 		{"flannel's file is gone, and flannel runs: restarted", []func(*fact.Facts){flannelRuns, func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }},
 			symptom.FlannelSubnetEnvMissing, true},
 		{"flannel's file is gone with its DaemonSet: applied again", []func(*fact.Facts){noDaemonSet, func(f *fact.Facts) { f.Machine("w1").Inside.SubnetEnv = nil }},

@@ -83,6 +83,11 @@ type remote interface {
 	status(ctx context.Context, endpoint string) (answer, error)
 	remove(ctx context.Context, endpoint string, id uint64) error
 	snapshot(ctx context.Context, endpoint string, w io.Writer) error
+	// compact forgets all revisions but the latest.
+	compact(ctx context.Context, endpoint string) error
+	defragment(ctx context.Context, endpoint string) error
+	// disarm takes back a member's alarm that it has no space.
+	disarm(ctx context.Context, endpoint string, id uint64) error
 }
 
 // answer is a member's reply about itself.

@@ -18,6 +18,7 @@ type fakeRemote struct {
 	removals map[string]error // by "endpoint id"
 	memories map[string]func(ctx context.Context) ([]Member, error)
 	stores   map[string]func(ctx context.Context, w io.Writer) error // snapshots
+	space    map[string]error                                        // of calls that fail
 
 	mu    sync.Mutex
 	calls []string
@@ -117,4 +118,21 @@ func (f *fakeRemote) client(mutated func(string), endpoints ...string) *Client {
 	c := newClient(f, endpoints, mutated)
 	f.t.Cleanup(func() { c.Close() })
 	return c
+}
+
+// compact, defragment and disarm succeed, unless told otherwise.
+func (f *fakeRemote) compact(_ context.Context, endpoint string) error {
+	f.called("compact " + endpoint)
+	return f.space["compact "+endpoint]
+}
+
+func (f *fakeRemote) defragment(_ context.Context, endpoint string) error {
+	f.called("defragment " + endpoint)
+	return f.space["defragment "+endpoint]
+}
+
+func (f *fakeRemote) disarm(_ context.Context, endpoint string, id uint64) error {
+	call := fmt.Sprintf("disarm %s %d", endpoint, id)
+	f.called(call)
+	return f.space[call]
 }

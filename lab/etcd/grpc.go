@@ -176,6 +176,43 @@ func (r *grpcRemote) snapshot(ctx context.Context, endpoint string, w io.Writer)
 	}
 }
 
+func (r *grpcRemote) compact(ctx context.Context, endpoint string) error {
+	client, err := r.connect(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	s, err := maintenanceOf(client).Status(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	_, err = pb.NewKVClient(client.ActiveConnection()).Compact(ctx, &pb.CompactionRequest{Revision: s.Header.GetRevision(), Physical: true})
+	if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrCompacted) {
+		return nil
+	}
+	return err
+}
+
+func (r *grpcRemote) defragment(ctx context.Context, endpoint string) error {
+	client, err := r.connect(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Defragment(ctx, &pb.DefragmentRequest{})
+	return rpctypes.Error(err)
+}
+
+func (r *grpcRemote) disarm(ctx context.Context, endpoint string, id uint64) error {
+	client, err := r.connect(ctx, endpoint)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})
+	return rpctypes.Error(err)
+}
+
 // trimmed drops the space that printed protobuf messages, alarms, end with.
 func trimmed(texts []string) []string {
 	var out []string

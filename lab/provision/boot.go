@@ -39,6 +39,9 @@ func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot
 		}
 		step.Progress("waiting for SSH")
 		err = withConsole(s, n, AwaitSSH(ctx, s, n))
+		if err != nil && state == machine.Running { // it was on before, so no start is to blame
+			err = fmt.Errorf("%w\nnext: labctl power off %s; labctl up", err, n.Name)
+		}
 		if err == nil && state == machine.Paused {
 			err = setClock(ctx, s, n)
 		}

@@ -2,61 +2,161 @@ package repair
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path"
-	"strconv"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
+	"sigs.k8s.io/yaml"
+
 	"k8slab/config"
-	"k8slab/lab/cluster"
 	"k8slab/lab/join"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
 
-// staticPod is a component whose manifest kubeadm makes from the cluster's configuration alone. etcd is not one: its manifest also depends
-// on the members.
+// staticPod is a component of a control plane whose manifest kubeadm makes.
 type staticPod struct {
 	name  string       // of the container and the manifest
-	phase string       // kubeadm's
 	check join.CheckID // fails when the component does not work
+	cause symptom.ID   // that its failure is found as
 }
 
 var staticPods = []staticPod{
-	{"kube-apiserver", "apiserver", join.CheckAPIServer},
-	{"kube-controller-manager", "controller-manager", join.CheckControllerManager},
-	{"kube-scheduler", "scheduler", join.CheckScheduler},
+	{etcdPod, join.CheckEtcdMember, symptom.EtcdUnreachable}, // what the others need
+	{"kube-apiserver", join.CheckAPIServer, symptom.ControlPlaneCrashloop},
+	{"kube-controller-manager", join.CheckControllerManager, symptom.ControlPlaneCrashloop},
+	{"kube-scheduler", join.CheckScheduler, symptom.ControlPlaneCrashloop},
 }
 
-// manifests repairs static pods that crash again and again and whose manifest differs from kubeadm's: it writes the one that kubeadm makes.
-// It skips control planes whose kubelet or etcd does not work, because that is the nearer cause.
+const etcdPod = "etcd"
+
+func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+".yaml") }
+
+// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane, those
+// that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
-	return session.ForEachNode(r.Cluster.ControlPlanes(), func(n config.Node) error {
-		if f := r.Fact(n); !f.Joined || f.Running() || r.has(n.Name) {
-			return nil
+	var errs []error
+	for _, n := range r.Cluster.ControlPlanes() {
+		if f := r.Fact(n); f.Joined && !f.Running() && ctx.Err() == nil {
+			errs = append(errs, r.manifestsOf(ctx, n))
 		}
-		checks, err := r.Validate(ctx, n.Name)
-		if err != nil {
-			return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
+	}
+	return errors.Join(errs...)
+}
+
+func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
+	on := r.Nodes[n.Name]
+	var files []string
+	for _, p := range staticPods {
+		files = append(files, p.file())
+	}
+	is, err := readFiles(ctx, on, files...)
+	if err != nil {
+		return err
+	}
+	checks, err := r.Validate(ctx, n.Name)
+	if err != nil {
+		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
+	}
+	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
+		return readable(is[p.file()]) && (passes(checks, p.check) && !r.fails(n.Name) || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
+	})
+	if len(suspects) == 0 {
+		return nil
+	}
+	made, err := r.made(ctx, n, "etcd local", "control-plane all")
+	if err != nil {
+		return err
+	}
+	wrote := false
+	for _, p := range suspects {
+		want := made[p.name+".yaml"]
+		if !readable(want) || sameManifest(is[p.file()], want) {
+			continue
 		}
-		if !passes(checks, join.CheckKubelet) || !passes(checks, join.CheckEtcdMember) {
-			return nil
-		}
-		var errs []error
-		for _, p := range staticPods {
-			if !passes(checks, p.check) {
-				errs = append(errs, r.manifest(ctx, n, p))
-			}
-		}
-		if err := errors.Join(errs...); err != nil || r.DryRun || !r.has(n.Name) {
+		wrote = true
+		if err := r.manifest(ctx, n, p, is[p.file()], want); err != nil {
 			return err
 		}
-		return r.awaitManifests(ctx, n)
-	})
+	}
+	if !wrote || r.DryRun || !passes(checks, join.CheckKubelet) {
+		return nil
+	}
+	return r.awaitManifests(ctx, n)
+}
+
+// manifest writes a manifest. The one before is kept outside of kubelet's directory.
+func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is, want string) error {
+	evidence := p.name + "'s manifest is not what kubeadm makes of the cluster's configuration"
+	kept := ""
+	switch {
+	case is == "":
+		evidence = p.file() + " is missing or empty, so kubelet does not run " + p.name
+	case !readable(is):
+		evidence = p.file() + " is no manifest of a pod, so kubelet does not run " + p.name
+	}
+	if is != "" {
+		kept = path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
+	}
+	if !r.DryRun {
+		on := r.Nodes[n.Name]
+		if kept != "" {
+			if err := session.Do(ctx, on, "cp", "-f", p.file(), kept); err != nil {
+				return err
+			}
+		}
+		if err := on.Copy(ctx, p.file(), 0o600, strings.NewReader(p.whole(want))); err != nil {
+			return err
+		}
+	}
+	also := ""
+	if kept != "" {
+		also = "; the one before is kept in " + kept
+	}
+	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence}, "write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
+	return nil
+}
+
+// whole is the manifest as it is written. etcd's must never begin a cluster of its own, should its data be gone when it starts.
+func (p staticPod) whole(want string) string {
+	if p.name != etcdPod || strings.Contains(want, "--initial-cluster-state=") {
+		return want
+	}
+	first, rest, _ := strings.Cut(want, "    - --initial-cluster=")
+	return first + "    - --initial-cluster-state=existing\n    - --initial-cluster=" + rest
+}
+
+// readable tells whether the text is a pod's manifest.
+func readable(text string) bool {
+	var pod struct {
+		Kind string
+		Spec struct{ Containers []any }
+	}
+	return yaml.Unmarshal([]byte(text), &pod) == nil && pod.Kind == "Pod" && len(pod.Spec.Containers) > 0
+}
+
+// sameManifest compares what two manifests say, but for etcd's list of the members that were there when it joined.
+func sameManifest(a, b string) bool {
+	one, other := said(a), said(b)
+	return one != nil && reflect.DeepEqual(one, other)
+}
+
+func said(manifest string) (pod map[string]any) {
+	var lines []string
+	for line := range strings.Lines(manifest) {
+		if !strings.HasPrefix(strings.TrimSpace(line), "- --initial-cluster") {
+			lines = append(lines, line)
+		}
+	}
+	if yaml.Unmarshal([]byte(strings.Join(lines, "")), &pod) != nil {
+		return nil
+	}
+	return pod
 }
 
 // manifestTime bounds the start of static pods with new manifests.
@@ -98,95 +198,4 @@ func passes(checks []join.Check, id join.CheckID) bool {
 		}
 	}
 	return false
-}
-
-func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod) error {
-	on := r.Nodes[n.Name]
-	if crashes, err := crashing(ctx, on, p.name, time.Now()); err != nil || !crashes {
-		return err
-	}
-	known, err := r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
-		"get", "configmap", "kubeadm-config", "--output", "jsonpath={.data.ClusterConfiguration}")
-	if err != nil {
-		return err
-	}
-	own, err := cluster.ManifestConfiguration(r.Session, n)
-	if err != nil {
-		return err
-	}
-	kept, changed, err := remake(ctx, on, p, own+"---\n"+known, r.DryRun)
-	if err != nil || !changed {
-		return err
-	}
-	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.ControlPlaneCrashloop),
-		Evidence: p.name + " ends again and again, and its manifest is not what kubeadm makes of the cluster's configuration"},
-		"write the manifest that kubeadm makes; the one before is kept in "+kept,
-		"wrote the manifest that kubeadm makes; the one before is kept in "+kept)
-	return nil
-}
-
-// youth is how long a restarted container may run before it counts as stable.
-const youth = time.Minute
-
-// crashing tells whether the newest container of the name has exited, or was restarted within the last minute.
-func crashing(ctx context.Context, n session.Reader, name string, now time.Time) (bool, error) {
-	out, err := n.Read(ctx, "crictl", "ps", "--all", "--latest", "--name", "^"+name+"$", "--output", "json")
-	if err != nil {
-		return false, err
-	}
-	var list struct {
-		Containers []struct {
-			Metadata  struct{ Attempt int }
-			State     string
-			CreatedAt string
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &list); err != nil {
-		return false, fmt.Errorf("containers of %s: %w", name, err)
-	}
-	for _, c := range list.Containers {
-		created, _ := strconv.ParseInt(c.CreatedAt, 10, 64) // nanoseconds; an unreadable time counts as old
-		young := c.Metadata.Attempt > 0 && now.Sub(time.Unix(0, created)) < youth
-		return c.State == "CONTAINER_EXITED" || young, nil
-	}
-	return false, nil
-}
-
-const (
-	remakeConfig = "/run/k8slab/control-plane.yaml"
-	remakeDir    = "/run/k8slab/manifests"
-)
-
-// remake has kubeadm make the manifest. If the present one differs, it is replaced and kept outside of kubelet's manifest directory.
-func remake(ctx context.Context, n session.Shell, p staticPod, configuration string, dryRun bool) (kept string, changed bool, err error) {
-	if err := n.Copy(ctx, remakeConfig, 0o600, strings.NewReader(configuration)); err != nil {
-		return "", false, err
-	}
-	defer func() {
-		err = errors.Join(err, session.Do(context.WithoutCancel(ctx), n, "rm", "-rf", remakeConfig, remakeDir))
-	}()
-	if err := session.Do(ctx, n, "mkdir", "-p", remakeDir); err != nil {
-		return "", false, err
-	}
-	err = session.Do(ctx, n, "env", "KUBEADM_INIT_DRYRUN_DIR="+remakeDir, "kubeadm", "init", "phase", "control-plane", p.phase, "--config", remakeConfig, "--dry-run")
-	if err != nil {
-		return "", false, err
-	}
-	made, place := path.Join(remakeDir, p.name+".yaml"), path.Join(session.ManifestDir, p.name+".yaml")
-	want, err := n.Read(ctx, "cat", made)
-	if err != nil {
-		return "", false, err
-	}
-	is, err := n.Read(ctx, "cat", place)
-	if err != nil || is == want {
-		return "", false, err
-	}
-	kept = path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
-	if dryRun {
-		return kept, true, nil
-	}
-	if err := session.Do(ctx, n, "cp", "-f", place, kept); err != nil {
-		return "", false, err
-	}
-	return kept, true, session.Do(ctx, n, "cp", "-f", made, place)
 }

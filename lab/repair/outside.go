@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"slices"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab/kube"
@@ -26,13 +27,19 @@ func (r *repairRun) outside(ctx context.Context) error {
 	var toJoin []nonMember
 	for _, n := range r.Cluster.Members() {
 		switch f := r.Fact(n); {
+		case !r.Answers(n.Name) && r.reached(ctx, n):
+			r.add(Repaired{Node: n.Name, Symptom: string(labnodeSilent), Evidence: "labnode, by which labctl works on the node, gives no answer",
+				Left: "labctl ssh " + n.Name + " labnode facts shows why"})
 		case !r.Answers(n.Name):
 			r.add(Repaired{Node: n.Name, Symptom: string(symptom.NodeUnreachable), Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
 		case f.Running():
-			r.add(Repaired{Node: n.Name, Symptom: "kubeadm-running", Evidence: "kubeadm runs on it", Left: "labctl join " + n.Name + " follows it to its end"})
+			r.add(Repaired{Node: n.Name, Symptom: string(kubeadmRunning), Evidence: "kubeadm runs on it", Left: "labctl join " + n.Name + " follows it to its end"})
 		case f.Joined && session.FindNode(nodes, n.Name) == nil:
 			toJoin = append(toJoin, nonMember{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
 				"restart kubelet, which registers it", "restarted kubelet, which registered it"})
+		case f.Joined && !r.IsMember(n, nodes):
+			toJoin = append(toJoin, nonMember{n, symptom.NodeNameExists, "its Node is of another machine-id, or it is in another cluster",
+				"reset it and join it again; its Node goes if no other machine keeps it alive", "reset it and joined it again"})
 		case !f.Joined:
 			toJoin = append(toJoin, nonMember{n, symptom.KubeletConfigMissing, "it is in no cluster", "labctl join " + n.Name, "joined it to the cluster"})
 		}
@@ -44,6 +51,14 @@ func (r *repairRun) outside(ctx context.Context) error {
 		return nil
 	}
 	return r.joinAll(ctx, toJoin)
+}
+
+// reached tells whether the node's machine answers over SSH.
+func (r *repairRun) reached(ctx context.Context, n config.Node) bool {
+	ctx, cancel := r.Within(ctx, 10*time.Second)
+	defer cancel()
+	_, err := r.Nodes[n.Name].Read(ctx, "true")
+	return err == nil
 }
 
 // nonMember is a node that is to be registered or joined.
@@ -62,7 +77,7 @@ func (o nonMember) found() Repaired {
 func (o nonMember) foreseen(findings []symptom.Finding) Repaired {
 	f := o.found()
 	for _, s := range findings {
-		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable {
+		if s.Node == f.Node && s.Level == symptom.Fail && s.BecauseOf == "" && !s.Repairable && s.Symptom != o.symptom {
 			return leftOver(s)
 		}
 	}

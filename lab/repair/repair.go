@@ -6,48 +6,47 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"k8slab/config"
 	"k8slab/lab/cluster"
 	"k8slab/lab/etcd"
 	"k8slab/lab/etcdadmin"
-	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
 
-// Repaired is one thing that Run found. Exactly one of Did, Would and Left is set.
-type Repaired struct {
-	Node     string `json:"node,omitempty"` // "" for the whole cluster
-	Symptom  string `json:"symptom"`
-	Evidence string `json:"evidence"`
-	Did      string `json:"did,omitempty"`   // what was done
-	Would    string `json:"would,omitempty"` // what would be done, in a dry run
-	Left     string `json:"left,omitempty"`  // what a person has to do
-}
-
 // Run makes the repairs that are safe: what `labnode repair` repairs on each node, learners that no join will promote, Nodes that were
-// deleted while their kubelet runs, nodes that are in no cluster, manifests that make a static pod crash, and the pod network. For what
-// needs a person it returns the diagnosis' findings. It starts no machine. It returns when the repairs have taken effect: the diagnosis no
-// longer finds their causes, and the proof holds, unless something is left.
-func Run(ctx context.Context, c *cluster.Run) ([]Repaired, error) {
-	r := &repairRun{Run: c, step: c.Events.Start("", "repair", 0)}
-	err := r.all(ctx)
-	if err == nil {
-		err = r.verdict(ctx)
+// deleted while their kubelet runs, nodes that are in no cluster, what kubeadm made, and the pod network. For a node that still fails it
+// climbs the ladder, as far as upTo. For what needs a person it returns the diagnosis' findings. It starts no machine that is off. It
+// returns when the repairs have taken effect: the diagnosis no longer finds their causes, and the proof holds, unless something is left.
+func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
+	r := &repairRun{Run: c, upTo: upTo, step: c.Events.Start("", "repair", 0)}
+	err := r.onePass(ctx)
+	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
+		err = r.onePass(ctx)
+	}
+	for !r.DryRun && ctx.Err() == nil && r.climb(ctx) {
+		err = r.onePass(ctx)
+	}
+	if ctx.Err() == nil {
+		r.conclude(ctx)
 	}
 	return r.found, r.step.End(err)
 }
 
-type repairRun struct {
-	*cluster.Run
-	step   *event.Step
-	before []symptom.Finding // of the diagnosis before the first repair
-	waited bool              // it waited for a running kubeadm
-	mu     sync.Mutex
-	found  []Repaired
+// onePass makes every repair of a component once, and waits for the verdict. Without one, because a repair failed, what fails now is left.
+func (r *repairRun) onePass(ctx context.Context) error {
+	r.found = slices.DeleteFunc(r.found, func(f Repaired) bool { return f.Left != "" })
+	r.pass = len(r.found)
+	err := r.all(ctx)
+	if err == nil {
+		return r.verdict(ctx)
+	}
+	if ctx.Err() == nil {
+		r.addLeft(failures(r.diagnose(ctx), r.found))
+	}
+	return err
 }
 
 // all makes the repairs, from cause to effect. Each is tried, even if one before it failed.
@@ -62,9 +61,13 @@ func (r *repairRun) all(ctx context.Context) error {
 		{"files of the image", r.files},
 		{"what each node can repair itself", r.nodes},
 		{"container images of add-ons", r.images},
+		{"certificates and kubeconfigs of control planes", r.credentials},
+		{"kubelets' configurations and certificates", r.kubelets},
 		{"etcd members", r.members},
 		{"nodes that are in no cluster", r.outside},
 		{"static pods", r.manifests},
+		{"etcd without space", r.space},
+		{"objects of kubeadm", r.objects},
 		{"pod network", r.network},
 		{"addresses of pods", r.addresses},
 	} {
@@ -72,38 +75,6 @@ func (r *repairRun) all(ctx context.Context) error {
 		errs = append(errs, stage.do(ctx))
 	}
 	return errors.Join(errs...)
-}
-
-// add keeps a finding and shows it.
-func (r *repairRun) add(f Repaired) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.found = append(r.found, f)
-	r.step.Progress("%s", f)
-}
-
-// String is the finding in one line.
-func (f Repaired) String() string {
-	text := f.Symptom
-	if f.Node != "" {
-		text = f.Node + ": " + text
-	}
-	text += ": " + f.Evidence
-	switch {
-	case f.Left != "":
-		return text + "; not repaired: " + f.Left
-	case f.Would != "":
-		return text + "; would: " + f.Would
-	}
-	return text + "; repaired: " + f.Did
-}
-
-// repaired adds what was done, or in a dry run would be.
-func (r *repairRun) repaired(f Repaired, would, did string) {
-	if f.Did = did; r.DryRun {
-		f.Did, f.Would = "", would
-	}
-	r.add(f)
 }
 
 // nodes repairs what each node can repair itself.
@@ -124,7 +95,7 @@ func (r *repairRun) nodes(ctx context.Context) error {
 // person.
 func nodeRepairs(node string, dryRun bool, checks []join.Check, err error) (found []Repaired) {
 	if err != nil {
-		return []Repaired{{Node: node, Symptom: "labnode-not-answering", Evidence: "labnode does not answer: " + err.Error(),
+		return []Repaired{{Node: node, Symptom: string(labnodeSilent), Evidence: "labnode does not answer: " + err.Error(),
 			Left: "labctl ssh " + node + " -- labnode mend --dry-run shows why"}}
 	}
 	for _, c := range checks {
@@ -169,11 +140,4 @@ func (r *repairRun) members(ctx context.Context) error {
 func (r *repairRun) addMember(v etcd.Verdict) {
 	r.repaired(Repaired{Node: v.Machine, Symptom: string(symptom.EtcdStaleMember), Evidence: fmt.Sprintf("%s: %s", v.Member, v.Reason)},
 		"remove it from etcd", "removed it from etcd")
-}
-
-// has tells whether something was found on the node.
-func (r *repairRun) has(name string) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.ContainsFunc(r.found, func(f Repaired) bool { return f.Node == name })
 }

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -28,11 +29,11 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	}
 	budget, findings := restTime, r.before
 	if r.waited || r.didAnything() {
-		budget, findings = effectTime, nil
+		budget, findings = cmp.Or(r.settle, effectTime), nil
 	}
 	budget *= time.Duration(r.TimeScale())
 	var open []symptom.Finding
-	err := wait.For(ctx, "the cluster to be healthy", budget, r.Pace(), r.showing(func(ctx context.Context) error {
+	err := wait.For(ctx, "the cluster to be healthy", budget, max(r.Pace(), time.Second), r.showing(func(ctx context.Context) error {
 		if findings == nil {
 			findings = r.diagnose(ctx)
 		}
@@ -124,12 +125,13 @@ func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Fin
 	})
 }
 
-// unforeseen are the failures for which a dry run found no repair and which the diagnosis does not call repairable.
+// unforeseen are the failures for which a dry run found no repair.
 func unforeseen(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
-		return f.Repairable || slices.ContainsFunc(found, func(t Repaired) bool {
+		return slices.ContainsFunc(found, func(t Repaired) bool {
 			id := symptom.ID(t.Symptom)
-			return t.Node == f.Node && (id == f.Symptom || symptom.Brings(id, f.Symptom) || symptom.General(f.Symptom))
+			same := t.Node == f.Node && (id == f.Symptom || symptom.Brings(id, f.Symptom) || symptom.General(f.Symptom))
+			return same || f.Repairable && t.Would != "" && (t.Node == f.Node || t.Node == "")
 		})
 	})
 }

@@ -46,7 +46,7 @@ func TestLasting(t *testing.T) {
 	}
 }
 
-// TestUnforeseen is about what a dry run lists as left: never what the diagnosis calls repairable or what it would repair itself.
+// TestUnforeseen is about what a dry run lists as left: never what it would repair itself.
 func TestUnforeseen(t *testing.T) {
 	findings := []symptom.Finding{
 		repairable(onNode(symptom.FlannelSubnetEnvMissing, "w1")), onNode(symptom.NetworkPluginPodsFailing, ""), onNode(symptom.KubeletNotRunning, "w2"),
@@ -55,6 +55,9 @@ func TestUnforeseen(t *testing.T) {
 	found := []Repaired{{Symptom: string(symptom.NetworkPluginPodsFailing), Would: "apply it again"}, {Node: "w2", Symptom: string(symptom.SwapEnabled), Would: "swapoff -a"}}
 	if got := unforeseen(findings, found); len(got) != 1 || got[0].Symptom != symptom.ImageFilesystemZero {
 		t.Errorf("%+v", got)
+	}
+	if got := unforeseen(findings[:1], nil); len(got) != 1 {
+		t.Errorf("the diagnosis calls it repairable, and nothing repairs it: %+v", got)
 	}
 }
 

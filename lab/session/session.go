@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -165,6 +166,13 @@ func Status(err error) int {
 		return exit.Status
 	}
 	return -1
+}
+
+// Hand runs a command with the text as its standard input, and returns what it printed. With readOnly the command changes nothing.
+func Hand(ctx context.Context, n Runner, readOnly bool, stdin string, argv ...string) (string, error) {
+	var out node.Answer
+	err := n.Run(ctx, node.Command{Argv: argv, Stdin: strings.NewReader(stdin), Stdout: &out, ReadOnly: readOnly})
+	return out.String(), err
 }
 
 // ForEachNode runs f for each node at once, waits for all and returns all errors.

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"context"
+	"time"
+
+	"k8slab/config"
+	"k8slab/lab/machine"
+	"k8slab/lab/provision"
+	"k8slab/lab/session"
+)
+
+// Runs tells whether the node's machine is known to be on.
+func (c *Run) Runs(ctx context.Context, name string) bool {
+	state, err := c.MachineState(ctx, name)
+	return err == nil && state == machine.Running
+}
+
+// Restart turns the node's machine off and on, and waits until it answers.
+func (c *Run) Restart(ctx context.Context, n config.Node) error {
+	if c.Answers(n.Name) { // a virtual machine loses what it has not written yet
+		once, cancel := c.Within(ctx, 10*time.Second)
+		_ = session.Do(once, c.Nodes[n.Name], "sync") // a disk that does not answer is a reason to restart
+		cancel()
+	}
+	if err := provision.Power(ctx, c.Session, n.Name, c.Machines.PowerOff); err != nil {
+		return err
+	}
+	if err := provision.Make(ctx, c.Session, n); err != nil {
+		return err
+	}
+	return c.RefreshFacts(ctx, n)
+}
+
+// Recreate takes the node out of the cluster, deletes its machine with the disk, makes the machine anew and joins it. It asks the old
+// machine for nothing.
+func (c *Run) Recreate(ctx context.Context, n config.Node) error {
+	if c.only(n) {
+		return errOnly
+	}
+	if err := removable(ctx, c.Session, n.Name); err != nil {
+		return err
+	}
+	if err := c.takeOut(ctx, n, (*nodeJoin).clearSilent); err != nil {
+		return err
+	}
+	if err := provision.Make(ctx, c.Session, n); err != nil {
+		return err
+	}
+	if err := c.RefreshFacts(ctx, n); err != nil {
+		return err
+	}
+	return c.joinOne(ctx, n)
+}

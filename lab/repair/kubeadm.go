@@ -1,0 +1,130 @@
+package repair
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"k8slab/config"
+	"k8slab/lab/cluster"
+	"k8slab/lab/session"
+	"k8slab/lab/symptom"
+)
+
+// The scripts get kubeadm's configuration on standard input, keep it where only root reads it, and leave nothing of it.
+const (
+	inPrivate = `umask 077; d=$(mktemp -d) || exit 1; trap 'rm -rf "$d"' EXIT; cat >"$d/config" || exit 1
+`
+	// makeScript prints the files that kubeadm's phases would write. Each argument is a phase of `kubeadm init`.
+	makeScript = inPrivate + `mkdir "$d/made" || exit 1
+for phase in "$@"; do
+	KUBEADM_INIT_DRYRUN_DIR="$d/made" kubeadm init phase $phase --config "$d/config" --dry-run >"$d/said" 2>&1 || { cat "$d/said" >&2; exit 1; }
+done
+cd "$d/made" && for f in *; do echo "==> $f <=="; cat "$f"; echo; done`
+	// kubeadmScript runs kubeadm with the arguments.
+	kubeadmScript = inPrivate + `kubeadm "$@" --config "$d/config"`
+	// readScript prints files, and nothing for those that are missing.
+	readScript = `for f in "$@"; do echo "==> $f <=="; cat "$f"; echo; done 2>/dev/null; true`
+	// saveScript moves files aside.
+	saveScript = `for f in "$@"; do [ ! -e "$f" ] || mv -fT "$f" "$f.k8slab-saved" || exit 1; done`
+)
+
+// configMap is a value of a ConfigMap.
+func (r *repairRun) configMap(ctx context.Context, namespace, name, key string) (string, error) {
+	return r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--request-timeout=10s", "--namespace", namespace,
+		"get", "configmap", name, "--output", "jsonpath={.data."+key+"}")
+}
+
+// configuration is what kubeadm is told of the node: the cluster's own configuration where the API server has it, or else the lab's.
+func (r *repairRun) configuration(ctx context.Context, n config.Node, token string) (string, error) {
+	known := func(name, key, kind string) string {
+		text, err := r.configMap(ctx, "kube-system", name, key)
+		var is struct{ Kind string }
+		if err != nil || yaml.Unmarshal([]byte(text), &is) != nil || is.Kind != kind {
+			return ""
+		}
+		return text
+	}
+	return cluster.Configuration(r.Session, n, known("kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"), known("kubelet-config", "kubelet", "KubeletConfiguration"), token)
+}
+
+// made are the files that kubeadm's phases would write on the node, by name. It changes nothing.
+func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (map[string]string, error) {
+	text, err := r.configuration(ctx, n, "")
+	if err != nil {
+		return nil, err
+	}
+	out, err := session.Hand(ctx, r.Nodes[n.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(out), nil
+}
+
+// kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
+func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, args ...string) (string, error) {
+	text, err := r.configuration(ctx, n, "")
+	if err != nil {
+		return "", err
+	}
+	return session.Hand(ctx, r.Nodes[n.Name], readOnly, text, append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
+}
+
+// readFiles reads files of a node. One that is missing is "".
+func readFiles(ctx context.Context, on session.Reader, files ...string) (map[string]string, error) {
+	out, err := on.Read(ctx, append([]string{"sh", "-c", readScript, "sh"}, files...)...)
+	if err != nil {
+		return nil, err
+	}
+	return parseFiles(out), nil
+}
+
+// parseFiles reads what the scripts print.
+func parseFiles(out string) map[string]string {
+	files, name := map[string]string{}, ""
+	for line := range strings.Lines(out) {
+		if at, ok := strings.CutPrefix(strings.TrimSuffix(line, " <==\n"), "==> "); ok && strings.HasSuffix(line, " <==\n") {
+			name = at
+			files[name] = ""
+			continue
+		}
+		files[name] += line
+	}
+	for name, text := range files {
+		files[name] = strings.TrimSuffix(text, "\n") // the scripts' own
+	}
+	return files
+}
+
+// save moves files aside, so that kubeadm makes them anew.
+func save(ctx context.Context, on session.Runner, files ...string) error {
+	return session.Do(ctx, on, append([]string{"sh", "-c", saveScript, "sh"}, files...)...)
+}
+
+// fails tells whether the diagnosis before this pass found a failure on the node, or of the cluster with "".
+func (r *repairRun) fails(name string) bool {
+	for _, f := range r.before {
+		if f.Level == symptom.Fail && f.Node == name {
+			return true
+		}
+	}
+	return false
+}
+
+// restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.
+func restartPods(ctx context.Context, on session.Node, names ...string) error {
+	for _, name := range names {
+		ids, err := on.Read(ctx, "crictl", "ps", "--quiet", "--state", "running", "--name", "^"+name+"$")
+		if err != nil {
+			return err
+		}
+		if running := strings.Fields(ids); len(running) > 0 {
+			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", "20"}, running...)...); err != nil {
+				return fmt.Errorf("restart %s: %w", name, err)
+			}
+		}
+	}
+	return session.Do(ctx, on, "systemctl", "restart", "kubelet")
+}
