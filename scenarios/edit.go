@@ -15,6 +15,11 @@ type edit struct {
 // keptFiles is where files are kept as they were, under their own paths: kubelet would run a second manifest that lies beside the first.
 const keptFiles = "/var/lib/k8slab.fault"
 
+// tidy removes the directories of keptFiles that hold nothing any more.
+const tidy = `
+	! test -d ` + keptFiles + ` || find ` + keptFiles + ` -depth -type d -empty -delete
+`
+
 // damage changes the file, and keeps it as it was and as it is now.
 const damage = `
 	kept=` + keptFiles + `$1
@@ -45,6 +50,7 @@ const damaged = `
 const mend = `
 	kept=` + keptFiles + `$1
 	rm -f "$kept.whole"
+` + tidy + `
 	test -e "$kept" || exit 0
 	back=
 	if ! test -e "$1" || ! test -e "$kept.broken" || cmp --quiet "$1" "$kept.broken"; then
@@ -52,7 +58,7 @@ const mend = `
 		back=yes
 	fi
 	rm -f "$kept" "$kept.broken" "$1".k8slab-saved* "${1%/manifests/*}/${1##*/}".k8slab-saved*
-	find ` + keptFiles + ` -type d -empty -delete
+` + tidy + `
 	test -n "$back" || exit 0
 `
 

@@ -33,6 +33,5 @@ func (i image) bringBack(ctx context.Context, t Target) error {
 		image=$(cat "$note")
 		test -n "$(images ls --quiet "name==$image")" || images tag "$1" "$image"
 		images rm --sync "$1"
-		rm "$note"
-		find `+keptFiles+` -type d -empty -delete`, keptImage)
+		rm "$note"`+tidy, keptImage)
 }

@@ -36,14 +36,14 @@ func (o object) make(ctx context.Context, t Target) error {
 // undo makes the object as it was. One that the fault deleted and a recovery made again is left alone.
 func (o object) undo(ctx context.Context, t Target) error {
 	return t.shell(ctx, t.ControlPlane, ofObject+`
-		test -s "$kept" || exit 0
-		if test -n "$3"; then
+		if ! test -s "$kept"; then
+			: nothing was changed
+		elif test -n "$3"; then
 			kubectl replace --filename "$kept"
 		elif test -z "$(kubectl --namespace "$1" get "$2" --ignore-not-found --output name)"; then
 			kubectl create --filename "$kept"
 		fi
-		rm "$kept"
-		find `+keptFiles+` -type d -empty -delete`, o.namespace, o.name, o.how)
+		rm -f "$kept"`+tidy, o.namespace, o.name, o.how)
 }
 
 // after does one after the other.
