@@ -9,7 +9,7 @@ var corednsScaledToZero = Fault{
 	Symptom: symptom.Unexplained,
 	Of:      anywhere,
 	Inject:  scaledToZero.make,
-	Effect:  noPods("kube-system", "k8s-app=kube-dns"),
+	Effect:  noPods("k8s-app=kube-dns"),
 	Recover: repair,
 	May:     []Change{Others},
 	Restore: scaledToZero.undo,

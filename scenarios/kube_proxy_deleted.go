@@ -9,7 +9,7 @@ var kubeProxyDeleted = Fault{
 	Symptom: symptom.KubeProxyCrash,
 	Of:      theCluster,
 	Inject:  kubeProxySet.make,
-	Effect:  noPods("kube-system", kubeProxyPods),
+	Effect:  noPods(kubeProxyPods),
 	Recover: repair,
 	May:     []Change{Others},
 	Restore: kubeProxySet.undo,

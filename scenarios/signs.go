@@ -46,9 +46,9 @@ func podFails(namespace, selector string) func(context.Context, Target) error {
 	}
 }
 
-// noPods returns nil if no pod of the workload is left.
-func noPods(namespace, selector string) func(context.Context, Target) error {
-	return shows("there are no pods "+selector, "--namespace="+namespace, "pod", "--selector="+selector)
+// noPods returns nil if no pod of kube-system that the selector means is left.
+func noPods(selector string) func(context.Context, Target) error {
+	return shows("there are no pods "+selector, "--namespace=kube-system", "pod", "--selector="+selector)
 }
 
 // gone returns nil if the cluster no longer has the object.
