@@ -9,7 +9,7 @@ var apiServerCrashloop = Fault{
 	Symptom: symptom.ControlPlaneCrashloop,
 	Applies: threeControlPlanes,
 	Inject:  insecurePort.make,
-	Effect:  ends("kube-apiserver", "1 Error"),
+	Effect:  ends("kube-apiserver", "1"),
 	Recover: repair,
 	Restore: insecurePort.undo,
 }

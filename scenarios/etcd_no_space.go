@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"time"
 
 	"k8slab/lab/symptom"
 )
@@ -21,6 +22,13 @@ var etcdNoSpace = Fault{
 	May:     []Change{Quorum},
 	Restore: func(ctx context.Context, t Target) error {
 		if err := smallQuota.undo(ctx, t); err != nil {
+			return err
+		}
+		// An etcd that still has the quota would raise the alarm again.
+		err := t.await(ctx, "etcd to start without the quota", time.Minute, time.Second, func(ctx context.Context) error {
+			return t.shell(ctx, t.Node, "! pgrep --full -- '--quota-backend-bytes=104857[6]'")
+		})
+		if err != nil {
 			return err
 		}
 		return t.etcdctl(ctx, "alarm", "disarm")

@@ -9,7 +9,7 @@ var memoryLimitTooLow = Fault{
 	Symptom: symptom.OutOfMemory,
 	Applies: anotherControlPlane,
 	Inject:  lowLimit.make,
-	Effect:  ends("kube-controller-manager", "137 OOMKilled"),
+	Effect:  ends("kube-controller-manager", "137"), // the kernel's SIGKILL
 	Recover: repair,
 	Restore: lowLimit.undo,
 }

@@ -25,5 +25,5 @@ var otherPause = edit{
 
 // noSandboxImage returns nil if no pod can start on the node for want of the pause image.
 func noSandboxImage(ctx context.Context, t Target) error {
-	return t.sandboxFails(ctx, "failed to get sandbox image")
+	return t.sandboxFails(ctx, "/pause:")
 }

@@ -85,7 +85,7 @@ func leaderless(component string) func(context.Context, Target) error {
 	}
 }
 
-// nodeStatus reads a field of the Node.
+// nodeField reads a field of the Node.
 func (t Target) nodeField(ctx context.Context, node, path string) (string, error) {
 	out, err := t.kubectl(ctx, "get", "node", node, "--output=jsonpath="+path)
 	return strings.TrimSpace(out), err
@@ -100,7 +100,7 @@ func notReady(ctx context.Context, t Target) error {
 	return err
 }
 
-// ends returns nil once the static pod's container has ended with the status and kubelet waits to start it again, such as "1 Error".
+// ends returns nil once the static pod's container has ended with the status and kubelet waits to start it again.
 func ends(component, status string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		out, err := t.Run(ctx, t.Node, "sh", "-ec", `
@@ -111,7 +111,7 @@ func ends(component, status string) func(context.Context, Target) error {
 			fi
 			last=$(crictl ps --all --quiet --latest --name "^$1\$")
 			test -n "$last"
-			crictl inspect --output go-template --template '{{.status.exitCode}} {{.status.reason}}' "$last"`, "sh", component)
+			crictl inspect --output go-template --template '{{.status.exitCode}}' "$last"`, "sh", component)
 		switch said := strings.TrimSpace(out); {
 		case err != nil:
 			return err
