@@ -25,6 +25,7 @@ func TestSigns(t *testing.T) {
 		{"a container has ended", "false  Error\n", crashed, "effect"},
 		{"an image is missing", "false ErrImageNeverPull \n", crashed, "effect"},
 		{"a pod starts", "false ContainerCreating \n", crashed, "neither"},
+		{"a pod is not ready yet", "false  \n", crashed, "neither"},
 		{"a pod runs", "true  \n", crashed, "absence"},
 		{"there is no pod", "", crashed, "neither"},
 		{"an old Lease", ago(21 * time.Second), leaderless("kube-scheduler"), "effect"},

@@ -23,7 +23,6 @@ var without = []Without{
 	{symptom.CrictlEndpointUnset, "stops nothing: crictl only warns, and labctl names the socket"},
 	{symptom.TLSBootstrapTimeout, "the fallback when no cause shows; its causes have scenarios of their own"},
 	{symptom.ClockSkew, "containers share the clock of this computer, which no test may set"},
-	{symptom.EtcdMemberMismatch, "lasts for moments, between adding a member and its start; lasting forms are wiped-voter and learner-never-started"},
 	{symptom.SwapEnabled, "containers share the swap of this computer, which no test may switch on; lab/join has unit tests of it"},
 	{symptom.CgroupControllerMissing, "a property of the kernel, which containers share with this computer"},
 	{symptom.CgroupV1Unsupported, "a property of the kernel, which containers share with this computer"},
