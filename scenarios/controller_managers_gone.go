@@ -4,7 +4,7 @@ import "k8slab/lab/symptom"
 
 var controllerManagersGone = Fault{
 	Name:    "controller-managers-gone",
-	Story:   "the manifests of all controller managers were moved away for an upgrade, and not back: nothing is signed, replaced or assigned (kubeadm's guide to certificates)",
+	Story:   "the manifests of all controller managers were moved away, and not back: nothing is signed or assigned (kubeadm's guide to certificates)",
 	Roles:   controlPlane,
 	Symptom: symptom.ControllerManagerFailing,
 	Of:      anywhere,
