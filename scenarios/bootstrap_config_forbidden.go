@@ -11,6 +11,7 @@ var bootstrapConfigForbidden = Fault{
 	Inject:  configBinding.make,
 	Effect:  refuses(symptom.BootstrapRBACForbidden),
 	Symptom: symptom.BootstrapRBACForbidden,
+	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
 	May:     []Change{Others},
 	Restore: configBinding.undo,

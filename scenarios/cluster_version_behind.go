@@ -12,6 +12,7 @@ var clusterVersionBehind = Fault{
 	Effect:  refuses(symptom.VersionSkew),
 	Symptom: symptom.VersionSkew,
 	Recover: nodeVerb("join"),
+	Stops:   true,
 	May:     []Change{Others},
 	Restore: oldVersion.undo,
 }

@@ -12,6 +12,7 @@ var controlPlaneEndpointRemoved = Fault{
 	Effect:  refuses(symptom.ControlPlaneEndpointMissing),
 	Symptom: symptom.ControlPlaneEndpointMissing,
 	Recover: nodeVerb("join"),
+	Stops:   true,
 	May:     []Change{Others},
 	Restore: endpointLine.undo,
 }

@@ -3,34 +3,68 @@ package scenarios
 import (
 	"context"
 	"fmt"
-	"regexp"
+	"strings"
+	"time"
 
 	"k8slab/lab/symptom"
 )
 
 var csrNotApproved = Fault{
 	Name:    "csr-not-approved",
-	Story:   "the binding that has kubelets' certificate requests approved was deleted, and a join waits for a certificate (kubeadm#747)",
+	Story:   "the controller that approves kubelets' certificate requests was switched off, and a join waits for its certificate (kubeadm#747)",
 	Roles:   workers,
 	Alone:   "kubeadm fails after 301 s, with a time-out",
 	Outside: true,
-	Inject:  after(approvalBinding.make, beginJoin),
-	Effect: func(ctx context.Context, t Target) error {
-		out, err := t.kubectl(ctx, "get", "csr", "--output=jsonpath="+
-			`{range .items[*]}{.spec.username} {.status.conditions[*].type}{"\n"}{end}`)
-		if err == nil && !unanswered.MatchString(out) {
-			err = fmt.Errorf("no certificate request of a joining node waits: %q", out)
-		}
-		return err
-	},
+	Inject:  after(noApprover.everywhere, controllerManagersWith(noApproverFlag), beginJoin),
+	Effect:  requestWaits,
 	Symptom: symptom.CSRNotApproved,
-	Of:      func(t Target) []string { return []string{t.Node, ""} },
-	Recover: nodeVerb("join"),
+	Of:      hereOrCluster,
+	Recover: [][]string{{"join", Node}, {"repair"}},
 	May:     []Change{Others},
-	Restore: each(approvalBinding.undo, forgetJoinByHand),
+	Restore: each(noApprover.undoEverywhere, forgetJoinByHand),
 }
 
-var approvalBinding = object{name: "clusterrolebinding/kubeadm:node-autoapprove-bootstrap"}
+const noApproverFlag = ",-certificatesigningrequest-approving-controller"
 
-// unanswered is a joining kubelet's request that nobody approved or denied.
-var unanswered = regexp.MustCompile(`(?m)^system:bootstrap:\S+ *$`)
+var noApprover = edit{
+	path: controllerManagerGone.path,
+	how:  `sed --in-place 's/--controllers=.*/&` + noApproverFlag + `/' "$1"`,
+}
+
+// requestWaits returns nil if a joining node's certificate request has waited for 20 s: an approval takes one.
+func requestWaits(ctx context.Context, t Target) error {
+	out, err := t.kubectl(ctx, "get", "csr", "--output=jsonpath="+
+		`{range .items[*]}{.spec.username} {.metadata.creationTimestamp} {.status.conditions[*].type}{"\n"}{end}`)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 || !strings.HasPrefix(fields[0], "system:bootstrap:") {
+			continue
+		}
+		if made, err := time.Parse(time.RFC3339, fields[1]); err == nil && time.Since(made) > 20*time.Second {
+			return nil
+		}
+	}
+	return fmt.Errorf("no certificate request of a joining node has waited for long: %q", out)
+}
+
+// controllerManagersWith waits until all controller managers run with the words among their flags: one without them could still lead.
+func controllerManagersWith(words string) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		for _, m := range t.controlPlanes() {
+			err := t.await(ctx, "the controller manager of "+m.Name+" to start anew", 2*time.Minute, time.Second, func(ctx context.Context) error {
+				return t.shell(ctx, m.Name, `
+					all=$(pgrep --exact kube-controller)
+					for pid in $all; do
+						grep --quiet --fixed-strings -e "$1" "/proc/$pid/cmdline"
+					done`, words)
+			})
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}

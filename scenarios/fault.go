@@ -100,6 +100,9 @@ const (
 // theCluster is for faults that a diagnosis reports of the cluster and not of a node.
 func theCluster(Target) []string { return []string{""} }
 
+// hereOrCluster is for faults that a joining node meets and the cluster shows.
+func hereOrCluster(t Target) []string { return []string{t.Node, ""} }
+
 // anywhere is for faults of the whole cluster that the diagnosis may see first at any node.
 func anywhere(t Target) []string {
 	of := theCluster(t)

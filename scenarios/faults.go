@@ -11,11 +11,11 @@ import (
 // faults are sorted by their unique names.
 var faults = []Fault{
 	abandonedLearner, adminCertificateExpired, apiServerCertificateExpired, apiServerCertificateNames, apiServerCrashloop,
-	apiserverUnreachable, bootstrapConfigForbidden, certificateKeyGone, certificateKeyWrong, cgroupDriverMismatch, clusterInfoDeleted,
-	clusterVersionBehind, cniConfigMoved, cniConfigTruncated, cniDirectoryRemoved, cniPluginMissing, containerdConfigBroken,
-	containerdMasked, containerdSocketRemoved, controlPlaneEndpointRemoved, controlPlanePartitioned, controllerManagersGone,
-	corednsScaledToZero, cpPoweredOff, criPluginDisabled, csrNotApproved, deadContainerd, diskFull, dnsFailure, duplicateLiveNode,
-	duplicateNode, etcdCertificateExpired, etcdDataCorrupt, etcdManifestGone, etcdMemberRemoved, etcdNoSpace,
+	apiserverUnreachable, approvalRightDeleted, bootstrapConfigForbidden, certificateKeyGone, certificateKeyWrong, cgroupDriverMismatch,
+	clusterInfoDeleted, clusterVersionBehind, cniConfigMoved, cniConfigTruncated, cniDirectoryRemoved, cniPluginMissing,
+	containerdConfigBroken, containerdMasked, containerdSocketRemoved, controlPlaneEndpointRemoved, controlPlanePartitioned,
+	controllerManagersGone, corednsScaledToZero, cpPoweredOff, criPluginDisabled, csrNotApproved, deadContainerd, diskFull, dnsFailure,
+	duplicateLiveNode, duplicateNode, etcdCertificateExpired, etcdDataCorrupt, etcdManifestGone, etcdMemberRemoved, etcdNoSpace,
 	firstControlPlaneKubeadmMissing, flannelConfigBroken, flannelDown, flannelImageRemoved, forwardDropped, hostRenamed, hostToolMissing,
 	hostnameUnset, imageFilesystemZero, inodesUsedUp, ipForwardOff, joinKilled, kubeProxyConfigBroken, kubeProxyDeleted, kubeadmMissing,
 	kubeletCertificateExpired, kubeletCertificateMissing, kubeletConfigMissing, kubeletFeatureGateRemoved, kubeletMasked,
@@ -23,8 +23,8 @@ var faults = []Fault{
 	learnerLagging, learnerNeverStarted, learnerPortBlocked, learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink,
 	machineIDCloned, memoryLimitTooLow, missingCNI, nodeDeleted, pauseImageRemoved, peerPortBlocked, podCIDRNotAssigned, portInUse,
 	proxyInEnvironment, quorumLost, readOnlyConfiguration, runcEmpty, sandboxImageChanged, schedulersGone, slowEtcdDisk, sshStopped,
-	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookUnreachable, wipedVoter, workerPoweredOff,
-	workerSuspended, wrongCAHash, wrongPeerAddress,
+	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookRejectsNodes, webhookUnreachable, wipedVoter,
+	workerPoweredOff, workerSuspended, wrongCAHash, wrongPeerAddress,
 }
 
 // All returns the faults, sorted by name.

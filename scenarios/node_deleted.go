@@ -12,7 +12,7 @@ var nodeDeleted = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.NodeNameMismatch,
 	Inject: func(ctx context.Context, t Target) error {
-		return t.shell(ctx, t.ControlPlane, `kubectl --kubeconfig /etc/kubernetes/admin.conf delete node "$1"`, t.Node)
+		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl delete node "$1"`, t.Node)
 	},
 	Effect:  func(ctx context.Context, t Target) error { return gone("node", t.Node)(ctx, t) },
 	Recover: repair,

@@ -13,8 +13,7 @@ type object struct {
 }
 
 // ofObject begins each script about an object. $1 is its namespace, $2 its name, $3 the sed program.
-const ofObject = `
-	export KUBECONFIG=/etc/kubernetes/admin.conf
+const ofObject = asAdmin + `
 	kept=` + keptFiles + `/objects/$(printf %s "$2" | tr / -).yaml
 `
 
@@ -72,7 +71,6 @@ func each(steps ...func(context.Context, Target) error) func(context.Context, Ta
 // renewPods deletes the pods of a workload on the node, so that new ones start.
 func renewPods(namespace, selector string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
-		return t.shell(ctx, t.ControlPlane, `kubectl --kubeconfig /etc/kubernetes/admin.conf --namespace "$1" delete pod --selector "$2" "$3" --wait=false`,
-			namespace, selector, t.onNode())
+		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl --namespace "$1" delete pod --selector "$2" "$3" --wait=false`, namespace, selector, t.onNode())
 	}
 }

@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"time"
 
 	"k8slab/lab/symptom"
 )
@@ -13,7 +12,7 @@ var podCIDRNotAssigned = Fault{
 	Roles:   workers,
 	Alone:   "kubeadm joins it, and its pods have no network",
 	Outside: true,
-	Inject:  after(noNodeCIDRs.everywhere, controllerManagersAnew, tries(nil)),
+	Inject:  after(noNodeCIDRs.everywhere, controllerManagersWith("--allocate-node-cidrs=false"), tries(nil)),
 	Effect: func(ctx context.Context, t Target) error {
 		given, err := t.nodeField(ctx, t.Node, "{.spec.podCIDR}")
 		if err != nil {
@@ -33,17 +32,4 @@ var podCIDRNotAssigned = Fault{
 var noNodeCIDRs = edit{
 	path: controllerManagerGone.path,
 	how:  `sed --in-place 's/--allocate-node-cidrs=true/--allocate-node-cidrs=false/' "$1"`,
-}
-
-// controllerManagersAnew waits until no controller manager runs with its old flags: the one that leads would still assign networks.
-func controllerManagersAnew(ctx context.Context, t Target) error {
-	for _, m := range t.controlPlanes() {
-		err := t.await(ctx, "the controller manager of "+m.Name+" to start anew", 2*time.Minute, time.Second, func(ctx context.Context) error {
-			return t.shell(ctx, m.Name, `pgrep --full -- '--allocate-node-cidrs=[f]alse' && ! pgrep --full -- '--allocate-node-cidrs=[t]rue'`)
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ func (s says) Labctl(context.Context, ...string) (string, error)      { return s
 
 func TestSigns(t *testing.T) {
 	ago := func(d time.Duration) string { return time.Now().Add(-d).UTC().Format(time.RFC3339Nano) }
+	seconds := func(n int) string { return time.Now().Add(-time.Duration(n) * time.Second).UTC().Format(time.RFC3339) }
 	crashed := podFails("kube-system", kubeProxyPods)
 	for _, tt := range []struct {
 		name, said string
@@ -38,8 +39,10 @@ func TestSigns(t *testing.T) {
 		{"a container that was killed for its memory", "137\n", ends("etcd", "137"), "effect"},
 		{"a container that ended otherwise", "0\n", ends("etcd", "137"), "neither"},
 		{"a container that runs", "running\n", ends("etcd", "137"), "absence"},
-		{"a request that waits", "system:bootstrap:abcdef \nsystem:node:w1 Approved\n", csrNotApproved.Effect, "effect"},
-		{"requests that were answered", "system:bootstrap:abcdef Approved\n", csrNotApproved.Effect, "neither"},
+		{"a request that waits", "system:bootstrap:abcdef " + seconds(30) + " \n", requestWaits, "effect"},
+		{"a request that was made just now", "system:bootstrap:abcdef " + seconds(3) + " \n", requestWaits, "neither"},
+		{"a request that was answered", "system:bootstrap:abcdef " + seconds(30) + " Approved\n", requestWaits, "neither"},
+		{"a request of a member", "system:node:w1 " + seconds(30) + " \n", requestWaits, "neither"},
 		{"a closed port", "closed\n", sshStopped.Effect, "effect"},
 		{"an open port", "open\n", sshStopped.Effect, "absence"},
 		{"two machines of one identity", "0123", machineIDCloned.Effect, "effect"},
