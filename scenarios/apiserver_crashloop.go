@@ -1,13 +1,6 @@
 package scenarios
 
-import (
-	"cmp"
-	"context"
-	"fmt"
-	"strings"
-
-	"k8slab/lab/symptom"
-)
+import "k8slab/lab/symptom"
 
 var apiServerCrashloop = Fault{
 	Name:    "apiserver-crashloop",
@@ -15,30 +8,10 @@ var apiServerCrashloop = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.ControlPlaneCrashloop,
 	Applies: threeControlPlanes,
-	Inject: script(`
-		sed -i 's/^\( *\)- kube-apiserver$/&\n\1- --insecure-port=8080/' /etc/kubernetes/manifests/kube-apiserver.yaml
-		grep -q insecure-port /etc/kubernetes/manifests/kube-apiserver.yaml`),
-	Effect: func(ctx context.Context, t Target) error {
-		out, err := t.Run(ctx, t.Node, "sh", "-ec", `
-			running=$(crictl ps --quiet --state running --name '^kube-apiserver$')
-			if test -n "$running"; then
-				echo running
-				exit
-			fi
-			last=$(crictl ps --all --quiet --latest --name '^kube-apiserver$')
-			test -n "$last"
-			crictl inspect --output go-template --template '{{.status.exitCode}}' "$last"`)
-		switch strings.TrimSpace(out) {
-		case "running":
-			return cmp.Or(err, absent("its API server runs"))
-		case "1":
-			return err
-		}
-		return cmp.Or(err, fmt.Errorf("its API server ended with status %q", out))
-	},
+	Inject:  insecurePort.make,
+	Effect:  ends("kube-apiserver", "1"),
 	Recover: repair,
-	Restore: script(`
-		rm -f /etc/kubernetes/kube-apiserver.yaml.k8slab-saved
-		manifest=/etc/kubernetes/manifests/kube-apiserver.yaml
-		! grep -q insecure-port "$manifest" || sed -i /insecure-port/d "$manifest"`),
+	Restore: insecurePort.undo,
 }
+
+var insecurePort = edit{path: manifests + "kube-apiserver.yaml", how: addFlag("kube-apiserver", "--insecure-port=8080")}

@@ -17,5 +17,5 @@ var diskFull = Fault{
 	Symptom: symptom.DiskFull,
 	Recover: nodeVerb("join"),
 	Stops:   true,
-	Restore: script(`while grep -q '^fault /var/lib/kubelet ' /proc/mounts; do umount --lazy /var/lib/kubelet; done`),
+	Restore: unmounts("/var/lib/kubelet"),
 }

@@ -25,20 +25,23 @@ var etcdDataCorrupt = Fault{
 	Effect:  memberDown,
 	Recover: nodeVerb("rejoin"),
 	May:     []Change{Identity},
-	Restore: func(ctx context.Context, t Target) error {
-		err := t.await(ctx, "its etcd member to answer", 20*time.Second, time.Second, func(ctx context.Context) error {
-			switch err := memberDown(ctx, t); {
-			case errors.Is(err, errMemberHealthy):
-				return nil
-			case err == nil:
-				return errMemberDown
-			default:
-				return err
-			}
-		})
-		if errors.Is(err, errMemberDown) && ctx.Err() == nil {
-			_, err = t.Labctl(ctx, "rejoin", t.Node)
+	Restore: rejoinIfDown,
+}
+
+// rejoinIfDown joins the node anew if its etcd member does not come back by itself.
+func rejoinIfDown(ctx context.Context, t Target) error {
+	err := t.await(ctx, "its etcd member to answer", 20*time.Second, time.Second, func(ctx context.Context) error {
+		switch err := memberDown(ctx, t); {
+		case errors.Is(err, errMemberHealthy):
+			return nil
+		case err == nil:
+			return errMemberDown
+		default:
+			return err
 		}
-		return err
-	},
+	})
+	if errors.Is(err, errMemberDown) && ctx.Err() == nil {
+		_, err = t.Labctl(ctx, "rejoin", t.Node)
+	}
+	return err
 }

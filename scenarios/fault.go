@@ -100,12 +100,25 @@ const (
 // theCluster is for faults that a diagnosis reports of the cluster and not of a node.
 func theCluster(Target) []string { return []string{""} }
 
+// hereOrCluster is for faults that a joining node meets and the cluster shows.
+func hereOrCluster(t Target) []string { return []string{t.Node, ""} }
+
+// anywhere is for faults of the whole cluster that the diagnosis may see first at any node.
+func anywhere(t Target) []string {
+	of := theCluster(t)
+	for _, m := range t.Members {
+		of = append(of, m.Name)
+	}
+	return of
+}
+
 // nodeVerb is a labctl command with the node as its argument.
 func nodeVerb(verb string) [][]string { return [][]string{{verb, Node}} }
 
 var (
-	repair = [][]string{{"repair"}}
-	up     = [][]string{{"up"}}
+	repair    = [][]string{{"repair"}}
+	rejoining = [][]string{{"repair", "--up-to", "rejoin"}}
+	up        = [][]string{{"up"}}
 )
 
 // For tells whether the fault can be made on a node of the role.

@@ -10,14 +10,21 @@ import (
 
 // faults are sorted by their unique names.
 var faults = []Fault{
-	abandonedLearner, apiServerCrashloop, apiserverUnreachable, certificateKeyGone, cgroupDriverMismatch, cniConfigMoved,
-	cniDirectoryRemoved, cniPluginMissing, containerdMasked, containerdSocketRemoved, controlPlanePartitioned, cpPoweredOff,
-	criPluginDisabled, deadContainerd, diskFull, dnsFailure, duplicateLiveNode, duplicateNode, etcdDataCorrupt,
-	firstControlPlaneKubeadmMissing, flannelDown, imageFilesystemZero, ipForwardOff, joinKilled, kubeadmMissing, kubeletConfigMissing,
-	kubeletMasked, kubeletStarted, kubeletStopped, leaderLostDuringJoin, learnerLagging, learnerNeverStarted, learnerPortBlocked,
-	learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink, missingCNI, peerPortBlocked, portInUse, quorumLost, slowEtcdDisk,
-	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, wipedVoter, workerPoweredOff, workerSuspended,
-	wrongCAHash, wrongPeerAddress,
+	abandonedLearner, adminCertificateExpired, apiServerCertificateExpired, apiServerCertificateNames, apiServerCrashloop,
+	apiserverUnreachable, approvalRightDeleted, bootstrapConfigForbidden, certificateKeyGone, certificateKeyWrong, cgroupDriverMismatch,
+	clusterInfoDeleted, clusterVersionBehind, cniConfigMoved, cniConfigTruncated, cniDirectoryRemoved, cniPluginMissing,
+	containerdConfigBroken, containerdMasked, containerdSocketRemoved, controlPlaneEndpointRemoved, controlPlanePartitioned,
+	controllerManagersGone, corednsScaledToZero, cpPoweredOff, criPluginDisabled, csrNotApproved, deadContainerd, diskFull, dnsFailure,
+	duplicateLiveNode, duplicateNode, etcdCertificateExpired, etcdDataCorrupt, etcdManifestGone, etcdMemberRemoved, etcdNoSpace,
+	firstControlPlaneKubeadmMissing, flannelConfigBroken, flannelDown, flannelImageRemoved, forwardDropped, hostRenamed, hostToolMissing,
+	hostnameUnset, imageFilesystemZero, inodesUsedUp, ipForwardOff, joinKilled, kubeProxyConfigBroken, kubeProxyDeleted, kubeadmMissing,
+	kubeletCertificateExpired, kubeletCertificateMissing, kubeletConfigMissing, kubeletFeatureGateRemoved, kubeletMasked,
+	kubeletOtherAuthority, kubeletProxy, kubeletStarted, kubeletStopped, kubeletUnknownFlag, kubeletWrongRuntime, leaderLostDuringJoin,
+	learnerLagging, learnerNeverStarted, learnerPortBlocked, learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink,
+	machineIDCloned, memoryLimitTooLow, missingCNI, nodeDeleted, pauseImageRemoved, peerPortBlocked, podCIDRNotAssigned, portInUse,
+	proxyInEnvironment, quorumLost, readOnlyConfiguration, runcEmpty, sandboxImageChanged, schedulersGone, slowEtcdDisk, sshStopped,
+	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookRejectsNodes, webhookUnreachable, wipedVoter,
+	workerPoweredOff, workerSuspended, wrongCAHash, wrongPeerAddress,
 }
 
 // All returns the faults, sorted by name.

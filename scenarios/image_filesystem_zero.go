@@ -16,10 +16,7 @@ var imageFilesystemZero = Fault{
 	Inject:  script(`mount -t tmpfs -o size=0 fault ` + imageDirectory),
 	Effect:  func(ctx context.Context, t Target) error { return t.sandboxFails(ctx, imageDirectory) },
 	Recover: repair,
-	Restore: script(`
-		while grep -q '^fault ` + imageDirectory + ` ' /proc/mounts; do
-			umount --lazy ` + imageDirectory + `
-		done` + dropSandboxes),
+	Restore: each(unmounts(imageDirectory), script(dropSandboxes)),
 }
 
 const imageDirectory = "/var/lib/containerd/io.containerd.snapshotter.v1.overlayfs"

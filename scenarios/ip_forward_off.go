@@ -7,12 +7,7 @@ var ipForwardOff = Fault{
 	Story:   "the machine does not forward packets: kubeadm's preflight refuses it, and a member's pods reach no other node (kubeadm#1062)",
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
-	Applies: func(t Target) string {
-		if t.ControlPlane == t.Node {
-			return "with no other control plane nothing connects to the node's pods from outside"
-		}
-		return ""
-	},
+	Applies: seenFromOutside,
 	Inject:  on("sysctl", "--write", "net.ipv4.ip_forward=0"),
 	Effect:  probeUnreachable,
 	Recover: repair,

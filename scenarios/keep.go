@@ -148,7 +148,7 @@ func (e *experiment) leftovers(ctx context.Context) error {
 			ip route show type unreachable
 			ip -oneline address show label lo:fault
 			ip -brief link show dev old0 2>/dev/null
-			ls -d /run/k8slab.fault /var/lib/etcd.fault 2>/dev/null
+			ls -d /run/k8slab.fault /var/lib/etcd.fault `+keptFiles+` 2>/dev/null
 			crictl --timeout 5s pods --quiet --name '^fault-'
 			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev '(' -name '*.fault' -o -name 'fault-*' ')'
 			true`, "sh", shaper)

@@ -91,10 +91,6 @@ func (t Target) joinByHand(ctx context.Context, address, etcdLimit string) error
 		}
 		return ""
 	}
-	id, _, _ := strings.Cut(after("--token"), ".")
-	if _, err := t.kubectl(ctx, "label", "secret", "--namespace=kube-system", "bootstrap-token-"+id, ownerToken); err != nil {
-		return err
-	}
 	configuration := fmt.Sprintf(`apiVersion: kubeadm.k8s.io/v1beta4
 kind: JoinConfiguration
 discovery: {bootstrapToken: {apiServerEndpoint: %q, token: %q, caCertHashes: [%q]}}
@@ -102,10 +98,31 @@ nodeRegistration: {name: %q, ignorePreflightErrors: [%s]}
 controlPlane: {certificateKey: %q, localAPIEndpoint: {advertiseAddress: %q}}
 timeouts: {etcdAPICall: %q}
 `, after("join"), after("--token"), after("--discovery-token-ca-cert-hash"), t.Node, ignored, after("--certificate-key"), address, etcdLimit)
+	return t.startJoin(ctx, command, "--config", configuration)
+}
+
+// beginJoin begins a join with the command that `labctl join-command` prints, and does not wait for its end.
+func beginJoin(ctx context.Context, t Target) error {
+	command, err := t.joinCommand(ctx)
+	if err != nil {
+		return err
+	}
+	return t.startJoin(ctx, command, "--command-file", command)
+}
+
+// startJoin marks the command's token, so that forgetJoinByHand finds it, and runs labnode with a file of the content in the background.
+func (t Target) startJoin(ctx context.Context, command, flag, content string) error {
+	token := tokenFlag.FindStringSubmatch(command)
+	if token == nil {
+		return errors.New("the join command has no token")
+	}
+	if _, err := t.kubectl(ctx, "label", "secret", "--namespace=kube-system", "bootstrap-token-"+token[1], ownerToken); err != nil {
+		return err
+	}
 	return t.shell(ctx, t.Node, `
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
-		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join --config /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
-		configuration, byHand)
+		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join '"$3"' /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
+		content, byHand, flag)
 }
 
 // forgetJoinByHand removes what joinByHand left: the token, and the configuration of a killed join. It waits for the end of a running join,

@@ -55,6 +55,22 @@ func threeControlPlanes(t Target) string {
 	return ""
 }
 
+// anotherControlPlane is for faults of a control plane that the cluster can be asked about only through another one.
+func anotherControlPlane(t Target) string {
+	if t.ControlPlane == t.Node {
+		return "with no other control plane nothing can ask the cluster meanwhile"
+	}
+	return ""
+}
+
+// seenFromOutside is for faults that show when another node connects to the node's pods.
+func seenFromOutside(t Target) string {
+	if t.ControlPlane == t.Node {
+		return "with no other control plane nothing connects to the node's pods from outside"
+	}
+	return ""
+}
+
 // shaper is the handle of a tc queue that slows a link down. tc takes hexadecimal handles only.
 const shaper = "fa17:"
 

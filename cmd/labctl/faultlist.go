@@ -77,7 +77,7 @@ func listFaults(in []scenarios.Injected) (rows []listed) {
 
 // printFaults writes a line of columns for each fault, and its story below. It fits 80 columns: what does not fit its column goes below, too.
 func printFaults(w io.Writer, rows []listed, known bool) {
-	const faultWidth, diagnosisWidth, recoveryWidth = 26, 26, 13
+	const faultWidth, diagnosisWidth, recoveryWidth = 22, 30, 13
 	line := func(fault, diagnosis, recovery, on string) {
 		if len(fault) > faultWidth {
 			_, _ = fmt.Fprintln(w, fault)

@@ -1,0 +1,18 @@
+package scenarios
+
+import "k8slab/lab/symptom"
+
+var hostnameUnset = Fault{
+	Name:    "hostname-unset",
+	Story:   "the machine still has the name of its image, localhost, and would join under it (enhanced-kubernetes-join)",
+	Roles:   everyRole,
+	Alone:   "kubeadm joins it as localhost",
+	Outside: true,
+	Inject:  on("hostname", "localhost"),
+	Effect:  refuses(symptom.HostnameInvalid),
+	Symptom: symptom.HostnameInvalid,
+	Recover: nodeVerb("join"),
+	Restore: ownName,
+}
+
+var ownName = on("hostname", "--file", "/etc/hostname")
