@@ -84,6 +84,49 @@ func (j *judgement) organs(m *fact.Machine) {
 	}
 }
 
+// fails notes a failure that tells no cause.
+func (j *judgement) fails(organ, node, measured, text, next string) {
+	j.vague = append(j.vague, vague{fact.Organ{Name: organ, Node: node, Detail: measured, Error: text}, next})
+}
+
+// unexplained makes a finding of each failure that no other finding explains. So none is ever silent, whether or not anybody knows its
+// cause.
+func (j *judgement) unexplained() {
+	failures := vagueOf("", j.f.Proof)
+	for i := range j.f.Machines {
+		if m := &j.f.Machines[i]; !silent(m) && settled(m) {
+			failures = append(failures, vagueOf(m.Name, m.Inside.Organs)...)
+		}
+	}
+	for _, v := range append(failures, j.vague...) {
+		if v.Error == "" || v.Late || j.accounted(v.Node) {
+			continue
+		}
+		f := j.findKind(symptom.Unexplained, v.Name, v.Node, cmp.Or(v.Detail, "measured"), v.Error)
+		measured, m := j.f.Proof, j.machines[v.Node]
+		if m != nil && m.Inside != nil {
+			measured = slices.Concat(measured, m.Inside.Organs)
+		}
+		v.tell(f, measured)
+		if m != nil && m.Inside != nil && m.Inside.Facts.Running() {
+			f.Meaning = "A join is at work on the node, which is no working member yet."
+			f.Hint = "wait for its end: `labctl logs " + v.Node + " -f` shows it"
+		}
+	}
+}
+
+// accounted reports whether another finding can be why something fails there: one of the same node, of the whole cluster, or of what every
+// node needs. For the whole cluster, every finding can.
+func (j *judgement) accounted(node string) bool {
+	return j.any(func(f symptom.Finding) bool {
+		if f.Level != symptom.Fail || f.Symptom == symptom.Unexplained {
+			return false
+		}
+		return node == "" || f.Node == "" || f.Node == node || j.controlPlane(f.Node) && symptom.General(f.Symptom) ||
+			f.Symptom == symptom.FirewallBlocked
+	})
+}
+
 // textLimit is the longest text of a piece of evidence, in bytes.
 const textLimit = 400
 

@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -16,81 +15,33 @@ type vague struct {
 	next string // where to look; "" for the catalogue's hint
 }
 
-// fails notes a failure that tells no cause.
-func (j *judgement) fails(organ, node, measured, text, next string) {
-	j.vague = append(j.vague, vague{fact.Organ{Name: organ, Node: node, Detail: measured, Error: text}, next})
+// vagueOf are the organs, those of a node with its name.
+func vagueOf(node string, organs []fact.Organ) []vague {
+	all := make([]vague, 0, len(organs))
+	for _, o := range organs {
+		o.Node = cmp.Or(node, o.Node)
+		all = append(all, vague{Organ: o})
+	}
+	return all
 }
 
-// unexplained makes a finding of each failure that no other finding explains. So none is ever silent, whether or not anybody knows its
-// cause.
-func (j *judgement) unexplained() {
-	for _, o := range j.f.Proof {
-		j.ill(vague{Organ: o})
+// tell adds to the finding of the failure what logs say of it, and which of the measured organs work.
+func (v vague) tell(f *symptom.Finding, measured []fact.Organ) {
+	f.Hint = cmp.Or(v.next, f.Hint)
+	for _, line := range v.Lines {
+		f.Evidence = append(f.Evidence, symptom.Evidence{Source: "log", Text: strings.Join(strings.Fields(line), " ")})
 	}
-	for i := range j.f.Machines {
-		m := &j.f.Machines[i]
-		if silent(m) || m.Inside == nil || !settled(m) {
-			continue
-		}
-		for _, o := range m.Inside.Organs {
-			o.Node = m.Name
-			j.ill(vague{Organ: o})
+	var works []string
+	for _, o := range measured {
+		if o.Error == "" && !slices.Contains(works, o.Name) {
+			works = append(works, o.Name)
 		}
 	}
-	for _, v := range j.vague {
-		j.ill(v)
+	f.Evidence = f.Evidence[:min(len(f.Evidence), mostTold)]
+	if len(works) > 0 {
+		f.Evidence = append(f.Evidence, symptom.Evidence{Source: "ruled out", Text: "these work: " + strings.Join(works, ", ")})
 	}
 }
 
-// ill makes the finding of a failure without an explanation.
-func (j *judgement) ill(o vague) {
-	if o.Error == "" || o.Late || j.accounted(o.Node) {
-		return
-	}
-	f := j.findKind(symptom.Unexplained, o.Name, o.Node, cmp.Or(o.Detail, "measured"), o.Error)
-	f.Hint = cmp.Or(o.next, f.Hint)
-	if m := j.machines[o.Node]; m != nil && m.Inside != nil && m.Inside.Facts.Running() {
-		f.Meaning, f.Hint = "A join is at work on the node, which is no working member yet.", "wait for its end: `labctl logs "+o.Node+" -f` shows it"
-	}
-	for _, line := range o.Lines {
-		f.Evidence = append(f.Evidence, symptom.Evidence{Source: "log", Text: oneLine(line)})
-	}
-	if works := j.works(o.Node); works != "" {
-		f.Evidence = append(f.Evidence, symptom.Evidence{Source: "ruled out", Text: works})
-	}
-	f.Evidence = f.Evidence[:min(len(f.Evidence), evidenceLimit)]
-}
-
-// accounted reports whether another finding can be why something fails there: one of the same node, of the whole cluster, or of what every
-// node needs. For the whole cluster, every finding can.
-func (j *judgement) accounted(node string) bool {
-	return j.any(func(f symptom.Finding) bool {
-		if f.Level != symptom.Fail || f.Symptom == symptom.Unexplained {
-			return false
-		}
-		return node == "" || f.Node == "" || f.Node == node || j.controlPlane(f.Node) && symptom.General(f.Symptom) ||
-			f.Symptom == symptom.FirewallBlocked
-	})
-}
-
-// works lists what was measured and works, on the node or in the cluster.
-func (j *judgement) works(node string) string {
-	var names []string
-	add := func(o fact.Organ) {
-		if o.Error == "" && !slices.Contains(names, o.Name) {
-			names = append(names, o.Name)
-		}
-	}
-	for _, o := range j.f.Proof {
-		add(o)
-	}
-	if m := j.machines[node]; m != nil && m.Inside != nil {
-		for _, o := range m.Inside.Organs {
-			add(o)
-		}
-	}
-	if len(names) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("these work: %s", strings.Join(names, ", "))
-}
+// mostTold is how many pieces of evidence an unexplained failure has, beside what was ruled out.
+const mostTold = 4
