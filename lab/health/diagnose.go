@@ -66,7 +66,7 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
 	}
 	if o.Brief {
-		from.Since = time.Nanosecond
+		from.Since = fact.NoTexts
 	}
 	if len(o.Nodes) == 0 {
 		from.Prove = func(ctx context.Context, c diagnose.Cluster) []fact.Organ { return measure(ctx, s, c) }

@@ -31,6 +31,9 @@ type Options struct {
 	Patience int // how many times longer than usual each question may take; 0 is once, and more where the processor is emulated
 }
 
+// NoTexts as Options.Since has no journal and no log read. An older labnode reads that much of them.
+const NoTexts = time.Nanosecond
+
 // The limits inside a node. A healthy one takes a fraction of them.
 const (
 	nodeLimit    = 4500 * time.Millisecond // of everything

@@ -41,6 +41,9 @@ func streamProgram(ctx context.Context, w io.Writer, argv ...string) error {
 
 // texts reads the journals and logs, all at once.
 func (c *collector) texts(ctx context.Context) error {
+	if c.o.Since == NoTexts {
+		return nil
+	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var all []Text

@@ -19,6 +19,17 @@ const (
 	killed = "Nov 24 21:51:02 w1 kernel: Memory cgroup out of memory: Killed process 812 (kubelet) total-vm:1412kB\n"
 )
 
+// An API server that has just started does not know yet which pods a node has.
+func TestNodeAuthorizerThatLags(t *testing.T) {
+	const line = `Nov 26 14:24:08 cp1 kubelet[2364]: E1126 14:24:08.758645 2364 reflector.go:227] "Failed to watch" err="configmaps \"kube-proxy\" is forbidden: User \"system:node:cp1\" cannot watch resource \"configmaps\" in API group \"\" in the namespace \"kube-system\"`
+	if got := symptomsOf(judge(t, line+`: no relationship found between node 'cp1' and this object" type="*v1.ConfigMap"`+"\n"+calm)); len(got) > 0 {
+		t.Errorf("a lag: %v", got)
+	}
+	if got := symptomsOf(judge(t, line+`" type="*v1.ConfigMap"`+"\n")); len(got) == 0 {
+		t.Error("a missing right is not found")
+	}
+}
+
 func constraint(memcg string) string {
 	return "Nov 24 21:51:02 w1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=" + memcg +
 		",task_memcg=" + memcg + "/system.slice/kubelet.service,task=kubelet,pid=812,uid=0\n"

@@ -63,11 +63,13 @@ var trustPhrases = map[symptom.ID][]pattern{
 			`configmaps "kubelet-config" is forbidden`, `secrets "kubeadm-certs" is forbidden`, `configmaps "kubeadm-config" not found`,
 			`configmaps "kubelet-config" not found`, `configmaps "cluster-info" not found`,
 			`cannot create resource "certificatesigningrequests"`, "cannot create certificatesigningrequests.certificates.k8s.io",
-			"failed to get config map: configmaps", `configmaps "kube-proxy" is forbidden`,
+			"failed to get config map: configmaps",
 			"User system:node*cannot get resource configmaps*kubeadm", "could not bootstrap the admin user*forbidden",
 			`clusterrolebindings*is forbidden: User "kubernetes-admin"`, `nodes*is forbidden: User "kubernetes-admin"`,
 			"user*system:bootstrappers*forbidden", "group*system:bootstrappers*cannot",
 		),
+		// The authorizer of nodes does not know a node's pods yet, after a start of the API server.
+		except(proves(`configmaps "kube-proxy" is forbidden`), "no relationship found between node"),
 	),
 	symptom.AdmissionRejects: proves("Unable to register node*failed calling webhook"),
 	symptom.CertificateExpired: together(
