@@ -135,6 +135,9 @@ func (j *judgement) pods() {
 		}
 		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
 		id := specific(p.Reason, "")
+		if id == symptom.ControlPlaneCrashloop { // any container can crash again and again
+			id = ""
+		}
 		for _, known := range podFailures {
 			if strings.HasPrefix(p.Name, known.prefix) {
 				id = specific(p.Reason, known.id)

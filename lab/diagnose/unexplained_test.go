@@ -37,6 +37,10 @@ func TestUnexplained(t *testing.T) {
 		{"a pod of the cluster fails", "unexplained (pods)@w1", func(f *fact.Facts) {
 			f.API.Pods = []kube.Pod{{Namespace: "kube-system", Name: "coredns-1", Node: "w1", Reason: "StrangeErr", Exited: true}}
 		}},
+		{"a pod of the cluster crashes", "unexplained (pods)@w1", func(f *fact.Facts) {
+			f.API.Pods = []kube.Pod{{Namespace: "k8slab", Name: "probe-1", Node: "w1", Exited: true,
+				Reason: "container probe: CrashLoopBackOff: back-off 10s restarting failed container=probe pod=probe-1_k8slab(5a3e)"}}
+		}},
 		{"a check of a member fails", "unexplained (cluster)@w1", func(f *fact.Facts) {
 			fail(f.Machine("w1"), joining.Check{ID: "cluster", Result: joining.Blocked, Evidence: "who knows"})
 		}},

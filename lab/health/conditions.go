@@ -214,13 +214,21 @@ func unreached(nodes []config.Node, answers [][]string, owner map[string]string)
 		about := map[string][]string{}
 		for _, failure := range answers[i] {
 			at := n.Name
-			if to := far(failure); to != "" && cut[to] > cut[at] {
+			switch to := far(failure); {
+			case to == "" || to == n.Name || cut[to] < cut[at]:
+			case cut[to] > cut[at]:
 				at = to
+			default: // it may be either end
+				at = ""
 			}
 			about[at] = append(about[at], failure)
 		}
 		for _, at := range slices.Sorted(maps.Keys(about)) {
-			errs = append(errs, ailing{at, fmt.Errorf("%s's pod cannot reach: %s", n.Name, strings.Join(about[at], "; "))})
+			err := fmt.Errorf("%s's pod cannot reach: %s", n.Name, strings.Join(about[at], "; "))
+			if at != "" {
+				err = ailing{at, err}
+			}
+			errs = append(errs, err)
 		}
 	}
 	return errs

@@ -199,7 +199,7 @@ func (m Machine) restoreCNI() ([]string, error) {
 	for _, name := range names {
 		text, err := m.Read(path.Join(pristineCNI, name))
 		if err == nil {
-			err = os.WriteFile(m.Path(path.Join(cniConfigs, name)), []byte(text), 0o644)
+			err = atomicfile.Write(m.Path(path.Join(cniConfigs, name)), 0o644, []byte(text)) // whatever the umask
 		}
 		if err != nil {
 			return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -12,6 +13,7 @@ import (
 // Lacking are the objects of a manifest, by kind and name, that the cluster does not have, or of which it lacks a value. What others have
 // added to an object does not matter, and neither do values at the paths, such as spec.replicas.
 func (c *Client) Lacking(ctx context.Context, manifest []byte, except ...string) (names []string, err error) {
+	except = append(slices.Clone(ofServer), except...)
 	objects, err := parseManifest(manifest)
 	if err != nil {
 		return nil, err
@@ -37,6 +39,9 @@ func (c *Client) Lacking(ctx context.Context, manifest []byte, except ...string)
 	}
 	return names, nil
 }
+
+// ofServer are the paths whose values the API server sets. kubeadm's manifests have some of them.
+var ofServer = []string{"status", "metadata.resourceVersion", "metadata.uid", "metadata.generation", "metadata.creationTimestamp"}
 
 // lacks is the path of the first value that is not as wanted, "" if none is. An empty wanted value says nothing.
 func lacks(is, want any, at string, except []string) string {

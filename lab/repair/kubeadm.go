@@ -50,13 +50,18 @@ func (r *repairRun) configuration(ctx context.Context, n config.Node, token stri
 	return cluster.Configuration(r.Session, n, known("kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"), known("kubelet-config", "kubelet", "KubeletConfiguration"), token)
 }
 
-// made are the files that kubeadm's phases would write on the node, by name. It changes nothing.
+// made are the files that kubeadm's phases would write on the node, by name. It changes nothing. A phase of `kubeadm init` runs only where the
+// authority's key is, so for a worker it runs on a control plane: what it makes comes from the configuration alone.
 func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (map[string]string, error) {
 	text, err := r.configuration(ctx, n, "")
 	if err != nil {
 		return nil, err
 	}
-	out, err := session.Hand(ctx, r.Nodes[n.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
+	on := n
+	if n.Role != config.ControlPlane {
+		on = r.Admin.From
+	}
+	out, err := session.Hand(ctx, r.Nodes[on.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
 	if err != nil {
 		return nil, err
 	}

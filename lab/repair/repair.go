@@ -35,18 +35,24 @@ func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
 	return r.found, r.step.End(err)
 }
 
-// onePass makes every repair of a component once, and waits for the verdict. Without one, because a repair failed, what fails now is left.
+// onePass makes every repair of a component once, and waits for the verdict, which decides: if the lab is healthy, a repair that failed was
+// not needed.
 func (r *repairRun) onePass(ctx context.Context) error {
 	r.found = slices.DeleteFunc(r.found, func(f Repaired) bool { return f.Left != "" })
 	r.pass = len(r.found)
 	err := r.all(ctx)
-	if err == nil {
-		return r.verdict(ctx)
+	if ctx.Err() != nil {
+		return err
 	}
-	if ctx.Err() == nil {
-		r.addLeft(failures(r.diagnose(ctx), r.found))
+	if err != nil && r.settle == 0 {
+		r.settle = restTime
 	}
-	return err
+	waited := r.verdict(ctx)
+	if err != nil && waited == nil && !r.DryRun && !r.leftAnything() {
+		r.step.Progress("a repair failed, and the lab is healthy all the same: %v", err)
+		return nil
+	}
+	return errors.Join(err, waited)
 }
 
 // all makes the repairs, from cause to effect. Each is tried, even if one before it failed.
