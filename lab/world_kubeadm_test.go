@@ -120,6 +120,11 @@ func (w *world) script(b *box, script string, args []string, stdin string) (out 
 	switch {
 	case strings.Contains(script, "KUBEADM_INIT_DRYRUN_DIR"):
 		needs("InitConfiguration", "ClusterConfiguration", "KubeletConfiguration")
+		for _, other := range w.machines { // whose configuration it is
+			if strings.Contains(stdin, "name: "+other.node.Name+"\n") {
+				b = other
+			}
+		}
 		return w.makes(b, args), 0, true
 	case strings.Contains(script, `kubeadm "$@"`):
 		needs("InitConfiguration", "ClusterConfiguration")

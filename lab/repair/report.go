@@ -35,7 +35,9 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	var open []symptom.Finding
 	err := wait.For(ctx, "the cluster to be healthy", budget, max(r.Pace(), time.Second), r.showing(func(ctx context.Context) error {
 		if findings == nil {
-			findings = r.diagnose(ctx)
+			if findings = r.diagnose(ctx); ctx.Err() != nil {
+				return context.Cause(ctx) // a diagnosis that was cut off proves nothing
+			}
 		}
 		r.addLeft(lasting(findings, r.before, r.found))
 		open = failures(findings, r.found)
