@@ -55,7 +55,7 @@ var _ = Describe("a node that lost a part of its image", Label("ci", "Slow", "Di
 			`crictl rmi "$(ctr -n k8s.io images list -q | grep /pause:)"`),
 		Entry("every image that no pod uses was removed", SpecTimeout(3*time.Minute), symptom.ImagePullFailure, "/kube-apiserver:",
 			`crictl rmi $(ctr -n k8s.io images list -q | grep '/kube-apiserver:\|/etcd:')`),
-		Entry("the configuration of the pod network is cut short", SpecTimeout(3*time.Minute), symptom.FileChanged, "10-flannel.conflist",
+		Entry("the configuration of the pod network is cut short", SpecTimeout(3*time.Minute), symptom.CNINotInitialized, "10-flannel.conflist",
 			`truncate -s 100 /etc/cni/net.d/10-flannel.conflist`),
 		Entry("containerd's configuration cannot be read", SpecTimeout(3*time.Minute), symptom.FileChanged, "/etc/containerd/config.toml",
 			`echo '[[[' >>/etc/containerd/config.toml; systemctl restart containerd; true`),

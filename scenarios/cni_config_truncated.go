@@ -6,7 +6,7 @@ var cniConfigTruncated = Fault{
 	Name:    "cni-config-truncated",
 	Story:   "a power failure cut the CNI configuration short: containerd cannot read it, and has no network for pods (istio#44167)",
 	Roles:   everyRole,
-	Symptom: symptom.FileChanged,
+	Symptom: symptom.CNINotInitialized,
 	Inject:  cutConfig.make,
 	Effect:  networkDown,
 	Recover: repair,
