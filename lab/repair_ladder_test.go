@@ -54,10 +54,14 @@ var ladder = []struct {
 func TestLadderOfANode(t *testing.T) {
 	for at, rung := range ladder {
 		for _, node := range []string{"w1", "cp1"} {
-			if node == "cp1" && at < 2 { // its machine is a machine as any other
-				continue
+			shape := labtest.Small
+			if node == "cp1" {
+				if at < 3 { // its machine is a machine as any other
+					continue
+				}
+				shape = labtest.Three
 			}
-			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+			inWorld(t, shape, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()
 				w.sick(node, rung.name)
@@ -93,19 +97,19 @@ func TestLadderEndsWhereItMay(t *testing.T) {
 		next  string
 		took  []string
 	}{
-		{"rejoin", repair.Restart, "or `labctl repair --up-to rejoin`, for w2: reset it and join it again", []string{"services", "restart"}},
-		{"recreate", repair.Rejoin, "or `labctl repair --up-to recreate`, for w2: delete its machine with the disk", []string{"services", "restart", "rejoin"}},
+		{"rejoin", repair.Restart, "or `labctl repair --up-to rejoin`, for w1: reset it and join it again", []string{"services", "restart"}},
+		{"recreate", repair.Rejoin, "or `labctl repair --up-to recreate`, for w1: delete its machine with the disk", []string{"services", "restart", "rejoin"}},
 	} {
-		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
 			w.up()
 			w.clean()
-			w.sick("w2", tt.heals)
+			w.sick("w1", tt.heals)
 			found, err := w.lab.Repair(t.Context(), false, tt.upTo)
 			if err != nil || len(found) != 1 || found[0].Did != "" || !strings.Contains(found[0].Left, tt.next) || !strings.Contains(found[0].Evidence, "restarted its machine") ||
 				!strings.Contains(found[0].Evidence, "it still fails") {
 				t.Errorf("%+v, %v", found, err)
 			}
-			if taken := w.rungsTaken("w2"); !slices.Equal(taken, tt.took) {
+			if taken := w.rungsTaken("w1"); !slices.Equal(taken, tt.took) {
 				t.Errorf("took %q", taken)
 			}
 		})
@@ -210,7 +214,7 @@ func TestLadderKilledAtEveryChange(t *testing.T) {
 				t.Errorf("%d changes, %v", changes, err)
 			}
 		})
-		for at := 1; at <= changes; at += 11 { // not each: all take minutes, and their kinds repeat
+		for at := 1; at <= changes; at += 29 { // not each: all take minutes, and their kinds repeat
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()

@@ -32,8 +32,12 @@ func (r *repairRun) verdict(ctx context.Context) error {
 		budget, findings = cmp.Or(r.settle, effectTime), nil
 	}
 	budget *= time.Duration(r.TimeScale())
+	pace := max(r.Pace(), time.Second)
+	if r.settle > 0 { // what was done takes its time
+		pace *= 3
+	}
 	var open []symptom.Finding
-	err := wait.For(ctx, "the cluster to be healthy", budget, max(r.Pace(), time.Second), r.showing(func(ctx context.Context) error {
+	err := wait.For(ctx, "the cluster to be healthy", budget, pace, r.showing(func(ctx context.Context) error {
 		if findings == nil {
 			if findings = r.diagnose(ctx); ctx.Err() != nil {
 				return context.Cause(ctx) // a diagnosis that was cut off proves nothing
