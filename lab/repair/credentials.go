@@ -37,9 +37,10 @@ func (r *repairRun) credentials(ctx context.Context) error {
 			pods = append(pods, more...)
 		}
 		if slices.Sort(pods); err == nil && len(pods) > 0 && !r.DryRun {
-			err = restartPods(ctx, r.Nodes[n.Name], slices.Compact(pods)...)
+			pods = slices.Compact(pods)
+			err = restartPods(ctx, r.Nodes[n.Name], pods...)
 			if err == nil {
-				err = r.awaitManifests(ctx, n)
+				err = r.awaitManifests(ctx, n, pods...)
 			}
 		}
 		errs = append(errs, err)

@@ -87,7 +87,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 	if !wrote || r.DryRun || !passes(checks, join.CheckKubelet) {
 		return nil
 	}
-	return r.awaitManifests(ctx, n)
+	return r.awaitManifests(ctx, n, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
 
 // manifest writes a manifest. The one before is kept outside of kubelet's directory.
@@ -162,9 +162,15 @@ func said(manifest string) (pod map[string]any) {
 // manifestTime bounds the start of static pods with new manifests.
 const manifestTime = 2 * time.Minute
 
-// awaitManifests waits until the control plane works. Its kubelet talks only to the node's own API server. It is restarted, because
+// awaitManifests waits until the named static pods of the control plane work: another may lack what a later repair restores. Its kubelet talks only to the node's own API server. It is restarted, because
 // otherwise it would retry only when its back-off ends.
-func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
+func (r *repairRun) awaitManifests(ctx context.Context, n config.Node, pods ...string) error {
+	var works []join.CheckID
+	for _, p := range staticPods {
+		if slices.Contains(pods, p.name) {
+			works = append(works, p.check)
+		}
+	}
 	step := r.Events.Start(n.Name, "static pods", manifestTime)
 	await := func(what string, ids ...join.CheckID) error {
 		return wait.For(ctx, what+" of "+n.Name, manifestTime, r.Pace(), func(ctx context.Context) error {
@@ -180,7 +186,7 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node) error {
 			return nil
 		})
 	}
-	err := await("the static pods", join.CheckAPIServer, join.CheckControllerManager, join.CheckScheduler)
+	err := await("the static pods", works...)
 	if err == nil {
 		err = session.Do(ctx, r.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}
