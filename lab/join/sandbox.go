@@ -59,12 +59,12 @@ func TrySandbox(ctx context.Context, m Machine) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { t.sweep(ctx, t.old) })
-	ctx, cancel := context.WithTimeout(ctx, m.Patience()*trialTime)
+	limited, cancel := context.WithTimeout(ctx, m.Patience()*trialTime)
 	defer cancel()
-	if err := t.prepare(ctx, client); err != nil {
+	if err := t.prepare(limited, client); err != nil {
 		return err
 	}
-	return t.make(ctx)
+	return t.make(limited)
 }
 
 // trial makes sandboxes and removes them.
