@@ -149,8 +149,11 @@ func (j *nodeJoin) rejected(ctx context.Context) (o join.Outcome) {
 	budget := 15 * time.Second * time.Duration(j.TimeScale())
 	told := false
 	_ = wait.For(ctx, "the admission of "+j.node.Name, budget, time.Second, func(ctx context.Context) error {
-		o = join.Outcome{}
 		rejection, err := j.Admin.Kube.RejectsNode(ctx, j.node.Name)
+		if ctx.Err() != nil { // this question was cut off: the last answer counts
+			return ctx.Err()
+		}
+		o = join.Outcome{}
 		if err != nil || rejection == nil {
 			return nil
 		}
