@@ -73,6 +73,7 @@ deps: build ## install the Debian packages that labs and their tests need (as ro
 
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
 	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./... $(CHECKS)
+	go test $(TESTFLAGS) -run 'EveryChange|EveryCall' ./lab # at every place: the race detector tries some
 
 fuzz: ## run each fuzz target for FUZZTIME, on inputs that are made at random
 	@grep -rl --include='*_test.go' '^func Fuzz' config lab | sort | while read -r file; do \

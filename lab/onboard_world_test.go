@@ -106,7 +106,7 @@ func TestOnboardingKilledAtEveryChange(t *testing.T) {
 				}
 				changes = w.changes
 			})
-			for at := 1; at <= changes; at += way.stride {
+			for at := 1; at <= changes; at += way.stride * pace {
 				inWorld(t, labtest.Three, later, func(t *testing.T, w *world) {
 					prepared(t, w)
 					w.dieAt = at

@@ -85,7 +85,7 @@ func TestStaggeredUpKilled(t *testing.T) {
 		w.up()
 		changes = w.changes
 	})
-	for at := 2; at <= changes; at += 12 { // TestUpKilledAtEveryChange has the others
+	for at := 2; at <= changes; at += 12 * pace { // TestUpKilledAtEveryChange has the others
 		inWorld(t, labtest.Three, staggered, func(t *testing.T, w *world) {
 			w.dieAt = at
 			_ = w.lab.Up(t.Context(), bringup.StageProof)

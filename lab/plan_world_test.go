@@ -106,7 +106,7 @@ func TestPlanOfAnInterruptedUp(t *testing.T) {
 		w.up()
 		changes = w.changes
 	})
-	for at := 1; at <= changes; at += 5 {
+	for at := 1; at <= changes; at += 5 * pace {
 		inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
 			w.dieAt = at
 			_ = w.lab.Up(t.Context(), bringup.StageProof)

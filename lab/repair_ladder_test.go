@@ -214,7 +214,7 @@ func TestLadderKilledAtEveryChange(t *testing.T) {
 				t.Errorf("%d changes, %v", changes, err)
 			}
 		})
-		for at := 1; at <= changes; at += 29 { // not each: all take minutes, and their kinds repeat
+		for at := 1; at <= changes; at += 29 * pace { // not each: all take minutes, and their kinds repeat
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()

@@ -202,7 +202,7 @@ func TestSaveKilledAtEveryChange(t *testing.T) {
 	if changes < 10 {
 		t.Fatalf("a save has %d changes", changes)
 	}
-	for at := 1; at <= changes; at++ {
+	for at := 1; at <= changes; at += pace {
 		inWorld(t, labtest.Small, ofVMs, func(t *testing.T, w *world) {
 			w.saved()
 			w.dieAt = at
@@ -240,7 +240,7 @@ func TestRestoreKilledAtEveryChange(t *testing.T) {
 		t.Fatalf("a restore has %d changes", changes)
 	}
 	refused := 0
-	for at := 1; at <= changes; at++ {
+	for at := 1; at <= changes; at += pace {
 		inWorld(t, labtest.Small, ofVMs, func(t *testing.T, w *world) {
 			w.saved()
 			w.dieAt = at

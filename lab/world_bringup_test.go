@@ -75,7 +75,7 @@ func TestUpKilledAtEveryChange(t *testing.T) {
 	if changes < 30 {
 		t.Fatalf("a bring-up has %d changes", changes)
 	}
-	for at := 1; at <= changes; at++ {
+	for at := 1; at <= changes; at += pace {
 		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 			w.killAt(at)
 			if err := w.lab.Up(w.ctx, bringup.StageProof); err == nil && at < changes {

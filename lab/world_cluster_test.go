@@ -73,7 +73,7 @@ func TestVerbsKilledAtEveryChange(t *testing.T) {
 			w.up()
 			w.wantHealthy()
 		})
-		for at := 1; at <= changes; at++ {
+		for at := 1; at <= changes; at += pace {
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()
@@ -98,7 +98,7 @@ func TestVerbsKilledAtEveryChange(t *testing.T) {
 func TestVerbsWithAFailureAtEveryCall(t *testing.T) {
 	for _, v := range verbs[:6] {
 		calls := countCalls(t, v.do)
-		for at := 1; at <= calls; at += 29 { // not each: all take minutes, and their kinds repeat
+		for at := 1; at <= calls; at += 29 * pace { // not each: all take minutes, and their kinds repeat
 			inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 				w.up()
 				w.clean()
