@@ -146,7 +146,7 @@ func (j *nodeJoin) admitted(ctx context.Context) (join.Outcome, error) {
 
 // rejected is the outcome of a join whose Node admission keeps out. A webhook that does not answer may be about to start.
 func (j *nodeJoin) rejected(ctx context.Context) (o join.Outcome) {
-	budget := 15 * time.Second * time.Duration(j.TimeScale())
+	budget := join.SilentLimit * time.Duration(j.TimeScale())
 	told := false
 	_ = wait.For(ctx, "the admission of "+j.node.Name, budget, time.Second, func(ctx context.Context) error {
 		rejection, err := j.Admin.Kube.RejectsNode(ctx, j.node.Name)

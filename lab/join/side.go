@@ -39,7 +39,7 @@ const (
 	SideEvery    = time.Second      // between two looks; a cause is named within three of them
 	mendLimit    = 15 * time.Second // for repairs to show an effect
 	signLimit    = 30 * time.Second // to sign a certificate: another controller manager may have to take over
-	silentLimit  = 15 * time.Second // for a webhook that does not answer: it may be about to start
+	SilentLimit  = 15 * time.Second // for a webhook that does not answer: it may be about to start
 	denialRepeat = 2 * SideEvery    // for a rejection to be no accident: it is asked for twice
 )
 
@@ -189,7 +189,7 @@ func RejectionFault(r *kube.Rejection, node string) SideFault {
 		Hint: fmt.Sprintf("%s belongs to somebody else, and is left as it is: have its owner admit Node %s, or exempt nodes from it; "+
 			"then join again", r.By, node)}
 	if r.Silent {
-		f.ends = silentLimit
+		f.ends = SilentLimit
 	}
 	return f
 }

@@ -131,7 +131,7 @@ func TestSideWatchSeesAdmission(t *testing.T) {
 		ends      time.Duration
 	}{
 		{kube.Rejection{By: "webhook x of ValidatingWebhookConfiguration y", Message: "no"}, time.Hour, 4 * time.Second},
-		{kube.Rejection{By: "webhook x", Silent: true, Message: "no answer"}, time.Hour, silentLimit + 3*time.Second},
+		{kube.Rejection{By: "webhook x", Silent: true, Message: "no answer"}, time.Hour, SilentLimit + 3*time.Second},
 		{kube.Rejection{By: "webhook x", Silent: true, Message: "no answer"}, 5 * time.Second, 0},
 	} {
 		synctest.Test(t, func(t *testing.T) {

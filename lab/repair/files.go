@@ -178,7 +178,7 @@ func (f nodeFiles) has(d inventory.Difference) bool {
 func (f nodeFiles) putBack(ctx context.Context, files []inventory.Difference) (done []inventory.Difference, err error) {
 	archive, into := io.Pipe()
 	go func() { _ = into.CloseWithError(writeContents(into, f.from, files)) }()
-	text, err := session.Feed(ctx, f.on, archive, session.LabnodePath, "files", "--restore", "-o", "json")
+	text, err := session.Feed(ctx, f.on, false, archive, session.LabnodePath, "files", "--restore", "-o", "json")
 	_ = archive.Close() // ends the writer when the node has ended before
 	if unread := json.Unmarshal([]byte(text), &done); err == nil {
 		err = unread

@@ -61,7 +61,7 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if n.Role != config.ControlPlane {
 		on = r.Admin.From
 	}
-	out, err := session.Hand(ctx, r.Nodes[on.Name], true, text, append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
+	out, err := session.Feed(ctx, r.Nodes[on.Name], true, strings.NewReader(text), append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, a
 	if err != nil {
 		return "", err
 	}
-	return session.Hand(ctx, r.Nodes[n.Name], readOnly, text, append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
+	return session.Feed(ctx, r.Nodes[n.Name], readOnly, strings.NewReader(text), append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
 }
 
 // readFiles reads files of a node. One that is missing is "".

@@ -9,7 +9,6 @@ import (
 	"io"
 	"io/fs"
 	"net"
-	"strings"
 	"sync"
 	"time"
 
@@ -153,10 +152,10 @@ func Do(ctx context.Context, n Runner, argv ...string) error {
 	return n.Run(ctx, node.Command{Argv: argv})
 }
 
-// Feed runs a command that may change the machine and that reads the content, and returns what it printed.
-func Feed(ctx context.Context, n Runner, content io.Reader, argv ...string) (string, error) {
+// Feed runs a command that reads the content, and returns what it printed. With readOnly it changes nothing.
+func Feed(ctx context.Context, n Runner, readOnly bool, content io.Reader, argv ...string) (string, error) {
 	var out node.Answer
-	err := n.Run(ctx, node.Command{Argv: argv, Stdin: content, Stdout: &out})
+	err := n.Run(ctx, node.Command{Argv: argv, Stdin: content, Stdout: &out, ReadOnly: readOnly})
 	return out.String(), err
 }
 
@@ -166,13 +165,6 @@ func Status(err error) int {
 		return exit.Status
 	}
 	return -1
-}
-
-// Hand runs a command with the text as its standard input, and returns what it printed. With readOnly the command changes nothing.
-func Hand(ctx context.Context, n Runner, readOnly bool, stdin string, argv ...string) (string, error) {
-	var out node.Answer
-	err := n.Run(ctx, node.Command{Argv: argv, Stdin: strings.NewReader(stdin), Stdout: &out, ReadOnly: readOnly})
-	return out.String(), err
 }
 
 // ForEachNode runs f for each node at once, waits for all and returns all errors.
