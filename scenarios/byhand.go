@@ -84,6 +84,11 @@ func tries(edit commandEdit) func(context.Context, Target) error {
 	}
 }
 
+// breaks is an edit that leaves the command as it is. It breaks something after the command was made: join-command restores what joins need.
+func breaks(change func(context.Context, Target) error) commandEdit {
+	return func(ctx context.Context, t Target, command string) (string, error) { return command, change(ctx, t) }
+}
+
 // recorded returns nil if the machine's record says that the last join failed with the cause.
 func recorded(cause symptom.ID) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {

@@ -6,7 +6,7 @@ var containerdConfigBroken = Fault{
 	Name:    "containerd-config-broken",
 	Story:   "a slip in containerd's configuration: containerd cannot read it, and does not start again (containerd#4581)",
 	Roles:   everyRole,
-	Symptom: symptom.RuntimeSocketMissing,
+	Symptom: symptom.FileChanged,
 	Inject:  containerdSlip.make,
 	Effect:  runtimeSilent,
 	Recover: repair,
