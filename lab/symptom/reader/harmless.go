@@ -25,8 +25,8 @@ var (
 	oomElsewhere = regexp.MustCompile(`oom_memcg=/\S*(?:kubepods|machine|lxc|docker|libpod|nspawn)`)
 )
 
-// kubelets is in the header of a journal's lines that the kubelet wrote.
-var kubelets = []byte(" kubelet[")
+// inJournal is in the header of a journal's lines that a program of keptRepeating wrote.
+var inJournal = map[string][]byte{"kubelet": []byte(" kubelet["), "containerd": []byte(" containerd[")}
 
 // origin is what the text has said of where its lines come from.
 type origin struct {
@@ -35,19 +35,25 @@ type origin struct {
 	// before the report began.
 	oomElsewhere bool
 	beforeOOM    *tally
-	latest       []byte // the header of the kubelet's last line in a journal
+	latest       map[string][]byte // the start of the last record of each program in keptRepeating
 }
 
 // note keeps what the record at hand says about those after it, and takes back what it shows to be another machine's.
 func (o *origin) note(raw []byte, seen tallies) {
-	if start := raw[:min(len(raw), headerReach)]; bytes.Contains(start, kubelets) {
-		o.latest = append(o.latest[:0], start...)
+	start := raw[:min(len(raw), headerReach)]
+	for program, mark := range inJournal {
+		if bytes.Contains(start, mark) {
+			o.latest[program] = append(o.latest[program][:0], start...)
+		}
+	}
+	if bytes.Contains(raw, ofEtcd) {
+		o.latest["etcd"] = append(o.latest["etcd"][:0], start...)
 	}
 	switch {
 	case bytes.Contains(raw, virtualization) && contained.Match(raw):
 		o.container = true
 		for id, t := range seen {
-			if isKernels(t.first.raw) && isKernels(t.last.raw) {
+			if isComputers(t.first.raw) && isComputers(t.last.raw) {
 				delete(seen, id)
 			}
 		}
@@ -79,7 +85,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 	if len(found) == 0 {
 		return found
 	}
-	kernels, start := o.container && isKernels(raw), otherSnapshotter.Match(raw)
+	computers, start := o.container && isComputers(raw), otherSnapshotter.Match(raw)
 	return slices.DeleteFunc(found, func(f find) bool {
 		switch {
 		case f.known.kind != ofCause:
@@ -95,12 +101,14 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 		case f.known.id == symptom.ImageFilesystemZero && atStart.Match(raw):
 			return true
 		}
-		return kernels || start || f.known.id == symptom.OutOfMemory && o.oomElsewhere
+		return computers || start || f.known.id == symptom.OutOfMemory && o.oomElsewhere
 	})
 }
 
-// isKernels reports whether a record of a journal is the kernel's.
-func isKernels(raw []byte) bool { return programOf(raw) == "kernel" }
+// isComputers reports whether a record of a container's journal is about the whole computer: the kernel's, or of its modules.
+func isComputers(raw []byte) bool {
+	return slices.Contains([]string{"kernel", "systemd-modules-load"}, programOf(raw))
+}
 
 // programOf is the program that wrote a record of a journal.
 func programOf(raw []byte) string { return readHeader(raw).program }
