@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Remedy is what a person does about a cause where labctl may not: whoever set a mount, a packet filter or a proxy may want it. Text is a part
-// of a hint, with the commands in backquotes, in order. Words in capitals stand for values, which a finding's hint has in their place.
+// Remedy is what a person does about a cause where labctl may not: whoever set a mount, a packet filter or a proxy may want it. Text is a
+// part of a hint, with the commands in backquotes, in order. Words in capitals stand for values, which a finding's hint has in their place.
 type Remedy struct {
 	Text         string
 	ControlPlane bool // the commands are for any control plane, and not for the finding's node
@@ -15,7 +15,7 @@ type Remedy struct {
 
 // The remedies of findings that name what to act on.
 var (
-	Unmount         = Remedy{Text: "`umount --lazy DIR` takes away the tmpfs that hides it"}
+	Unmount         = Remedy{Text: "`umount --lazy DIR` takes away the tmpfs that is mounted there"}
 	DeleteRule      = Remedy{Text: "`nft delete rule FAMILY TABLE CHAIN handle HANDLE`"}
 	AcceptPackets   = Remedy{Text: "`nft chain FAMILY TABLE CHAIN '{ policy accept ; }'`"}
 	DeleteRoute     = Remedy{Text: "`ip route delete unreachable DESTINATION`"}
@@ -23,12 +23,14 @@ var (
 	UnsetVariable   = Remedy{Text: "`systemctl unset-environment VARIABLE`"}
 	RemoveProxyLine = Remedy{Text: "`sed -i '/https_proxy=/Id' FILE`, `systemctl daemon-reload`, `systemctl restart kubelet`"}
 	DeleteObject    = Remedy{Text: "`kubectl delete KIND NAME`"}
-	RenewClusterCA  = Remedy{Text: "`kubeadm init phase bootstrap-token` on a control plane", ControlPlane: true}
+	// kubeadm leaves a ConfigMap alone that is there.
+	RenewClusterInfo = Remedy{ControlPlane: true,
+		Text: "`kubectl -n kube-public delete configmap cluster-info`, `kubeadm init phase bootstrap-token`"}
 )
 
-// remedies are all whose commands may be run as a hint has them: those above, and what hints of the catalogue say of services and of labctl.
+// remedies are all whose commands may be run as a hint has them: those above, and what hints say of services and of labctl.
 var remedies = []Remedy{
-	Unmount, DeleteRule, AcceptPackets, DeleteRoute, StopUnit, UnsetVariable, RemoveProxyLine, DeleteObject, RenewClusterCA,
+	Unmount, DeleteRule, AcceptPackets, DeleteRoute, StopUnit, UnsetVariable, RemoveProxyLine, DeleteObject, RenewClusterInfo,
 	{Text: "`systemctl unmask UNIT`, `systemctl enable --now UNIT`, `systemctl restart UNIT`, `systemctl restart containerd kubelet`"},
 	{Text: "`labctl up`, `labctl repair`, `labctl repair --up-to RUNG`"},
 }
@@ -44,7 +46,7 @@ func (c Command) String() string { return strings.Join(c.Argv, " ") }
 var (
 	placeholder = regexp.MustCompile(`\b(DIR|FAMILY|TABLE|CHAIN|HANDLE|DESTINATION|UNIT|VARIABLE|FILE|KIND|NAME|RUNG)\b`)
 	inQuotes    = regexp.MustCompile("`([^`]+)`")
-	plain       = regexp.MustCompile(`^[\w@%+=:,./-]+$`)     // nothing that a shell would read
+	plain       = regexp.MustCompile(`^[\w@%+=:,./-]+$`)         // nothing that a shell would read
 	unsayable   = regexp.MustCompile("['`\\p{C}\\p{Zl}\\p{Zp}]") // it would end a quotation, or the line
 )
 

@@ -65,7 +65,7 @@ func TestCommandsOfHints(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", tt.hint, text, tt.commands)
 		}
 	}
-	if on := RenewClusterCA.Commands(RenewClusterCA.Text); len(on) != 1 || !on[0].ControlPlane {
+	if on := RenewClusterInfo.Commands(RenewClusterInfo.Text); len(on) != 2 || !on[1].ControlPlane {
 		t.Errorf("%+v", on)
 	}
 }
