@@ -43,7 +43,8 @@ func TestInNoCluster(t *testing.T) {
 	general, _ := symptom.Lookup(symptom.FirewallBlocked)
 	for recorded, want := range map[string]string{general.Hint: "delete the rule", "what its end shows": "what its end shows"} {
 		f, m = outside()
-		m.Inside.Facts.Outcome = &joining.Outcome{Symptom: symptom.FirewallBlocked, Evidence: "it timed out", Finished: true, Hint: recorded}
+		m.Inside.Facts.Outcome = &joining.Outcome{Symptom: symptom.FirewallBlocked, Evidence: "it timed out", Finished: true, Hint: recorded,
+			Endpoint: "192.0.2.99:6443"}
 		fail(m, joining.Check{ID: joining.CheckFirewall, Result: joining.Blocked, Symptom: symptom.FirewallBlocked, Evidence: "dropped",
 			Hint: "delete the rule"})
 		if r := report(f); len(r.Findings) == 0 || r.Findings[0].Hint != want {
