@@ -71,7 +71,7 @@ func (m Machine) withoutTmpfs(dir, hint string) string {
 	if kind != "tmpfs" {
 		return hint
 	}
-	return symptom.Unmount.With(dir)
+	return symptom.Unmount.With(dir) + " takes away the tmpfs that is mounted there"
 }
 
 func judgeSpace(dir string, s Space) Check {

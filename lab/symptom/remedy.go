@@ -15,7 +15,7 @@ type Remedy struct {
 
 // The remedies of findings that name what to act on.
 var (
-	Unmount         = Remedy{Text: "`umount --lazy DIR` takes away the tmpfs that is mounted there"}
+	Unmount         = Remedy{Text: "`umount --lazy DIR`"}
 	DeleteRule      = Remedy{Text: "`nft delete rule FAMILY TABLE CHAIN handle HANDLE`"}
 	AcceptPackets   = Remedy{Text: "`nft chain FAMILY TABLE CHAIN '{ policy accept ; }'`"}
 	DeleteRoute     = Remedy{Text: "`ip route delete unreachable DESTINATION`"}
