@@ -12,7 +12,7 @@ var clusterVersionBehind = Fault{
 	Effect:  refuses(symptom.VersionSkew),
 	Symptom: symptom.VersionSkew,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: oldVersion.undo,
 }

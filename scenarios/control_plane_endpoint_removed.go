@@ -12,7 +12,7 @@ var controlPlaneEndpointRemoved = Fault{
 	Effect:  refuses(symptom.ControlPlaneEndpointMissing),
 	Symptom: symptom.ControlPlaneEndpointMissing,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: endpointLine.undo,
 }
