@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -116,6 +117,11 @@ func (r *repairRun) fails(name string) bool {
 		}
 	}
 	return false
+}
+
+// failsWith tells whether it found one of the causes, on any node.
+func (r *repairRun) failsWith(causes []symptom.ID) bool {
+	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && slices.Contains(causes, f.Symptom) })
 }
 
 // restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.
