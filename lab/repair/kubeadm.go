@@ -66,7 +66,8 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return parseFiles(out), nil
+	// On a machine of another name kubeadm has kubelet told the node's own.
+	return parseFiles(strings.ReplaceAll(out, "--hostname-override="+n.Name+" ", "")), nil
 }
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
