@@ -119,7 +119,8 @@ func settled(n *Node) {
 	slices.SortFunc(n.Organs, func(a, b Organ) int { return cmp.Compare(place(a.Name), place(b.Name)) })
 	n.Organs = slices.DeleteFunc(n.Organs, func(o Organ) bool {
 		unit := n.Units[organs[place(o.Name)].after]
-		young := o.Error != "" && !unit.Started.IsZero() && n.Time.Sub(unit.Started) < settle
+		missing := o.Name == OrganSandbox && len(o.Named) > 0 // an image does not come by waiting
+		young := o.Error != "" && !missing && !unit.Started.IsZero() && n.Time.Sub(unit.Started) < settle
 		if young {
 			n.Errors[organs[place(o.Name)].asked()] = fmt.Sprintf("%s has started only %s ago: %s", organs[place(o.Name)].after, n.Time.Sub(unit.Started).Round(time.Second), o.Error)
 		}
