@@ -1,0 +1,24 @@
+package join
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"strings"
+)
+
+// nodeName is the Node's name in kubelet's client certificate, "" without one.
+func (m Machine) nodeName() string {
+	text, err := m.Read("/var/lib/kubelet/pki/kubelet-client-current.pem")
+	if err != nil {
+		return ""
+	}
+	for rest := []byte(text); ; {
+		var block *pem.Block
+		if block, rest = pem.Decode(rest); block == nil {
+			return ""
+		}
+		if cert, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
+			return strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
+		}
+	}
+}
