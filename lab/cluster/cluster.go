@@ -94,9 +94,7 @@ func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	for _, n := range joined {
 		v, err := c.OpenAdmin(ctx, n, joined)
 		if err == nil {
-			once, cancel := c.Within(ctx, 4*time.Second)
-			_, err = v.Kube.Nodes(once)
-			cancel()
+			err = works(ctx, c.Session, v)
 		}
 		switch {
 		case v == nil || v.Kube == nil:
@@ -116,7 +114,7 @@ func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	if c.Admin != nil {
 		return nil
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("%w\nnext: labctl repair", errors.Join(errs...))
 }
 
 func (c *Run) joinBudget() time.Duration {

@@ -23,6 +23,11 @@ func (j *judgement) api() {
 		}
 		return
 	}
+	if a.Denied != "" && a.Ready == "" { // an API server that starts denies everything until it has read its roles
+		j.find(symptom.RBACChanged, "", "API", fmt.Sprintf("the administrator's credentials have no rights: ClusterRoleBinding %s or ClusterRole cluster-admin is "+
+			"missing or changed: %s", kube.Administrators, a.Denied)).Repairable = true
+		return
+	}
 	if failed := slices.Sorted(maps.Keys(a.Errors)); len(failed) > 0 {
 		j.unread = append(j.unread, fmt.Sprintf("API: %s: %s", strings.Join(failed, ", "), a.Errors[failed[0]]))
 	}
@@ -44,6 +49,8 @@ func (j *judgement) api() {
 	j.pods()
 	j.requests()
 	j.forJoins()
+	j.rights()
+	j.documents()
 	j.leaders()
 }
 
