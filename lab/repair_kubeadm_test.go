@@ -59,11 +59,11 @@ var kubeadmDamages = []struct {
 	{"what joins read was deleted", "", symptom.JoinConfigMissing, "kube-system/kubeadm-config", "had kubeadm make it again", deleted(systemConfigs + "kubeadm-config")},
 	{"cluster-info leads elsewhere", "", symptom.JoinConfigMissing, "its server is https://192.0.2.9:6443", "had kubeadm make it again",
 		func(_ *testing.T, w *world) {
-			w.document(publicConfigs+"cluster-info")["kubeconfig"] = w.pki.kubeconfig("https://192.0.2.9:6443")
+			w.document(publicConfigs + "cluster-info")["kubeconfig"] = w.pki.kubeconfig("https://192.0.2.9:6443")
 		}},
 	{"cluster-info trusts another", "", symptom.JoinConfigMissing, "does not trust the cluster's authority", "had kubeadm make it again",
 		func(t *testing.T, w *world) {
-			w.document(publicConfigs+"cluster-info")["kubeconfig"] = newPKI(t, w.lab.found.Cluster).kubeconfig("https://10.30.0.10:6443")
+			w.document(publicConfigs + "cluster-info")["kubeconfig"] = newPKI(t, w.lab.found.Cluster).kubeconfig("https://10.30.0.10:6443")
 		}},
 	{"kubeadm's version is old", "", symptom.VersionSkew, "its kubernetesVersion is v1.29.0, not v1.36.3", "had kubeadm make it again",
 		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "v1.36.3", "v1.29.0")},

@@ -44,13 +44,6 @@ func (c *Run) usable(ctx context.Context) (err error) {
 	return err
 }
 
-func works(ctx context.Context, s *session.Session, v *session.Admin) error {
-	ctx, cancel := s.Within(ctx, 4*time.Second)
-	defer cancel()
-	_, err := v.Kube.Nodes(ctx)
-	return err
-}
-
 // borrow opens the cluster with credentials that the first control plane with a whole authority signs. Those that do not work either are of
 // use only if there are no others.
 func (c *Run) borrow(ctx context.Context) error {

@@ -117,6 +117,14 @@ func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	return fmt.Errorf("%w\nnext: labctl repair", errors.Join(errs...))
 }
 
+// works says why the API server does not answer the administrator, nil if it does.
+func works(ctx context.Context, s *session.Session, v *session.Admin) error {
+	ctx, cancel := s.Within(ctx, 4*time.Second)
+	defer cancel()
+	_, err := v.Kube.Nodes(ctx)
+	return err
+}
+
 func (c *Run) joinBudget() time.Duration {
 	return time.Duration(c.Cluster.Tuning.JoinMaxWaitSeconds) * time.Second
 }

@@ -68,6 +68,23 @@ func (j *judgement) forJoins() {
 	}
 }
 
+// rights judges what the cluster's own parts may not do any more.
+func (j *judgement) rights() {
+	if j.f.API.Ready != "" { // its rights come with its roles
+		return
+	}
+	for _, r := range j.f.API.Rights {
+		j.find(symptom.RBACChanged, "", "API", r.What).Repairable = true
+	}
+}
+
+// documents judges the cluster's own documents that do not say what they must.
+func (j *judgement) documents() {
+	for _, d := range j.f.API.Documents {
+		j.find(CauseOfDocument(d), "", "API", d.String()).Repairable = true
+	}
+}
+
 // leaderSilence is how long a leader's Lease may be old: it is renewed every 2 s, and another instance takes over after 15 s.
 const leaderSilence = time.Minute
 
