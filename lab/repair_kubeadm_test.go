@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8slab/config"
 	"k8slab/lab/health"
 	"k8slab/lab/labtest"
 	"k8slab/lab/repair"
@@ -161,12 +160,13 @@ func TestRepairLeavesSettings(t *testing.T) {
 
 // The configuration that the lab makes is not that of a cluster which somebody has upgraded.
 func TestRepairOfAnUpgradedCluster(t *testing.T) {
-	inWorld(t, labtest.Three, func(c *config.Cluster) { c.Kubernetes.Version = "v1.36.2" }, func(t *testing.T, w *world) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 		w.up()
 		w.clean()
+		w.change(func() { w.upgraded = "v1.36.4" })
 		before := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]
 		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
-		if len(found) != 1 || found[0].Symptom != string(symptom.VersionSkew) || !strings.Contains(found[0].Left, "cluster.yaml has v1.36.2") {
+		if len(found) != 1 || found[0].Symptom != string(symptom.VersionSkew) || !strings.Contains(found[0].Left, "cluster.yaml has v1.36.3") {
 			t.Errorf("%+v, %v", found, err)
 		}
 		if now := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]; now != before {

@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -84,7 +85,7 @@ func (w *world) answer(r *http.Request, body []byte) (int, any) {
 	case "/readyz":
 		return http.StatusOK, "ok"
 	case "/version":
-		return http.StatusOK, object{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+		return http.StatusOK, object{"major": "1", "minor": "36", "gitVersion": cmp.Or(w.upgraded, w.lab.found.Cluster.Kubernetes.Version)}
 	}
 	if list, ok := w.kinds(r.URL.Path); ok {
 		return http.StatusOK, list
