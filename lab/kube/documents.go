@@ -155,7 +155,7 @@ func judgeYAML(text, kind string, settings ...setting) error {
 // documentOf reads a YAML document of the kind.
 func documentOf(text, kind string) (doc map[string]any, err error) {
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
-		return nil, fmt.Errorf("it is no YAML: %w", err)
+		return nil, fmt.Errorf("it is no YAML of kind %s: %w", kind, err)
 	}
 	if doc["kind"] != kind {
 		return nil, errors.New("it is no " + kind)
