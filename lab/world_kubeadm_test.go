@@ -116,12 +116,17 @@ func (w *world) script(b *box, script string, args []string, stdin string) (out 
 	switch {
 	case strings.Contains(script, "KUBEADM_INIT_DRYRUN_DIR"):
 		needs("InitConfiguration", "ClusterConfiguration", "KubeletConfiguration")
+		here := b.node.Name
 		for _, other := range w.machines { // whose configuration it is
 			if strings.Contains(stdin, "name: "+other.node.Name+"\n") {
 				b = other
 			}
 		}
-		return w.makes(b, args), 0, true
+		files := w.makes(b, args)
+		if b.node.Name != here { // than the machine is called
+			files = strings.Replace(files, "--node-ip", "--hostname-override="+b.node.Name+" --node-ip", 1)
+		}
+		return files, 0, true
 	case strings.Contains(script, "kubeadm kubeconfig user") && slices.Contains(args, "system:masters"):
 		needs("InitConfiguration", "ClusterConfiguration")
 		server := "https://" + w.lab.found.Cluster.Network.VirtualIP.String() + ":6443"

@@ -13,7 +13,7 @@ var clusterVersionBehind = Fault{
 	Symptom: symptom.VersionSkew,
 	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: oldVersion.undo,
 }

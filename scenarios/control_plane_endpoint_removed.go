@@ -13,7 +13,7 @@ var controlPlaneEndpointRemoved = Fault{
 	Symptom: symptom.ControlPlaneEndpointMissing,
 	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: endpointLine.undo,
 }

@@ -62,8 +62,9 @@ func (j *judgement) forJoins() {
 	}
 	for _, r := range j.f.API.Rejections {
 		f := j.find(symptom.AdmissionRejects, "", "API", r.By+": "+r.Message)
-		if r.Owner != "" {
-			f.Hint = fmt.Sprintf("labctl never removes what somebody else has made. Have its owner change it; if nobody needs it: `kubectl delete %s`.", r.Owner)
+		if kind, name, known := strings.Cut(r.Owner, " "); known {
+			f.Hint = "labctl never removes what somebody else has made. Have its owner change it; if nobody needs it: " +
+				symptom.DeleteObject.With(kind, name) + "."
 		}
 	}
 }

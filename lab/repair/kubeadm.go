@@ -3,6 +3,7 @@ package repair
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -68,7 +69,8 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return parseFiles(out), nil
+	// On a machine of another name kubeadm has kubelet told the node's own.
+	return parseFiles(strings.ReplaceAll(out, "--hostname-override="+n.Name+" ", "")), nil
 }
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
@@ -119,6 +121,11 @@ func (r *repairRun) fails(name string) bool {
 		}
 	}
 	return false
+}
+
+// failsWith tells whether it found one of the causes, on any node.
+func (r *repairRun) failsWith(causes []symptom.ID) bool {
+	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && slices.Contains(causes, f.Symptom) })
 }
 
 // restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.

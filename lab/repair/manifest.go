@@ -24,21 +24,23 @@ type staticPod struct {
 	name  string       // of the container and the manifest
 	check join.CheckID // fails when the component does not work
 	cause symptom.ID   // that its failure is found as
+	other []symptom.ID // that other nodes have when it works and is not configured as kubeadm does it
 }
 
 var staticPods = []staticPod{
-	{etcdPod, join.CheckEtcdMember, symptom.EtcdUnreachable}, // what the others need
-	{"kube-apiserver", join.CheckAPIServer, symptom.ControlPlaneCrashloop},
-	{"kube-controller-manager", join.CheckControllerManager, symptom.ControlPlaneCrashloop},
-	{"kube-scheduler", join.CheckScheduler, symptom.ControlPlaneCrashloop},
+	{etcdPod, join.CheckEtcdMember, symptom.EtcdUnreachable, nil}, // what the others need
+	{"kube-apiserver", join.CheckAPIServer, symptom.ControlPlaneCrashloop, nil},
+	{"kube-controller-manager", join.CheckControllerManager, symptom.ControlPlaneCrashloop,
+		[]symptom.ID{symptom.PodCIDRNotAssigned, symptom.CSRNotApproved}},
+	{"kube-scheduler", join.CheckScheduler, symptom.ControlPlaneCrashloop, nil},
 }
 
 const etcdPod = "etcd"
 
 func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+".yaml") }
 
-// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane, those
-// that are not what kubeadm makes. One control plane after another: their etcd may restart.
+// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane or
+// because of it, those that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
 	var errs []error
 	for _, n := range r.Cluster.ControlPlanes() {
@@ -64,7 +66,8 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 	}
 	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
-		return readable(is[p.file()]) && (passes(checks, p.check) && !r.fails(n.Name) || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
+		works := passes(checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other)
+		return readable(is[p.file()]) && (works || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
 	})
 	if len(suspects) == 0 {
 		return nil

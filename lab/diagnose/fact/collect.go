@@ -169,6 +169,11 @@ func (c *collector) facts(ctx context.Context) error {
 
 func (c *collector) checks(ctx context.Context) error {
 	t := join.Target{ControlPlane: c.o.Role == "control-plane", Endpoint: c.o.Endpoint}
+	for _, p := range c.o.Peers {
+		if p.Role == "control-plane" {
+			t.Peers = append(t.Peers, p.IP)
+		}
+	}
 	checks := join.Examine(ctx, c.m, t)
 	c.set(func(n *Node) { n.Checks = checks })
 	return nil

@@ -165,6 +165,10 @@ func (w *measurer) sandbox(ctx context.Context) ([]join.Defect, error) {
 		return nil, err
 	case failed.Late:
 		return nil, fmt.Errorf("%w: %w", errLate, failed)
+	case failed.Other != "":
+		d := join.Defect{Symptom: symptom.SandboxImageMisconfigured, Where: "the container runtime", Text: failed.Said + ", but " + failed.Other}
+		d.Hint = "name " + failed.Other + " as the sandbox image in /etc/containerd/config.toml; systemctl restart containerd"
+		return []join.Defect{d}, nil
 	case failed.Missing != "":
 		d := join.Defect{Symptom: symptom.ImagePullFailure, Where: "the container runtime", Text: failed.Said + ": no pod can start"}
 		d.Hint = "copy it from another node: ctr -n k8s.io images export FILE " + failed.Missing + "; here: ctr -n k8s.io images import FILE"
