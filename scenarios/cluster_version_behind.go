@@ -11,6 +11,7 @@ var clusterVersionBehind = Fault{
 	Inject:  oldVersion.make,
 	Effect:  refuses(symptom.VersionSkew),
 	Symptom: symptom.VersionSkew,
+	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
 	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},

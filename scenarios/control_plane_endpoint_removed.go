@@ -11,6 +11,7 @@ var controlPlaneEndpointRemoved = Fault{
 	Inject:  endpointLine.make,
 	Effect:  refuses(symptom.ControlPlaneEndpointMissing),
 	Symptom: symptom.ControlPlaneEndpointMissing,
+	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
 	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},

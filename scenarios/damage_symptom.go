@@ -30,6 +30,7 @@ var componentsOf = map[symptom.ID][]Component{
 	symptom.CertificateKeyInvalid:       {ofJoining},
 	symptom.BootstrapRBACForbidden:      {ofJoining, ofRBAC},
 	symptom.JoinConfigMissing:           {ofJoining},
+	symptom.RBACChanged:                 {ofRBAC},
 	symptom.AdmissionRejects:            {ofAdmission},
 	symptom.CertificateExpired:          {ofCertificates},
 	symptom.ClockSkew:                   {ofMachine},
