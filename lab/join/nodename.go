@@ -6,6 +6,9 @@ import (
 	"strings"
 )
 
+// nodeUser is before a Node's name in the name of its kubelet.
+const nodeUser = "system:node:"
+
 // nodeName is the Node's name in kubelet's client certificate, "" without one.
 func (m Machine) nodeName() string {
 	text, err := m.Read("/var/lib/kubelet/pki/kubelet-client-current.pem")
@@ -18,7 +21,10 @@ func (m Machine) nodeName() string {
 			return ""
 		}
 		if cert, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
-			return strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
+			if name, ok := strings.CutPrefix(cert.Subject.CommonName, nodeUser); ok {
+				return name
+			}
+			return ""
 		}
 	}
 }

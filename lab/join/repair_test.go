@@ -92,19 +92,19 @@ func TestFixSwapRefuses(t *testing.T) {
 func TestFixHostname(t *testing.T) {
 	s := newScene(t, false)
 	s.write("/proc/sys/kernel/hostname", "localhost\n")
-	s.does("hostname", func() (string, error) { s.write("/proc/sys/kernel/hostname", "kube-apiserver\n"); return "", nil })
+	s.does("hostname", func() (string, error) { s.write("/proc/sys/kernel/hostname", "w1\n"); return "", nil })
 	if got, _ := s.fixed("hostname"); got.Result != Blocked {
 		t.Errorf("not a member: %s, fixed %q", got.Result, got.Fixed)
 	}
 	ca, key := newCA(t)
 	s.write("/etc/kubernetes/kubelet.conf", "")
 	s.write("/var/lib/kubelet/pki/kubelet-client-current.pem",
-		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf(t, ca, key, clusterShape{}).Certificate[0]})))
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf(t, ca, key, clusterShape{subject: "system:node:w1"}).Certificate[0]})))
 	got := repair(t.Context(), s.Machine, s.target, s.probe("hostname"), Check{ID: "hostname", Result: Fixable})
-	if got.Result != OK || got.Fixed != "named the machine kube-apiserver" {
+	if got.Result != OK || got.Fixed != "named the machine w1" {
 		t.Errorf("a member: %+v", got)
 	}
-	if ran := s.changed(); !slices.Contains(ran, "hostname kube-apiserver") {
+	if ran := s.changed(); !slices.Contains(ran, "hostname w1") {
 		t.Errorf("ran %q", ran)
 	}
 }
