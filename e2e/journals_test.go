@@ -16,7 +16,7 @@ var journalsOf = map[string]string{
 	"kubelet":    "journalctl -b -u kubelet --no-pager",
 	"containerd": "journalctl -b -u containerd --no-pager",
 	"boot":       "journalctl -b --no-pager",
-	"etcd":       "cat /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null || true",
+	"etcd":       "ls -tr /var/log/pods/kube-system_etcd-*/etcd/*.log 2>/dev/null | xargs --no-run-if-empty cat", // a pod's in order of time
 }
 
 // past is how the verdict on a text without a cause begins. Errors of faults that are over leave a text undetermined: it does not say so.

@@ -46,8 +46,8 @@ var recoveries = []recovery{
 		phrases: []string{"Cluster info signature and contents are valid"}},
 	{causes: kubeletCauses, phrases: []string{"Started kubelet\n", "The kubelet is healthy after",
 		"Adding debug handlers to kubelet server"}},
-	{causes: append([]symptom.ID{symptom.APIServerUnreachable, symptom.TLSBootstrapTimeout, symptom.KubeletStandalone,
-		symptom.NodeNameMismatch, symptom.X509UnknownAuthority, symptom.TokenExpiredOrInvalid, symptom.CSRNotApproved,
+	{causes: append([]symptom.ID{symptom.APIServerUnreachable, symptom.AdvertiseAddressWrong, symptom.TLSBootstrapTimeout,
+		symptom.KubeletStandalone, symptom.NodeNameMismatch, symptom.X509UnknownAuthority, symptom.TokenExpiredOrInvalid, symptom.CSRNotApproved,
 		symptom.EtcdUnreachable}, kubeletCauses...), phrases: []string{"Successfully registered node"}},
 	{causes: append([]symptom.ID{symptom.CNINotInitialized, symptom.CNIStaleConfig, symptom.FlannelSubnetEnvMissing,
 		symptom.CNIPluginBinaryMissing, symptom.NetworkPluginPodsFailing, symptom.APIServerUnreachable, symptom.TLSBootstrapTimeout,
@@ -80,8 +80,12 @@ var recoveries = []recovery{
 	// A starting etcd replays its log and complains once more about members and learners of the past. It publishes itself when a majority
 	// has agreed.
 	{causes: []symptom.ID{symptom.EtcdDataCorrupt, symptom.EtcdStaleMember, symptom.EtcdTooManyLearners, symptom.EtcdLearnerNotInSync,
-		symptom.EtcdNoQuorum, symptom.EtcdUnreachable, symptom.EtcdSlow},
+		symptom.EtcdNoQuorum, symptom.EtcdUnreachable, symptom.EtcdSlow, symptom.AdvertiseAddressWrong},
 		phrases: []string{"published local member to cluster through raft"}},
+	// A member that comes back with the same address says so again.
+	{causes: []symptom.ID{symptom.AdvertiseAddressWrong, symptom.EtcdStaleMember, symptom.EtcdTooManyLearners, symptom.EtcdLearnerNotInSync,
+		symptom.EtcdUnreachable, symptom.FirewallBlocked},
+		phrases: []string{`"msg":"removed member"`}},
 	{causes: []symptom.ID{symptom.EtcdNoQuorum}, phrases: []string{"elected leader", "became leader at term"}},
 	{causes: []symptom.ID{symptom.RuntimeSocketMissing, symptom.CRIPluginDisabled}, phrases: []string{"containerd successfully booted"}},
 }
