@@ -8,8 +8,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// endedPod finds that a file in the cgroup of one pod is missing, because the pod has ended. What the node lacks is missing for all pods.
-var endedPod = regexp.MustCompile(`(?:open|openat2|stat|lstat|read) \S*kubepods\S*pod[0-9a-f][0-9a-f_-]{5,}\S*: no such file`)
+// endedPod finds that a file in the cgroup of one pod or container is missing, because it has ended. What the node lacks is missing for all.
+var endedPod = regexp.MustCompile(`(?:open|openat2|stat|lstat|read) \S*kubepods\S*(?:pod[0-9a-f][0-9a-f_-]{5,}|-[0-9a-f]{64}\.scope)\S*: no such file`)
 
 // contained finds what systemd says when it starts in a container. The kernel's log there is that of the whole computer.
 var contained = regexp.MustCompile(`Detected virtualization (?:lxc|lxc-libvirt|docker|podman|systemd-nspawn|openvz|container-other)\b` +

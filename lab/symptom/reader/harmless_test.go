@@ -104,11 +104,13 @@ func TestStartsAndEnds(t *testing.T) {
 		once  = `E1124 21:33:58.1 301 kubelet.go:1680] "Image garbage collection failed once. Stats initialization may not have completed yet" err="invalid capacity 0 on image filesystem"` + "\n"
 		event = "default       9m          Warning   InvalidDiskCapacity   node/cp1   invalid capacity 0 on image filesystem\n"
 		gone  = `E1124 21:40:00.1 301 x.go:1] "Failed" err="failed to write: openat2 /sys/fs/cgroup/cpu,cpuacct/kubepods.slice/kubepods-besteffort.slice/kubepods-besteffort-pod3f8a3a52_9a1d.slice/cpu.cfs_quota_us: no such file or directory"` + "\n"
+		ended = `W1124 21:40:00.1 301 container.go:606] Failed to update stats for container "/kubepods.slice/cri-containerd-x.scope": openat2 /sys/fs/cgroup/memory/kubepods.slice/cri-containerd-` +
+			"43292913f26767fe834aabf4c6b3f9ca19e68c42a8ae8a5cc16000b36115bbba.scope/memory.kmem.tcp.max_usage_in_bytes: no such file or directory, continuing to push stats\n"
 		lacks = `E1124 21:40:00.1 301 x.go:1] "Failed" err="failed to write: openat2 /sys/fs/cgroup/cpu,cpuacct/kubepods.slice/cpu.cfs_quota_us: no such file or directory"` + "\n"
 	)
 	for name, text := range map[string]string{
 		"each start of a kubelet": strings.Repeat(once+calm, 6), "events of each start": strings.Repeat(event, 6),
-		"the cgroup of a pod that ended": gone + strings.Repeat(calm, 5),
+		"the cgroup of a pod that ended": gone + strings.Repeat(calm, 5), "of a container": ended + strings.Repeat(calm, 5),
 	} {
 		if got := symptomsOf(judge(t, text)); len(got) > 0 {
 			t.Errorf("%s: %v", name, got)

@@ -14,6 +14,7 @@ func TestOutlived(t *testing.T) {
 		sandbox = `Nov 26 17:19:27 w2 containerd[117]: time="2026-11-26T17:19:27Z" level=error msg="RunPodSandbox for name:\"web\" failed, error" error="rpc error: code = Unknown desc = failed to setup network for sandbox \"9c\": plugin type=\"flannel\" failed (add): netplugin failed with no error message"` + "\n"
 		driver  = `Nov 26 17:19:27 w2 containerd[117]: time="2026-11-26T17:19:27Z" level=error msg="RunPodSandbox for name:\"web\" failed, error" error="runc create failed: expected cgroupsPath to be of format \"slice:prefix:name\" for systemd cgroups, got \"/kubepods/9c\" instead"` + "\n"
 		slow    = `2026-11-26T17:11:01.9Z stderr F {"level":"warn","ts":"2026-11-26T17:11:01.0Z","caller":"etcdserver/v3_server.go:923","msg":"timed out waiting for read index response (local node might have slow network)","timeout":"11s"}` + "\n"
+		removed = `{"level":"info","ts":"2026-11-26T19:20:55.5Z","caller":"membership/cluster.go:460","msg":"removed member","local-member-id":"d9","removed-remote-peer-urls":["https://10.0.2.15:2380"]}` + "\n"
 		events  = "NAMESPACE     LAST SEEN   TYPE      REASON                   OBJECT             MESSAGE\n"
 		event   = `   Warning   FailedCreatePodSandBox   pod/kube-proxy-x   Failed to create pod sandbox: rpc error: code = Unknown desc = failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups, got "/kubepods/burst" instead` + "\n"
 	)
@@ -33,6 +34,7 @@ func TestOutlived(t *testing.T) {
 		{"another cgroup driver, half a minute ago", driver + later("17:20:00"), nil},
 		{"a slow etcd", strings.Repeat(slow, 3) + etcd("17:11:10"), []symptom.ID{symptom.EtcdSlow}},
 		{"a slow etcd, minutes ago", strings.Repeat(slow, 3) + etcd("17:15:10"), nil},
+		{"a removed member", strings.Replace(removed, `"removed member"`, `"added member"`, 1) + removed, nil},
 		{"an event", events + "kube-system   38s      " + event, []symptom.ID{symptom.CgroupDriverMismatch}},
 		{"an event of minutes", events + "kube-system   5m12s    " + event, []symptom.ID{symptom.CgroupDriverMismatch}},
 		{"an event that did not come again", events + "kube-system   11m      " + event, nil},

@@ -87,6 +87,12 @@ func (s *scan) judge() {
 	if typed == "" {
 		s.note(rec, fatal, len(s.found) < matched)
 	}
+	var passed []symptom.ID // what a record says has passed, it does not state
+	for _, f := range s.found {
+		if f.known.kind == ofRecovery {
+			passed = append(passed, recoveries[f.known.index].causes...)
+		}
+	}
 	for _, f := range s.found {
 		switch f.known.kind {
 		case ofRecovery:
@@ -94,7 +100,9 @@ func (s *scan) judge() {
 		case ofDetail:
 			s.details[f.known.index] = true
 		default:
-			s.count(f, fatal)
+			if !slices.Contains(passed, f.known.id) {
+				s.count(f, fatal)
+			}
 		}
 	}
 	if last {
