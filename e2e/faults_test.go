@@ -71,7 +71,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	// The last, so that the journals tell of all faults that there were.
 	It("leaving nothing in its journals that a diagnosis of text takes for a cause", Label("nightly"), func(ctx SpecContext) {
 		l.journalsAreHealthy(ctx)
-	}, SpecTimeout(4*time.Minute))
+	}, SpecTimeout(10*time.Minute))
 })
 
 var _ = Describe("an experiment that is killed", Label("faults", "nightly", "Slow", "Disruptive"), Serial, func() {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"regexp"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -22,8 +23,15 @@ var journalsOf = map[string]string{
 // past is how the verdict on a text without a cause begins. Errors of faults that are over leave a text undetermined: it does not say so.
 var past = regexp.MustCompile(`^(Nothing is wrong|Undetermined)\b`)
 
-// journalsAreHealthy has the diagnosis of text judge the journals of every node of a healthy lab, whatever it went through, and the events.
+// journalsAreHealthy has the diagnosis of text judge the journals of every node of a healthy lab, whatever it went through, and the events. By a
+// journal alone nobody can tell that a failure is over before its program has gone on for a while without it; of an event, before it was due again.
 func (l *lab) journalsAreHealthy(ctx context.Context) {
+	GinkgoHelper()
+	Eventually(l.journalsWithACause).WithContext(ctx).WithTimeout(7 * time.Minute).WithPolling(10 * time.Second).Should(BeEmpty())
+}
+
+// journalsWithACause are the verdicts on those that name a cause.
+func (l *lab) journalsWithACause(ctx context.Context) map[string]string {
 	GinkgoHelper()
 	wrong := map[string]string{}
 	judge := func(what, text string) {
@@ -40,5 +48,5 @@ func (l *lab) journalsAreHealthy(ctx context.Context) {
 		}
 	}
 	judge("events", l.kubectl(ctx, "get", "events", "-A"))
-	Expect(wrong).To(BeEmpty())
+	return wrong
 }

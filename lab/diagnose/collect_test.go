@@ -328,6 +328,32 @@ func TestLateAnswersAreAskedForAgain(t *testing.T) {
 	}
 }
 
+// The second question ends before the caller's time does, and the first answer stays.
+func TestSecondLookEndsInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := Machine{Name: "w1", State: func(context.Context) (string, error) { return stateRunning, nil },
+			Read: func(ctx context.Context, argv ...string) (string, error) {
+				switch {
+				case argv[0] == "true":
+					return "", nil
+				case slices.Contains(argv, "--patience"):
+					<-ctx.Done()
+					return "", context.Cause(ctx)
+				}
+				time.Sleep(6 * time.Second)
+				text, err := json.Marshal(fact.Node{Errors: map[string]string{"units": "late"}, Elapsed: 6})
+				return string(text), err
+			}}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		defer cancel()
+		begun := time.Now()
+		got := Collect(ctx, Sources{Labnode: "labnode", Machines: []Machine{m}}).Machines[0]
+		if took := time.Since(begun); ctx.Err() != nil || took != 9*time.Second || got.Inside == nil {
+			t.Errorf("%s, %v, %+v", took, ctx.Err(), got)
+		}
+	})
+}
+
 // Machines that share processors collect a few at a time, and one that does not answer at all keeps none of them waiting.
 func TestMachinesThatShareProcessors(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
