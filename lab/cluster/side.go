@@ -72,7 +72,7 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 	var phases []string
 	for _, n := range needs {
 		phases = append(phases, n.Phase)
-		if n.Phase == kube.PhaseBootstrapToken && !n.Right {
+		if err == nil && n.Phase == kube.PhaseBootstrapToken && !n.Right {
 			err = c.Admin.Kube.DropClusterInfo(ctx)
 		}
 	}

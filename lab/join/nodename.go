@@ -1,13 +1,10 @@
 package join
 
 import (
-	"crypto/x509"
-	"encoding/pem"
 	"strings"
-)
 
-// nodeUser is before a Node's name in the name of its kubelet.
-const nodeUser = "system:node:"
+	"k8slab/lab/kube"
+)
 
 // nodeName is the Node's name in kubelet's client certificate, "" without one.
 func (m Machine) nodeName() string {
@@ -15,16 +12,13 @@ func (m Machine) nodeName() string {
 	if err != nil {
 		return ""
 	}
-	for rest := []byte(text); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return ""
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
-			if name, ok := strings.CutPrefix(cert.Subject.CommonName, nodeUser); ok {
-				return name
-			}
-			return ""
-		}
+	certs, err := kube.Certificates([]byte(text))
+	if err != nil {
+		return ""
 	}
+	name, ok := strings.CutPrefix(certs[0].Subject.CommonName, kube.NodeUser)
+	if !ok {
+		return ""
+	}
+	return name
 }

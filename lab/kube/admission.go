@@ -39,7 +39,7 @@ func (c *Client) RejectsNode(ctx context.Context, name string) (*Rejection, erro
 		corev1.LabelHostname: name, corev1.LabelOSStable: "linux", corev1.LabelArchStable: "amd64",
 	}}}
 	request := c.set.CoreV1().RESTClient().Post().Resource("nodes").
-		SetHeader("Impersonate-User", nodeUser+name).SetHeader("Impersonate-Group", nodesGroup, "system:authenticated").Body(node)
+		SetHeader("Impersonate-User", NodeUser+name).SetHeader("Impersonate-Group", nodesGroup, "system:authenticated").Body(node)
 	return c.rejects(ctx, "node "+name+" may register", request)
 }
 

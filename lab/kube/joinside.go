@@ -35,9 +35,11 @@ const (
 	PhaseUploadKubelet  = "upload-config kubelet"
 )
 
+// NodeUser is before a Node's name in the user of its kubelet.
+const NodeUser = "system:node:"
+
 const (
 	tokenUser   = "system:bootstrap:"
-	nodeUser    = "system:node:"
 	nodesGroup  = "system:nodes"
 	csrGroup    = "certificates.k8s.io"
 	csrResource = "certificatesigningrequests"
@@ -54,7 +56,7 @@ type identity struct {
 var (
 	bootstrapIdentity = identity{"bootstrap tokens", tokenUser + "k8slab",
 		[]string{"system:bootstrappers", tokenGroups, "system:authenticated"}}
-	kubeletIdentity   = identity{"kubelets", nodeUser + "k8slab", []string{nodesGroup, "system:authenticated"}}
+	kubeletIdentity   = identity{"kubelets", NodeUser + "k8slab", []string{nodesGroup, "system:authenticated"}}
 	anonymousIdentity = identity{"machines without credentials", "system:anonymous", []string{"system:unauthenticated"}}
 )
 

@@ -70,7 +70,7 @@ func requestedNode(request []byte) string {
 	if err != nil {
 		return ""
 	}
-	node, ok := strings.CutPrefix(csr.Subject.CommonName, "system:node:")
+	node, ok := strings.CutPrefix(csr.Subject.CommonName, NodeUser)
 	if !ok {
 		return ""
 	}

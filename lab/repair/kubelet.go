@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"k8slab/config"
+	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
@@ -164,7 +165,7 @@ func (r *repairRun) kubeletLogin(ctx context.Context, n config.Node, is map[stri
 // newLogin has kubeadm on a control plane make a kubeconfig of the node's identity, and writes it as kubelet keeps it: the certificate is in
 // a file that kubelet renews.
 func (r *repairRun) newLogin(ctx context.Context, n, from config.Node, authority string) error {
-	text, err := r.kubeadm(ctx, from, true, "kubeconfig", "user", "--org", "system:nodes", "--client-name", "system:node:"+n.Name)
+	text, err := r.kubeadm(ctx, from, true, "kubeconfig", "user", "--org", "system:nodes", "--client-name", kube.NodeUser+n.Name)
 	if err != nil {
 		return err
 	}
