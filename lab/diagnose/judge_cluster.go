@@ -56,7 +56,8 @@ func (j *judgement) forJoins() {
 	for _, r := range j.f.API.Rejections {
 		f := j.find(symptom.AdmissionRejects, "", "API", r.By+": "+r.Message)
 		if r.Owner != "" {
-			f.Hint = fmt.Sprintf("labctl never removes what somebody else has made. Have its owner change it; if nobody needs it: `kubectl delete %s`.", r.Owner)
+			f.Hint = fmt.Sprintf("labctl never removes what somebody else has made. Have its owner change it; "+
+				"if nobody needs it: `kubectl delete %s`.", r.Owner)
 		}
 	}
 }

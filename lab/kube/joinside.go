@@ -28,11 +28,20 @@ type JoinNeed struct {
 	Phase string // of `kubeadm init phase`, its words separated by spaces
 }
 
+// Words names the needs in one line.
+func Words(needs []JoinNeed) string {
+	var all []string
+	for _, n := range needs {
+		all = append(all, n.What)
+	}
+	return strings.Join(all, "; ")
+}
+
 // The phases of `kubeadm init` that make what joins need (kubeadm 1.31 to 1.36: cmd/phases/init/bootstraptoken.go and uploadconfig.go).
 const (
 	PhaseBootstrapToken = "bootstrap-token"
-	PhaseUploadKubeadm  = "upload-config kubeadm"
-	PhaseUploadKubelet  = "upload-config kubelet"
+	phaseUploadKubeadm  = "upload-config kubeadm"
+	phaseUploadKubelet  = "upload-config kubelet"
 )
 
 const (
@@ -79,8 +88,8 @@ func configRight(who identity, namespace, name, by, phase string) joinRight {
 // joinRights are asked for by what they allow, not by their names: a cluster may allow it in another way.
 var joinRights = []joinRight{
 	configRight(anonymousIdentity, metav1.NamespacePublic, clusterInfo, "bootstrap-signer-clusterinfo", PhaseBootstrapToken),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubeadm-config", "nodes-kubeadm-config", PhaseUploadKubeadm),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubelet-config", "kubelet-config", PhaseUploadKubelet),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubeadm-config", "nodes-kubeadm-config", phaseUploadKubeadm),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubelet-config", "kubelet-config", phaseUploadKubelet),
 	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes",
 		PhaseBootstrapToken, false},
 	csrRight(bootstrapIdentity, "", "kubelet-bootstrap", false),
@@ -91,8 +100,8 @@ var joinRights = []joinRight{
 // joinConfigs are the ConfigMaps that a joining machine reads, with the key in which it looks.
 var joinConfigs = []struct{ namespace, name, key, phase string }{
 	{metav1.NamespacePublic, clusterInfo, "kubeconfig", PhaseBootstrapToken},
-	{metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration", PhaseUploadKubeadm},
-	{metav1.NamespaceSystem, "kubelet-config", "kubelet", PhaseUploadKubelet},
+	{metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration", phaseUploadKubeadm},
+	{metav1.NamespaceSystem, "kubelet-config", "kubelet", phaseUploadKubelet},
 }
 
 // JoinSide asks for all that a join needs of the cluster, and for what joins have left in it.
