@@ -37,8 +37,8 @@ const etcdPod = "etcd"
 
 func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+".yaml") }
 
-// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane, those
-// that are not what kubeadm makes. One control plane after another: their etcd may restart.
+// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane,
+// those that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
 	var errs []error
 	for _, n := range r.Cluster.ControlPlanes() {
@@ -64,7 +64,8 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 	}
 	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
-		return readable(is[p.file()]) && (passes(checks, p.check) && !r.fails(n.Name) || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
+		well := passes(checks, p.check) && !r.fails(n.Name) || r.has(n.Name)
+		return readable(is[p.file()]) && well || p.name == etcdPod && !r.Fact(n).EtcdData
 	})
 	if len(suspects) == 0 {
 		return nil
@@ -93,7 +94,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 // manifest writes a manifest. The one before is kept outside of kubelet's directory.
 func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is, want string) error {
 	evidence := p.name + "'s manifest is not what kubeadm makes of the cluster's configuration"
-	kept := ""
+	kept, also := "", ""
 	switch {
 	case is == "":
 		evidence = p.file() + " is missing or empty, so kubelet does not run " + p.name
@@ -102,6 +103,7 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is
 	}
 	if is != "" {
 		kept = path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
+		also = "; the one before is kept in " + kept
 	}
 	if !r.DryRun {
 		on := r.Nodes[n.Name]
@@ -114,11 +116,8 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is
 			return err
 		}
 	}
-	also := ""
-	if kept != "" {
-		also = "; the one before is kept in " + kept
-	}
-	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence}, "write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
+	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence},
+		"write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
 	return nil
 }
 
@@ -162,8 +161,8 @@ func said(manifest string) (pod map[string]any) {
 // manifestTime bounds the start of static pods with new manifests.
 const manifestTime = 2 * time.Minute
 
-// awaitManifests waits until the named static pods of the control plane work: another may lack what a later repair restores. Its kubelet talks only to the node's own API server. It is restarted, because
-// otherwise it would retry only when its back-off ends.
+// awaitManifests waits until the named static pods of the control plane work: another may lack what a later repair restores. Its kubelet
+// talks only to the node's own API server. It is restarted, because otherwise it would retry only when its back-off ends.
 func (r *repairRun) awaitManifests(ctx context.Context, n config.Node, pods ...string) error {
 	var works []join.CheckID
 	for _, p := range staticPods {
