@@ -20,10 +20,10 @@ LABELS ?= ci
 E2E_TIMEOUT ?= 49m
 RESULTS := e2e/results
 
-# What nightly runs: containers, vms, onboard, hosts, or all. Each part may take PART_TIMEOUT: a slow computer needs 2h. HISTORY is the file of
+# What nightly runs: containers, vms, onboard, hosts, or all. Each part may take PART_TIMEOUT: a slow computer needs more. HISTORY is the file of
 # its earlier runs, by default in the state directory.
 PART ?= all
-PART_TIMEOUT ?= 58m
+PART_TIMEOUT ?= 118m
 HISTORY ?=
 COMMIT ?= $(shell git describe --always --dirty --exclude '*' 2>/dev/null)
 

@@ -71,7 +71,7 @@ func drawn(seed uint64, n int) (node string, faults []scenarios.Fault) {
 		return node, nil // a healthy join among them
 	}
 	faults = []scenarios.Fault{possible[k]}
-	if second := possible[r.IntN(len(possible))]; r.IntN(4) == 0 && !faults[0].Stops && !second.Stops && !second.Join.Member && second.Name != faults[0].Name {
+	if second := possible[r.IntN(len(possible))]; r.IntN(4) == 0 && !faults[0].Stops() && !second.Stops() && !second.Join.Member && second.Name != faults[0].Name {
 		faults = append(faults, second)
 	}
 	return node, faults
@@ -89,7 +89,7 @@ func (l *lab) trial(ctx context.Context, seed uint64, n int) trial {
 	target := l.target(ctx, node)
 	for _, f := range faults {
 		t.Faults = append(t.Faults, f.Name)
-		t.Refusal = t.Refusal || f.Stops
+		t.Refusal = t.Refusal || f.Stops()
 		Expect(f.Inject(ctx, target)).To(Succeed(), "inject %s on %s", f.Name, node)
 	}
 	l.timedJoin(ctx, &t)

@@ -154,8 +154,14 @@ func askAdmin[T any](ctx context.Context, l *Lab, a access, do func(context.Cont
 
 // onCluster changes the cluster that is there.
 func (l *Lab) onCluster(ctx context.Context, verb string, do func(*cluster.Run) error) error {
+	return l.onOpened(ctx, verb, cluster.Open, do)
+}
+
+func (l *Lab) onOpened(ctx context.Context, verb string, open func(context.Context, *session.Session, cluster.ImageImport) (*cluster.Run, error),
+	do func(*cluster.Run) error,
+) error {
 	return l.with(ctx, access{verb: verb}, func(s *session.Session) error {
-		c, err := cluster.Open(ctx, s, addon.Importer(s))
+		c, err := open(ctx, s, addon.Importer(s))
 		if err != nil {
 			return err
 		}

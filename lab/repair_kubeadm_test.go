@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/lab/health"
 	"k8slab/lab/labtest"
 	"k8slab/lab/repair"
 	"k8slab/lab/symptom"
@@ -56,7 +57,38 @@ var kubeadmDamages = []struct {
 	{"what joins may was deleted", "", symptom.BootstrapRBACForbidden, "kubeadm:kubelet-bootstrap", "had kubeadm make it again", denied("create certificatesigningrequests")},
 	{"what joins read was deleted", "", symptom.JoinConfigMissing, "kube-system/kubeadm-config", "had kubeadm make it again", deleted(systemConfigs + "kubeadm-config")},
 	{"cluster-info leads elsewhere", "", symptom.JoinConfigMissing, "its server is https://192.0.2.9:6443", "had kubeadm make it again",
-		func(_ *testing.T, w *world) { w.strange = w.pki.kubeconfig("https://192.0.2.9:6443") }},
+		func(_ *testing.T, w *world) {
+			w.document(publicConfigs + "cluster-info")["kubeconfig"] = w.pki.kubeconfig("https://192.0.2.9:6443")
+		}},
+	{"cluster-info trusts another", "", symptom.JoinConfigMissing, "does not trust the cluster's authority", "had kubeadm make it again",
+		func(t *testing.T, w *world) {
+			w.document(publicConfigs + "cluster-info")["kubeconfig"] = newPKI(t, w.lab.found.Cluster).kubeconfig("https://10.30.0.10:6443")
+		}},
+	{"kubeadm's version is old", "", symptom.VersionSkew, "its kubernetesVersion is v1.29.0, not v1.36.3", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "v1.36.3", "v1.29.0")},
+	{"kubeadm has no endpoint", "", symptom.ControlPlaneEndpointMissing, "it has no controlPlaneEndpoint", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "controlPlaneEndpoint", "damaged")},
+	{"kubeadm's certificates are elsewhere", "", symptom.JoinConfigMissing, "its certificatesDir is /damaged", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "/etc/kubernetes/pki", "/damaged")},
+	{"kubeadm's pods are elsewhere", "", symptom.JoinConfigMissing, "its networking.podSubnet is 10.9.0.0/16", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "10.244.0.0/16", "10.9.0.0/16")},
+	{"kubeadm's configuration is no YAML", "", symptom.JoinConfigMissing, "kubeadm-config cannot be used", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "kind:", "{")},
+	{"kubelets' configuration knows no static pods", "", symptom.JoinConfigMissing, "kubelet-config: its staticPodPath is /damaged", "had kubeadm make it again",
+		reworded(systemConfigs+"kubelet-config", "kubelet", "/etc/kubernetes/manifests", "/damaged")},
+	{"kube-proxy asks elsewhere", "", symptom.KubeProxyCrash, "ConfigMap kube-system/kube-proxy differs", "applied kubeadm's manifest",
+		reworded(systemConfigs+"kube-proxy", "kubeconfig.conf", "10.30.0.10", "192.0.2.9")},
+	{"kube-proxy's configuration is damaged", "", symptom.KubeProxyCrash, "ConfigMap kube-system/kube-proxy differs", "applied kubeadm's manifest",
+		reworded(systemConfigs+"kube-proxy", "config.conf", "kind: KubeProxyConfiguration", "kind: damaged")},
+	{"the Corefile is cut", "", symptom.DNSResolutionFailure, "ConfigMap kube-system/coredns differs", "applied kubeadm's manifest",
+		reworded(systemConfigs+"coredns", "Corefile", "}", "")},
+	{"the administrator has no rights", "", symptom.RBACChanged, "kubeadm:cluster-admins", "made both again", denied("* *")},
+	{"a default role is empty", "", symptom.RBACChanged, "ClusterRole system:kube-scheduler allows nothing", "restarted the API server of cp3",
+		func(_ *testing.T, w *world) {
+			w.objects["/apis/rbac.authorization.k8s.io/v1/clusterroles/system:kube-scheduler"]["rules"] = []any{}
+		}},
+	{"a default binding was deleted", "", symptom.RBACChanged, "ClusterRoleBinding system:kube-scheduler is missing", "restarted the API server of cp3",
+		deleted("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/system:kube-scheduler")},
 	{"etcd has no space", "cp2", symptom.DiskFull, "NOSPACE", "defragmented", func(_ *testing.T, w *world) { w.cramped = "cp2" }},
 }
 
@@ -82,6 +114,91 @@ func TestRepairOfWhatKubeadmMade(t *testing.T) {
 			w.wantHealthy()
 			if again, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil || len(again) > 0 {
 				t.Errorf("%s: a second repair: %+v, %v", tt.name, again, err)
+			}
+		})
+	}
+}
+
+// reworded replaces a text in a document of the cluster.
+func reworded(at, key, from, to string) func(*testing.T, *world) {
+	return func(t *testing.T, w *world) {
+		data := w.document(at)
+		text := data[key].(string)
+		if !strings.Contains(text, from) {
+			t.Errorf("%s has no %q", at, from)
+		}
+		data[key] = strings.Replace(text, from, to, 1)
+	}
+}
+
+func (w *world) document(at string) object { return w.objects[at]["data"].(object) }
+
+// What an administrator may set is no damage, and no repair of something else takes it back.
+func TestRepairLeavesSettings(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		const mode, cache = "mode: ipvs", "cache 99"
+		w.change(func() {
+			reworded(systemConfigs+"kube-proxy", "config.conf", "mode: nftables", mode)(t, w)
+			reworded(systemConfigs+"coredns", "Corefile", "cache 30", cache)(t, w)
+			reworded(systemConfigs+"kubelet-config", "kubelet", "[10.96.0.10]", "[169.254.20.10]")(t, w)
+			reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "networking:", "apiServer: {extraArgs: []}\nnetworking:")(t, w)
+		})
+		if found, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil || len(found) > 0 {
+			t.Errorf("%+v, %v", found, err)
+		}
+		w.change(func() { denied("get nodes")(t, w) })
+		if found, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil || len(found) != 1 {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if text := fmt.Sprint(w.document(systemConfigs+"kube-proxy"), w.document(systemConfigs+"coredns")); !strings.Contains(text, mode) || !strings.Contains(text, cache) {
+			t.Errorf("the settings are gone: %s", text)
+		}
+	})
+}
+
+// The configuration that the lab makes is not that of a cluster which somebody has upgraded.
+func TestRepairOfAnUpgradedCluster(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		w.change(func() { w.upgraded = "v1.36.4" })
+		before := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+		if len(found) != 1 || found[0].Symptom != string(symptom.VersionSkew) || !strings.Contains(found[0].Left, "cluster.yaml has v1.36.3") {
+			t.Errorf("%+v, %v", found, err)
+		}
+		if now := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]; now != before {
+			t.Errorf("it is now %s", now)
+		}
+	})
+}
+
+// The only control plane's admin.conf, whatever is wrong with it, is made again with credentials that only the repair had.
+func TestRepairOfTheOnlyAdministrator(t *testing.T) {
+	for name, text := range map[string]string{"deleted": "", "cut": "apiVersion: v1\nclusters:\n- clus", "not YAML": "\x00"} {
+		inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
+			w.up()
+			w.clean()
+			const file = kubernetes + "admin.conf"
+			w.change(func() { w.box("cp1").files[file] = text })
+			if r, err := w.lab.Diagnose(t.Context(), health.DiagnoseOptions{}); err != nil || r.Healthy {
+				t.Errorf("%s: healthy %v, %v", name, r.Healthy, err)
+			}
+			foreseen, err := w.lab.Repair(t.Context(), true, repair.Restart)
+			if f := find(foreseen, "cp1"); err != nil || !strings.Contains(f.Would, "kubeadm init phase kubeconfig admin") || len(w.lab.Changes()) > 0 {
+				t.Errorf("%s: a dry run: %+v, %v, changed %q", name, foreseen, err, w.lab.Changes())
+			}
+			found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+			if f := find(found, "cp1"); err != nil || len(found) != 1 || f.Did != "had kubeadm make it: kubeadm init phase kubeconfig admin" {
+				t.Errorf("%s: %+v, %v", name, found, err)
+			}
+			w.wantHealthy()
+			for written, text := range w.box("cp1").files {
+				if strings.Contains(text, superToken) {
+					t.Errorf("%s: the repair's credentials are in %s", name, written)
+				}
 			}
 		})
 	}

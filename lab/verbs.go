@@ -122,7 +122,7 @@ func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (cluster.JoinC
 
 // Repair makes the repairs that are safe, on a node that still fails up to that rung, or with dryRun lists them: see repair.Run.
 func (l *Lab) Repair(ctx context.Context, dryRun bool, upTo repair.Rung) (found []repair.Repaired, err error) {
-	err = l.onCluster(ctx, "labctl repair", func(c *cluster.Run) error {
+	err = l.onOpened(ctx, "labctl repair", cluster.OpenForRepair, func(c *cluster.Run) error {
 		c.DryRun = dryRun
 		found, err = repair.Run(ctx, c, upTo)
 		return err

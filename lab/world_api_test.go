@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
@@ -17,6 +18,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"k8slab/lab/machine"
@@ -63,6 +65,9 @@ func (w *world) request(out http.ResponseWriter, r *http.Request) {
 	code, answer := http.StatusInternalServerError, any(nil)
 	if err := w.called("api: " + r.Method + " " + r.URL.Path); err != nil {
 		answer = failure(code, "InternalError", err.Error())
+	} else if w.denied["* *"] && r.Header.Get("Authorization") != "Bearer "+superToken && strings.Count(r.URL.Path, "/") > 1 {
+		code = http.StatusForbidden
+		answer = failure(code, "Forbidden", `User "kubernetes-admin" cannot do that`)
 	} else {
 		code, answer = w.answer(r, body)
 	}
@@ -80,7 +85,7 @@ func (w *world) answer(r *http.Request, body []byte) (int, any) {
 	case "/readyz":
 		return http.StatusOK, "ok"
 	case "/version":
-		return http.StatusOK, object{"major": "1", "minor": "36", "gitVersion": "v1.36.3"}
+		return http.StatusOK, object{"major": "1", "minor": "36", "gitVersion": cmp.Or(w.upgraded, w.lab.found.Cluster.Kubernetes.Version)}
 	}
 	if list, ok := w.kinds(r.URL.Path); ok {
 		return http.StatusOK, list
@@ -113,6 +118,9 @@ func (w *world) answer(r *http.Request, body []byte) (int, any) {
 			at = path.Join(at, o["metadata"].(object)["name"].(string))
 		}
 		w.objects[at] = o
+		if strings.HasSuffix(at, "/clusterrolebindings/kubeadm:cluster-admins") {
+			delete(w.denied, "* *")
+		}
 		return http.StatusOK, o
 	}
 	w.missed = append(w.missed, r.Method+" "+r.URL.Path)
@@ -127,6 +135,7 @@ func decode(body []byte) (o object, err error) {
 			return nil, err
 		}
 		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{},
+			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
 			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{}}[u.Kind]
 		if into == nil {
 			return nil, fmt.Errorf("the world does not read a %s", u.Kind)
@@ -144,6 +153,8 @@ func decode(body []byte) (o object, err error) {
 // lists are the kinds of lists.
 var lists = map[string]string{
 	"nodes": "NodeList v1", "secrets": "SecretList v1", "pods": "PodList v1", "events": "EventList v1", "leases": "LeaseList coordination.k8s.io/v1",
+	"clusterroles": "ClusterRoleList rbac.authorization.k8s.io/v1", "clusterrolebindings": "ClusterRoleBindingList rbac.authorization.k8s.io/v1",
+	"roles": "RoleList rbac.authorization.k8s.io/v1", "rolebindings": "RoleBindingList rbac.authorization.k8s.io/v1",
 	"certificatesigningrequests": "CertificateSigningRequestList certificates.k8s.io/v1", "daemonsets": "DaemonSetList apps/v1", "deployments": "DeploymentList apps/v1",
 	"validatingwebhookconfigurations": "ValidatingWebhookConfigurationList admissionregistration.k8s.io/v1",
 	"mutatingwebhookconfigurations":   "MutatingWebhookConfigurationList admissionregistration.k8s.io/v1",
@@ -182,7 +193,9 @@ func (w *world) list(r *http.Request) ([]object, bool) {
 		return items, true
 	}
 	for _, at := range slices.Sorted(mapKeys(w.objects)) {
-		if path.Dir(at) == r.URL.Path {
+		labels, _ := w.objects[at]["metadata"].(object)["labels"].(object)
+		key, value, _ := strings.Cut(r.URL.Query().Get("labelSelector"), "=")
+		if path.Dir(at) == r.URL.Path && (key != "kubernetes.io/bootstrapping" || labels[key] == value) {
 			items = append(items, w.objects[at])
 		}
 	}

@@ -72,15 +72,8 @@ func (w *world) ofKubeadm(b *box, name string) string {
 func (w *world) kubeadm(b *box, argv []string, stdin string) (out string, status int, known bool) {
 	line := strings.Join(argv, " ")
 	switch {
-	case argv[0] == "kubectl" && strings.Contains(line, "cluster-info"):
-		if slices.Contains(argv, "delete") {
-			w.strange = ""
-			return "", 0, true
-		}
-		if w.strange != "" {
-			return w.strange, 0, true
-		}
-		return w.ofKubeadm(b, kubernetes+"kubelet.conf"), 0, true
+	case argv[0] == "kubectl" && strings.Contains(line, "rollout restart"):
+		return "", 0, true
 	case argv[0] == "kubectl" && strings.Contains(line, "kubelet-config"):
 		return "kind: KubeletConfiguration\n", 0, true
 	case argv[0] == "kubectl":
@@ -101,6 +94,9 @@ func (w *world) kubeadm(b *box, argv []string, stdin string) (out string, status
 	case argv[0] == "crictl" && slices.Contains(argv, "ps") && !strings.Contains(line, "|"): // of one component; a restore asks for several
 		return "id-of-" + strings.Trim(argv[len(argv)-1], "^$") + "\n", 0, true
 	case argv[0] == "crictl" && slices.Contains(argv, "stop"):
+		if slices.Contains(argv, "id-of-kube-apiserver") {
+			w.defaults()
+		}
 		return "", 0, true
 	case argv[0] == "sh" && len(argv) > 3:
 		return w.script(b, argv[2], argv[4:], stdin)
@@ -120,12 +116,21 @@ func (w *world) script(b *box, script string, args []string, stdin string) (out 
 	switch {
 	case strings.Contains(script, "KUBEADM_INIT_DRYRUN_DIR"):
 		needs("InitConfiguration", "ClusterConfiguration", "KubeletConfiguration")
+		here := b.node.Name
 		for _, other := range w.machines { // whose configuration it is
 			if strings.Contains(stdin, "name: "+other.node.Name+"\n") {
 				b = other
 			}
 		}
-		return w.makes(b, args), 0, true
+		files := w.makes(b, args)
+		if b.node.Name != here { // than the machine is called
+			files = strings.Replace(files, "--node-ip", "--hostname-override="+b.node.Name+" --node-ip", 1)
+		}
+		return files, 0, true
+	case strings.Contains(script, "kubeadm kubeconfig user") && slices.Contains(args, "system:masters"):
+		needs("InitConfiguration", "ClusterConfiguration")
+		server := "https://" + w.lab.found.Cluster.Network.VirtualIP.String() + ":6443"
+		return strings.ReplaceAll(w.pki.kubeconfig(server), `{"token":"admin"}`, `{"token":"`+superToken+`"}`), 0, true
 	case strings.Contains(script, `kubeadm "$@"`):
 		needs("InitConfiguration", "ClusterConfiguration")
 		return w.phase(b, strings.Join(args, " "), stdin)
@@ -195,22 +200,23 @@ func (w *world) phase(b *box, line, stdin string) (out string, status int, known
 	case strings.HasPrefix(line, "kubeconfig user --org system:nodes --client-name system:node:"):
 		return w.pki.login("https://"+w.lab.found.Cluster.Network.VirtualIP.String()+":6443", name), 0, true
 	case strings.HasPrefix(line, "init phase addon ") && strings.HasSuffix(line, " --print-manifest"):
-		return addonText(strings.Fields(line)[3]), 0, true
+		return w.addonText(strings.Fields(line)[3]), 0, true
 	}
 	return "", 0, false
 }
 
-func addonText(name string) string {
+// addonText is its manifest in this cluster.
+func (w *world) addonText(name string) string {
 	text, err := os.ReadFile(filepath.Join("testdata", "addon-"+name+".yaml"))
 	if err != nil {
 		panic(err)
 	}
-	return string(text)
+	return strings.ReplaceAll(string(text), "10.30.0.10", w.lab.found.Cluster.Network.VirtualIP.String())
 }
 
 // addon has the cluster have the objects of one of kubeadm's add-ons.
 func (w *world) addon(name string) {
-	for text := range strings.SplitSeq(addonText(name), "---\n") {
+	for text := range strings.SplitSeq(w.addonText(name), "---\n") {
 		var o object
 		if err := yaml.Unmarshal([]byte(text), &o); err != nil || o == nil {
 			continue

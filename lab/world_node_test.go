@@ -228,6 +228,7 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 	for _, phase := range []string{"bootstrap-token", "upload-config kubeadm", "upload-config kubelet"} {
 		w.initPhase(phase)
 	}
+	w.defaults()
 	w.addon("kube-proxy")
 	w.addon("coredns")
 	return "", 0

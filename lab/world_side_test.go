@@ -51,17 +51,43 @@ func (w *world) initPhase(phase string) {
 	for _, role := range roles[phase] {
 		delete(w.denied, role)
 	}
-	config := func(at, key string) {
-		w.objects[at] = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": path.Base(at)}, "data": object{key: "kind: Config\n"}}
+	config := func(at, key, text string) {
+		w.objects[at] = object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": path.Base(at)}, "data": object{key: text}}
 	}
+	c := w.lab.found.Cluster
 	switch phase {
 	case "bootstrap-token":
-		config(publicConfigs+"cluster-info", "kubeconfig")
+		if w.objects[publicConfigs+"cluster-info"] == nil { // kubeadm leaves one that is there
+			config(publicConfigs+"cluster-info", "kubeconfig", w.pki.kubeconfig("https://"+c.Network.VirtualIP.String()+":6443"))
+		}
 	case "upload-config kubeadm":
-		config(systemConfigs+"kubeadm-config", "ClusterConfiguration")
+		config(systemConfigs+"kubeadm-config", "ClusterConfiguration", fmt.Sprintf("kind: ClusterConfiguration\nkubernetesVersion: %s\ncontrolPlaneEndpoint: %s:6443\n"+
+			"certificatesDir: /etc/kubernetes/pki\nnetworking: {podSubnet: %s, serviceSubnet: %s}\n", c.Kubernetes.Version, c.Network.VirtualIP, c.Network.PodSubnet, c.Network.ServiceSubnet))
 	case "upload-config kubelet":
-		config(systemConfigs+"kubelet-config", "kubelet")
+		config(systemConfigs+"kubelet-config", "kubelet", "kind: KubeletConfiguration\nstaticPodPath: /etc/kubernetes/manifests\ncgroupDriver: systemd\n"+
+			"clusterDomain: cluster.local\nclusterDNS: [10.96.0.10]\nfailSwapOn: false\nauthentication: {x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}}\n")
 	}
+}
+
+// superToken is of credentials that need no role.
+const superToken = "super"
+
+// defaults are what an API server makes when it starts.
+func (w *world) defaults() {
+	const rbac, name = "/apis/rbac.authorization.k8s.io/v1/", "system:kube-scheduler"
+	add := func(at, kind, name string, more object) {
+		w.objects[rbac+at+"/"+name] = object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+			"metadata": object{"name": name, "labels": object{"kubernetes.io/bootstrapping": "rbac-defaults"}}}
+		for key, value := range more {
+			w.objects[rbac+at+"/"+name][key] = value
+		}
+	}
+	rules, subjects := object{"rules": []any{object{"verbs": []any{"get"}}}}, []any{object{"kind": "User", "name": name}}
+	add("clusterroles", "ClusterRole", name, rules)
+	add("clusterrolebindings", "ClusterRoleBinding", name, object{"roleRef": object{"name": name}, "subjects": subjects})
+	add("namespaces/kube-system/roles", "Role", "system::leader-locking-kube-scheduler", rules)
+	add("namespaces/kube-system/rolebindings", "RoleBinding", "system::leader-locking-kube-scheduler",
+		object{"roleRef": object{"name": "system::leader-locking-kube-scheduler"}, "subjects": subjects})
 }
 
 // sideCommand is what restores joins and ends one.

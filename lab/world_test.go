@@ -41,7 +41,7 @@ type world struct {
 	pods     map[string]int    // how many pods a workload has had on a node
 	deaf     []string          // what no pod reaches
 	cramped  string            // whose etcd has no space
-	strange  string            // a cluster-info that is not the cluster's
+	upgraded string            // the version that somebody has upgraded the API server to
 	stuck    map[string]bool   // Deployments of add-ons whose pods do not start
 	joins    []string          // nodes, in the order in which their joins ended
 	calls    []string          // in order: libvirt's, commands on nodes, requests that change something

@@ -28,6 +28,6 @@ var apiserverUnreachable = Fault{
 	Alone:   "kubeadm fails after 304 s, with a time-out",
 	Symptom: symptom.APIServerUnreachable,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.DeleteRoute,
 	Restore: on("ip", "route", "flush", "type", "unreachable"),
 }

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,15 +15,15 @@ import (
 // leaveFault recovers the lab from the faults, and proves that it is healthy.
 func (e *experiment) leaveFault(ctx context.Context) error {
 	for _, f := range e.faults {
-		if !f.Stops {
+		if !f.Stops() {
 			continue
 		}
 		e.step("refuse")
 		if err := f.refused(ctx); err != nil {
 			return err
 		}
-		if err := f.Restore(ctx, f.target); err != nil {
-			return fmt.Errorf("restore: %w", err)
+		if err := e.act(ctx, f); err != nil {
+			return err
 		}
 	}
 	begun := time.Now()
@@ -119,6 +120,46 @@ func (f placed) refused(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// act does what only a person may: the commands of the hint, as they are written there. The fault's own script does what no command can.
+func (e *experiment) act(ctx context.Context, f placed) error {
+	if f.ByHand != "" {
+		e.step("by hand: " + f.ByHand)
+		if err := f.Restore(ctx, f.target); err != nil {
+			return fmt.Errorf("restore: %w", err)
+		}
+		return nil
+	}
+	commands := f.Remedy.Commands(e.named.Hint)
+	if len(commands) == 0 {
+		return fmt.Errorf("the hint of %s on %s has no command of the remedy %s: %s", e.named.Symptom,
+			cmp.Or(e.named.Node, "the cluster"), f.Remedy.Text, e.named.Hint)
+	}
+	for _, c := range commands {
+		e.step(c.String())
+		if err := f.target.follow(ctx, e.named.Node, c); err != nil {
+			return fmt.Errorf("the hint of %s: %s: %w", e.named.Symptom, c, err)
+		}
+	}
+	return nil
+}
+
+// follow runs a command of a hint where it belongs: on this computer, on a control plane, or on the finding's node.
+func (t Target) follow(ctx context.Context, node string, c symptom.Command) (err error) {
+	switch {
+	case c.Argv[0] == "labctl":
+		_, err = t.Labctl(ctx, c.Argv[1:]...)
+	case c.Argv[0] == "kubectl":
+		_, err = t.kubectl(ctx, c.Argv[1:]...)
+	case c.ControlPlane:
+		_, err = t.Run(ctx, t.ControlPlane, c.Argv...)
+	case node == "":
+		err = errors.New("the finding does not say on which node")
+	default:
+		_, err = t.Run(ctx, node, c.Argv...)
+	}
+	return err
 }
 
 func (e *experiment) restore(ctx context.Context) error {

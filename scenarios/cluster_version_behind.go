@@ -11,8 +11,9 @@ var clusterVersionBehind = Fault{
 	Inject:  oldVersion.make,
 	Effect:  refuses(symptom.VersionSkew),
 	Symptom: symptom.VersionSkew,
+	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: oldVersion.undo,
 }

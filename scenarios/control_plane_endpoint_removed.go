@@ -11,8 +11,9 @@ var controlPlaneEndpointRemoved = Fault{
 	Inject:  endpointLine.make,
 	Effect:  refuses(symptom.ControlPlaneEndpointMissing),
 	Symptom: symptom.ControlPlaneEndpointMissing,
+	Of:      hereOrCluster,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody edits kubeadm's configuration of the cluster",
 	May:     []Change{Others},
 	Restore: endpointLine.undo,
 }

@@ -17,6 +17,6 @@ var controlPlanePartitioned = Fault{
 	},
 	Effect:  memberDown,
 	Recover: repair,
-	Stops:   true,
+	Remedy:  symptom.DeleteRule,
 	Restore: openWall,
 }

@@ -106,7 +106,7 @@ func onFile(t *testing.T, seed uint64) int {
 
 func TestOutcomesOfDamage(t *testing.T) {
 	const all = "labctl repair --up-to recreate -o json"
-	right := []symptom.Finding{{Symptom: symptom.RuntimeSocketMissing, Level: symptom.Fail, Node: "w1", Hint: "`systemctl restart NODE`, `systemctl unmask containerd`"}}
+	right := []symptom.Finding{{Symptom: symptom.RuntimeSocketMissing, Level: symptom.Fail, Node: "w1", Hint: "`systemctl restart kubelet`, `systemctl unmask UNIT`, `systemctl unmask containerd`; `kubeadm reset -f`"}}
 	wrong := []symptom.Finding{{Symptom: symptom.KubeletNotRunning, Level: symptom.Fail, Node: "w1"}}
 	tests := []struct {
 		name     string
@@ -124,7 +124,7 @@ func TestOutcomesOfDamage(t *testing.T) {
 		{"another is named", ruins{says: wrong, heals: []string{all}}, Misnamed, Healed, Failed, "labctl repair --up-to recreate", true, ""},
 		{"nothing is named", ruins{heals: []string{all}}, Silent, Healed, Failed, "labctl repair --up-to recreate", true, ""},
 		{"a person does what the hint says", ruins{says: right, heals: []string{"systemctl unmask containerd"}}, Named, Healed, Passed,
-			"systemctl restart w1 on w1, systemctl unmask containerd on w1", true, ""},
+			"systemctl restart kubelet on w1, systemctl unmask containerd on w1", true, ""},
 		{"up heals it", ruins{says: wrong, heals: []string{"labctl up"}}, Misnamed, Healed, Failed, "labctl up", true, ""},
 		{"nothing heals it", ruins{says: right, up: true}, Named, DeadEnd, Failed, "", true, "after labctl up: a healthy lab: 1m0s budget ran out; last seen: diagnose: runtime-socket-missing on w1"},
 		{"it cannot even be undone", ruins{says: right, up: true, stubborn: true}, Named, DeadEnd, Failed, "", false, "input/output error"},

@@ -29,7 +29,7 @@ var symptomsOf = map[Component][]symptom.ID{
 		symptom.TokenExpiredOrInvalid, symptom.CACertHashMismatch, symptom.CertificateKeyExpired,
 		symptom.CertificateKeyInvalid, symptom.BootstrapRBACForbidden, symptom.JoinConfigMissing,
 		symptom.ControlPlaneEndpointMissing, symptom.LeftoverState, symptom.NodeNameExists},
-	ofRBAC:      {symptom.BootstrapRBACForbidden},
+	ofRBAC:      {symptom.BootstrapRBACForbidden, symptom.RBACChanged},
 	ofAdmission: {symptom.AdmissionRejects},
 	ofImages:    {symptom.SandboxImageMisconfigured, symptom.ImagePullFailure},
 	ofDisk:      {symptom.DiskFull, symptom.ReadOnlyFilesystem, symptom.ImageFilesystemZero},

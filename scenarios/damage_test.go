@@ -213,29 +213,6 @@ func TestEverySymptomHasComponents(t *testing.T) {
 	}
 }
 
-// Only what a person could type as it is written is run, and nothing that destroys or only looks.
-func TestCommandsOfHints(t *testing.T) {
-	for _, tt := range []struct {
-		hint hint
-		want string
-	}{
-		{hint{"w1", "`labctl rejoin NODE`, or `labctl down`", ""}, "[[labctl rejoin w1]]"},
-		{hint{"", "`labctl rejoin NODE`", ""}, "[]"},
-		{hint{"", "`kubectl delete validatingwebhookconfiguration NAME`", `"fault-pods" rejects`}, "[[kubectl delete validatingwebhookconfiguration fault-pods]]"},
-		{hint{"", "if nobody needs it: `kubectl delete ValidatingWebhookConfiguration fault-pods`.", ""}, "[[kubectl delete ValidatingWebhookConfiguration fault-pods]]"},
-		{hint{"", "`kubectl delete node NAME`", "something else"}, "[]"},
-		{hint{"", "`kubectl get nodes`; `kubectl delete pod x; rm -rf /`; `kubectl delete $(x)`; `kubectl delete pod … `", ""}, "[]"},
-		{hint{"w1", "`systemctl unmask kubelet` and `systemctl restart kubelet`", ""}, "[[systemctl unmask kubelet] [systemctl restart kubelet]]"},
-		{hint{"", "`systemctl restart kubelet`", ""}, "[]"},
-		{hint{"w1", "`kubeadm reset -f` and `rm -rf /var/lib/etcd`", ""}, "[]"},
-	} {
-		got := tt.hint.commands("fault-pods")
-		if text := fmt.Sprint(got); text != tt.want {
-			t.Errorf("%s: got %s, want %s", tt.hint.text, text, tt.want)
-		}
-	}
-}
-
 // cluster has objects, which kubectl keeps in files of this computer.
 type cluster struct {
 	recorder

@@ -16,6 +16,6 @@ var diskFull = Fault{
 	Effect:  refuses(symptom.DiskFull),
 	Symptom: symptom.DiskFull,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.Unmount,
 	Restore: unmounts("/var/lib/kubelet"),
 }

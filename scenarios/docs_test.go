@@ -79,8 +79,11 @@ func recovery(f Fault) string {
 		calls = append(calls, "`"+strings.Join(c, " ")+"`")
 	}
 	text := cmp.Or(strings.Join(calls, ", "), "–")
-	if f.Stops {
-		text = "[" + text + "]"
+	switch {
+	case f.ByHand != "":
+		text = "[" + text + "], by hand: " + f.ByHand
+	case f.Stops():
+		text = "[" + text + "] after " + f.Remedy.Text
 	}
 	return text
 }

@@ -21,7 +21,7 @@ var duplicateLiveNode = Fault{
 	Effect:  refuses(symptom.NodeNameExists),
 	Symptom: symptom.NodeNameExists,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "somebody turns the other machine off",
 	// As a person would: turn the other machine off, and delete its Node.
 	Restore: func(ctx context.Context, t Target) error {
 		if err := stopUnit(heartbeat)(ctx, t.atControlPlane()); err != nil {

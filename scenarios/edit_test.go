@@ -24,7 +24,7 @@ var samples = []struct {
 	{"a flag of a static pod", insecurePort, "  - command:\n    - kube-apiserver\n    - --bind-address=::\n",
 		"    - kube-apiserver\n    - --insecure-port=8080\n    - --bind-address=::\n"},
 	{"etcd's quota", smallQuota, "  - command:\n    - etcd\n    - --name=cp1\n", "    - etcd\n    - --quota-backend-bytes=1048576\n    - --name=cp1\n"},
-	{"a memory limit", lowLimit, "    resources:\n      requests:\n        cpu: 200m\n", "    resources:\n      limits: {memory: 24Mi}\n      requests:\n        cpu: 200m\n"},
+	{"a memory limit", lowLimit, "    resources:\n      requests:\n        cpu: 200m\n", "    resources:\n      limits: {memory: 14Mi}\n      requests:\n        cpu: 200m\n"},
 	{"no pod networks", noNodeCIDRs, "    - --allocate-node-cidrs=true\n", "    - --allocate-node-cidrs=false\n"},
 	{"no approver", noApprover, "    - --controllers=*,bootstrapsigner\n", "    - --controllers=*,bootstrapsigner,-certificatesigningrequest-approving-controller\n"},
 	{"the pause image", otherPause, "[plugins]\n  sandbox = 'registry.k8s.io/pause:3.10.1'\n", "  sandbox = 'registry.k8s.io/pause:3.1'\n"},

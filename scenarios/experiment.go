@@ -65,9 +65,10 @@ type experiment struct {
 	faults   []placed
 	target   Target // of the first fault; also used for what concerns the whole lab
 	result   Result
-	written  []Injected // in the record
-	dir      string     // for files that recoveries need
-	progress sync.Mutex // of progress
+	named    symptom.Finding // what the diagnosis says first of the fault
+	written  []Injected      // in the record
+	dir      string          // for files that recoveries need
+	progress sync.Mutex      // of progress
 }
 
 // placed is a fault and the node that it is injected on.
@@ -227,6 +228,7 @@ func (e *experiment) name(ctx context.Context) error {
 	wanted := statements(e.faults)
 	err := e.target.await(ctx, "the diagnosis to name "+e.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, e.target)
+		e.named = first
 		e.result.Symptom, e.result.SymptomOn, e.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
 		says := statement{first.Symptom, first.Node}
 		if err != nil || slices.Contains(wanted, says) {

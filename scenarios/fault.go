@@ -57,8 +57,11 @@ type Fault struct {
 	Of func(Target) []string
 	// Recover are the calls of labctl that end the fault, in order: the narrowest repair. Node in one stands for Target.Node.
 	Recover [][]string
-	// Stops says that labctl must refuse Recover, with the symptom and its remedy, until a person has acted. Restore acts as the person would.
-	Stops bool
+	// Remedy is what a person must have done before Recover, which labctl refuses until then, with the symptom. The experiment takes the
+	// commands from the hint of the finding that names the fault.
+	Remedy symptom.Remedy
+	// ByHand is what a person does before Recover instead, where no command of a hint can. Restore acts as the person would.
+	ByHand string
 	// Once says that Effect is of no use after the recovery: it reads a log or a counter, joins the node, or sees what only Restore removes.
 	// Without Once, Effect must show an absence after the recovery, because a member can look healthy for seconds while the fault lasts. A
 	// fault with Outside needs no such proof: the node has joined.
@@ -120,6 +123,9 @@ var (
 	rejoining = [][]string{{"repair", "--up-to", "rejoin"}}
 	up        = [][]string{{"up"}}
 )
+
+// Stops reports whether labctl refuses to recover from the fault until a person has acted.
+func (f Fault) Stops() bool { return f.Remedy.Text != "" || f.ByHand != "" }
 
 // For tells whether the fault can be made on a node of the role.
 func (f Fault) For(role config.Role) bool { return slices.Contains(f.Roles, role) }

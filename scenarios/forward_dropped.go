@@ -17,6 +17,6 @@ var forwardDropped = Fault{
 	},
 	Effect:  probeUnreachable,
 	Recover: repair,
-	Stops:   true,
+	Remedy:  symptom.AcceptPackets,
 	Restore: openWall,
 }

@@ -12,7 +12,7 @@ var hostToolMissing = Fault{
 	Effect:  refuses(symptom.HostToolsMissing),
 	Symptom: symptom.HostToolsMissing,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "a package has to be installed, and nodes have no uplink to fetch it",
 	Restore: script(`! test -e ` + losetup + `.fault || mv ` + losetup + `.fault ` + losetup),
 }
 

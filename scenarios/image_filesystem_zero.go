@@ -11,7 +11,7 @@ var imageFilesystemZero = Fault{
 	Story:   "what is mounted on the directory of containerd's images has no size, and no pod starts (enhanced-kubernetes-join)",
 	Roles:   workers,
 	Symptom: symptom.ImageFilesystemZero,
-	Stops:   true,
+	Remedy:  symptom.Unmount,
 	// A tmpfs without a limit has no size.
 	Inject:  script(`mount -t tmpfs -o size=0 fault ` + imageDirectory),
 	Effect:  func(ctx context.Context, t Target) error { return t.sandboxFails(ctx, imageDirectory) },

@@ -18,6 +18,6 @@ var inodesUsedUp = Fault{
 	Effect:  refuses(symptom.DiskFull),
 	Symptom: symptom.DiskFull,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.Unmount,
 	Restore: unmounts("/var/lib/kubelet"),
 }

@@ -7,6 +7,7 @@ var kubeProxyConfigBroken = Fault{
 	Story:   "kube-proxy's configuration has a mode that an upgrade removed: it ends on every node on which it starts anew (microk8s#3600)",
 	Roles:   workers,
 	Symptom: symptom.KubeProxyCrash,
+	Of:      hereOrCluster,
 	Inject:  after(kubeProxyMode.make, renewPods("kube-system", kubeProxyPods)),
 	Effect:  podFails("kube-system", kubeProxyPods),
 	Recover: repair,

@@ -12,7 +12,7 @@ var kubeadmMissing = Fault{
 	Alone:   "exit status 127 after 0.1 s",
 	Symptom: symptom.KubeBinariesMissing,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	ByHand:  "a package has to be installed, and nodes have no uplink to fetch it",
 	Restore: showKubeadm,
 	Join:    &Join{Cause: symptom.KubeBinariesMissing},
 }

@@ -14,7 +14,7 @@ var kubeletProxy = Fault{
 		systemctl restart kubelet`),
 	Effect:  kubeletSilent,
 	Recover: repair,
-	Stops:   true,
+	Remedy:  symptom.RemoveProxyLine,
 	Restore: script(`
 		if test -e ` + proxyDropIn + `; then
 			rm ` + proxyDropIn + `

@@ -30,7 +30,7 @@ var learnerPortBlocked = Fault{
 	},
 	Effect:  joinFailed,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.DeleteRule,
 	Restore: func(ctx context.Context, t Target) error {
 		return errors.Join(stopLate(ctx, t), openWall(ctx, t), forgetJoinByHand(ctx, t))
 	},

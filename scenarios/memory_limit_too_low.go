@@ -14,8 +14,8 @@ var memoryLimitTooLow = Fault{
 	Restore: lowLimit.undo,
 }
 
-// The limit is that of the container's own cgroup, so the kernel ends nothing else.
+// An idle controller manager needs 18 MiB. The limit is that of the container's own cgroup, so the kernel ends nothing else.
 var lowLimit = edit{
 	path: controllerManagerGone.path,
-	how:  `sed --in-place 's/^\( *\)resources:$/&\n\1  limits: {memory: 24Mi}/' "$1"`,
+	how:  `sed --in-place 's/^\( *\)resources:$/&\n\1  limits: {memory: 14Mi}/' "$1"`,
 }

@@ -18,6 +18,6 @@ var peerPortBlocked = Fault{
 	},
 	Effect:  memberDown,
 	Recover: repair,
-	Stops:   true,
+	Remedy:  symptom.DeleteRule,
 	Restore: openWall,
 }

@@ -12,7 +12,7 @@ var portInUse = Fault{
 	Effect:  refuses(symptom.PortInUse),
 	Symptom: symptom.PortInUse,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.StopUnit,
 	Restore: stopUnit(portHolder),
 }
 

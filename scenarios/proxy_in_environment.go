@@ -12,6 +12,6 @@ var proxyInEnvironment = Fault{
 	Inject:  on("systemctl", "set-environment", "HTTPS_PROXY="+deadProxy),
 	Effect:  refuses(symptom.ProxyInterference),
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.UnsetVariable,
 	Restore: on("systemctl", "unset-environment", "HTTPS_PROXY"),
 }

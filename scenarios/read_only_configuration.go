@@ -14,6 +14,6 @@ var readOnlyConfiguration = Fault{
 	Effect:  refuses(symptom.ReadOnlyFilesystem),
 	Symptom: symptom.ReadOnlyFilesystem,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.Unmount,
 	Restore: unmounts("/etc/kubernetes"),
 }

@@ -147,7 +147,11 @@ func TestExperimentOfSeveral(t *testing.T) {
 	t.Run("they do not compose", func(t *testing.T) {
 		m := newModel(t)
 		for _, nodes := range [][2]string{{"w1", "w1"}, {"cp1", "cp2"}, {"w1", ""}} {
-			r := Round{{m.breaks("a", cni, repair), nodes[0]}, {Fault{Name: "b", Roles: everyRole, Stops: nodes[1] == ""}, nodes[1]}}.Run(t.Context(), m, Options{})
+			b := Fault{Name: "b", Roles: everyRole}
+			if nodes[1] == "" {
+				b.ByHand = "a person must act"
+			}
+			r := Round{{m.breaks("a", cni, repair), nodes[0]}, {b, nodes[1]}}.Run(t.Context(), m, Options{})
 			if r.Class != NotApplicable || len(m.on) > 0 {
 				t.Errorf("%s: got %+v, made %v", nodes, r, m.on)
 			}

@@ -32,7 +32,7 @@ var slowEtcdDisk = Fault{
 		})
 	},
 	Recover: repair,
-	Stops:   true,
+	ByHand:  "the machine needs a faster disk",
 	Restore: func(ctx context.Context, t Target) error { return t.throttle(ctx, "0") },
 }
 

@@ -40,7 +40,7 @@ var some = []Fault{
 	{Name: "any", Roles: everyRole, Symptom: symptom.CNINotInitialized},
 	{Name: "cp", Roles: controlPlane, Symptom: symptom.EtcdSlow},
 	{Name: "others", Roles: workers, May: []Change{Others}, Symptom: symptom.PortInUse},
-	{Name: "person", Roles: workers, Stops: true, Symptom: symptom.DiskFull},
+	{Name: "person", Roles: workers, ByHand: "a person must act", Symptom: symptom.DiskFull},
 	{Name: "quorum", Roles: controlPlane, May: []Change{Quorum}, Symptom: symptom.EtcdNoQuorum},
 	{Name: "vm", Roles: workers, Applies: func(Target) string { return "for virtual machines" }},
 	{Name: "worker", Roles: workers, Symptom: symptom.KubeletNotRunning},

@@ -13,7 +13,7 @@ var webhookRejectsNodes = Fault{
 	Inject:  adminApplies(deadWebhook("nodes")),
 	Effect:  rejected("Node", "spec: {}"),
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.DeleteObject,
 	May:     []Change{Others},
 	Restore: deletesWebhook,
 }

@@ -16,7 +16,7 @@ var webhookUnreachable = Fault{
 	Inject:  adminApplies(deadWebhook("pods")),
 	Effect:  rejected("Pod", "spec: {containers: [{name: none, image: fault.invalid/none}]}"),
 	Recover: repair,
-	Stops:   true,
+	Remedy:  symptom.DeleteObject,
 	May:     []Change{Others},
 	Restore: deletesWebhook,
 }

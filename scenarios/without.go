@@ -22,6 +22,7 @@ var without = []Without{
 	{symptom.CRIEndpointAmbiguous, "labnode always names the socket to kubeadm, so a second runtime on the machine confuses nobody"},
 	{symptom.CrictlEndpointUnset, "stops nothing: crictl only warns, and labctl names the socket"},
 	{symptom.TLSBootstrapTimeout, "the fallback when no cause shows; its causes have scenarios of their own"},
+	{symptom.RBACChanged, "the soak of random damage deletes and empties roles and bindings"},
 	{symptom.ClockSkew, "containers share the clock of this computer, which no test may set"},
 	{symptom.SwapEnabled, "containers share the swap of this computer, which no test may switch on; lab/join has unit tests of it"},
 	{symptom.CgroupControllerMissing, "a property of the kernel, which containers share with this computer"},

@@ -18,7 +18,7 @@ var wrongCAHash = Fault{
 	Alone:   "kubeadm refuses after 0.5 s",
 	Symptom: symptom.CACertHashMismatch,
 	Recover: nodeVerb("join"),
-	Stops:   true,
+	Remedy:  symptom.RenewClusterInfo,
 	Restore: func(ctx context.Context, t Target) error {
 		return t.shell(ctx, t.ControlPlane, showCA, "/etc/kubernetes/pki/ca.crt")
 	},

@@ -58,7 +58,7 @@ func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known b
 
 func listFaults(in []scenarios.Injected) (rows []listed) {
 	for _, f := range scenarios.All() {
-		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops}
+		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops()}
 		for _, r := range f.Roles {
 			row.Roles = append(row.Roles, string(r))
 		}

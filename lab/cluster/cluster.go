@@ -94,9 +94,7 @@ func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	for _, n := range joined {
 		v, err := c.OpenAdmin(ctx, n, joined)
 		if err == nil {
-			once, cancel := c.Within(ctx, 4*time.Second)
-			_, err = v.Kube.Nodes(once)
-			cancel()
+			err = works(ctx, c.Session, v)
 		}
 		switch {
 		case v == nil || v.Kube == nil:
@@ -116,7 +114,15 @@ func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	if c.Admin != nil {
 		return nil
 	}
-	return errors.Join(errs...)
+	return fmt.Errorf("%w\nnext: labctl repair", errors.Join(errs...))
+}
+
+// works says why the API server does not answer the administrator, nil if it does.
+func works(ctx context.Context, s *session.Session, v *session.Admin) error {
+	ctx, cancel := s.Within(ctx, 4*time.Second)
+	defer cancel()
+	_, err := v.Kube.Nodes(ctx)
+	return err
 }
 
 func (c *Run) joinBudget() time.Duration {

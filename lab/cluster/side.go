@@ -71,11 +71,16 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 	}
 	var phases []string
 	for _, n := range needs {
-		if !slices.Contains(phases, n.Phase) {
-			phases = append(phases, n.Phase)
+		phases = append(phases, n.Phase)
+		if n.Phase == kube.PhaseBootstrapToken && !n.Right {
+			err = c.Admin.Kube.DropClusterInfo(ctx)
 		}
 	}
-	_, err = firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.initPhases(ctx, n, phases) })
+	slices.Sort(phases)
+	phases = slices.Compact(phases)
+	if err == nil {
+		err = c.MakeAgain(ctx, phases)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("restore what joins need (%s): %w", kube.Words(needs), err)
 	}
@@ -88,6 +93,12 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 	c.joinSide.at = time.Time{}
 	c.joinSide.mu.Unlock()
 	return needs, err
+}
+
+// MakeAgain runs phases of `kubeadm init` with the lab's configuration, on the first control plane that has kubeadm.
+func (c *Run) MakeAgain(ctx context.Context, phases []string) error {
+	_, err := firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.initPhases(ctx, n, phases) })
+	return err
 }
 
 // initPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.

@@ -22,7 +22,7 @@ var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, {"kube-system", "ku
 const newestEvents = 200
 
 // askAPI asks the API server everything at once.
-func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
+func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API) {
 	if err := k.Answers(ctx); err != nil {
 		out.Error = errorText(err)
 		return
@@ -40,12 +40,21 @@ func askAPI(ctx context.Context, k *kube.Client, out *fact.API) {
 		})
 	}
 	ask("readiness", func() error { out.Ready = errorText(k.Ready(ctx)); return nil })
-	ask("nodes", func() (err error) { out.Nodes, err = k.Nodes(ctx); return err })
+	ask("nodes", func() (err error) {
+		if out.Nodes, err = k.Nodes(ctx); kube.Denied(err) {
+			out.Denied = errorText(err)
+		}
+		return err
+	})
 	ask("certificate requests", func() (err error) { out.CSRs, err = k.CSRs(ctx); return err })
 	ask("leases", func() (err error) { out.Leases, err = k.LeaseRenewals(ctx); return err })
 	ask("bootstrap tokens", func() (err error) { out.Tokens, err = k.TokenLives(ctx); return err })
 	ask("events", func() (err error) { out.Events, err = k.Warnings(ctx, newestEvents); return err })
 	ask("what joins need", func() (err error) { out.Needs, err = k.MissingForJoins(ctx); return err })
+	ask("rights", func() (err error) { out.Rights, err = k.LostRights(ctx); return err })
+	if want != nil {
+		ask("documents", func() (err error) { out.Documents, err = k.WrongDocuments(ctx, *want); return err })
+	}
 	ask("admission", func() error { return askAdmission(ctx, k, out) })
 	out.Leaders = map[string]fact.Leader{}
 	for _, component := range []string{kube.ControllerManager, kube.Scheduler} {

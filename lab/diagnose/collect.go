@@ -57,6 +57,8 @@ type Sources struct {
 	Peers []fact.Peer
 	// Open asks the cluster through one control plane, with the credentials that are there.
 	Open func(ctx context.Context, controlPlane string) (Cluster, error)
+	// Want is what the cluster's own documents must say; nil where nobody knows that.
+	Want *kube.Want
 	// Prove measures what must hold in a healthy cluster; nil where nobody knows that.
 	Prove func(context.Context, Cluster) []fact.Organ
 }
@@ -230,7 +232,7 @@ func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, apiQuestion)
 		defer cancel()
-		askAPI(ctx, c.Kube, &api)
+		askAPI(ctx, c.Kube, s.Want, &api)
 	})
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, etcdLimit)

@@ -216,13 +216,15 @@ func unitOf(m *fact.Machine, name string) fact.Unit {
 	return m.Inside.Units[name]
 }
 
-// specific is the likeliest cause that a program's own message names, if that cause can lead to the failure; otherwise the failure itself.
+// specific is the likeliest cause that a program's own message names, if that cause can lead to the failure; otherwise the failure itself. A
+// guess names no cause by itself.
 func specific(words string, failure symptom.ID) symptom.ID {
 	found, err := reader.Judge(strings.NewReader(words), "", func(s string) string { return s })
 	if err != nil || len(found) == 0 {
 		return failure
 	}
-	if id := found[0].Symptom; failure == "" || symptom.Brings(id, failure) {
+	id := found[0].Symptom
+	if failure == "" && found[0].Level == symptom.Fail || symptom.Brings(id, failure) {
 		return id
 	}
 	return failure

@@ -23,6 +23,11 @@ func (j *judgement) api() {
 		}
 		return
 	}
+	if a.Denied != "" && a.Ready == "" { // an API server that starts denies everything until it has read its roles
+		j.find(symptom.RBACChanged, "", "API", fmt.Sprintf("the administrator's credentials have no rights: ClusterRoleBinding %s or ClusterRole cluster-admin is "+
+			"missing or changed: %s", kube.Administrators, a.Denied)).Repairable = true
+		return
+	}
 	if failed := slices.Sorted(maps.Keys(a.Errors)); len(failed) > 0 {
 		j.unread = append(j.unread, fmt.Sprintf("API: %s: %s", strings.Join(failed, ", "), a.Errors[failed[0]]))
 	}
@@ -44,6 +49,8 @@ func (j *judgement) api() {
 	j.pods()
 	j.requests()
 	j.forJoins()
+	j.rights()
+	j.documents()
 	j.leaders()
 }
 
@@ -55,10 +62,27 @@ func (j *judgement) forJoins() {
 	}
 	for _, r := range j.f.API.Rejections {
 		f := j.find(symptom.AdmissionRejects, "", "API", r.By+": "+r.Message)
-		if r.Owner != "" {
-			f.Hint = fmt.Sprintf("labctl never removes what somebody else has made. Have its owner change it; "+
-				"if nobody needs it: `kubectl delete %s`.", r.Owner)
+		if kind, name, known := strings.Cut(r.Owner, " "); known {
+			f.Hint = "labctl never removes what somebody else has made. Have its owner change it; if nobody needs it: " +
+				symptom.DeleteObject.With(kind, name) + "."
 		}
+	}
+}
+
+// rights judges what the cluster's own parts may not do any more.
+func (j *judgement) rights() {
+	if j.f.API.Ready != "" { // its rights come with its roles
+		return
+	}
+	for _, r := range j.f.API.Rights {
+		j.find(symptom.RBACChanged, "", "API", r.What).Repairable = true
+	}
+}
+
+// documents judges the cluster's own documents that do not say what they must.
+func (j *judgement) documents() {
+	for _, d := range j.f.API.Documents {
+		j.find(CauseOfDocument(d), "", "API", d.String()).Repairable = true
 	}
 }
 

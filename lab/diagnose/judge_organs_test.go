@@ -69,3 +69,14 @@ func starts(m *fact.Machine, unit, how string) {
 	u.Boot = how
 	m.Inside.Units[unit] = u
 }
+
+// What a message may mean is no cause by itself: runc, of which the file is empty, says nothing of drivers.
+func TestGuessIsNoCause(t *testing.T) {
+	const says = `failed to start sandbox "c6": failed to create containerd task: failed to create shim task: OCI runtime create failed: unable to retrieve OCI runtime error (open /run/containerd/c6/log.json: no such file or directory): fork/exec /usr/sbin/runc: exec format error`
+	if id := specific(says, ""); id != "" {
+		t.Error(id)
+	}
+	if id := specific(`runc create failed: expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups, got "/kubepods" instead`, ""); id != symptom.CgroupDriverMismatch {
+		t.Error(id)
+	}
+}

@@ -63,7 +63,8 @@ func (j *judgement) outside(m *fact.Machine) {
 		return
 	}
 	f := j.find(id, m.Name, "join", said)
-	if o.Hint != "" {
+	// What is known of the cause in general says less than a check of now.
+	if general, _ := symptom.Lookup(id); o.Hint != "" && o.Hint != general.Hint {
 		f.Hint = o.Hint
 	}
 	f.Repairable = joining.Remedy(id) != joining.Stop

@@ -40,6 +40,17 @@ func TestInNoCluster(t *testing.T) {
 	if r := report(f); !r.Failed() || r.Findings[0].Symptom != symptom.NodeNameExists {
 		t.Errorf("what fails its join comes first: %+v", r.Findings)
 	}
+	general, _ := symptom.Lookup(symptom.FirewallBlocked)
+	for recorded, want := range map[string]string{general.Hint: "delete the rule", "what its end shows": "what its end shows"} {
+		f, m = outside()
+		m.Inside.Facts.Outcome = &joining.Outcome{Symptom: symptom.FirewallBlocked, Evidence: "it timed out", Finished: true, Hint: recorded,
+			Endpoint: "192.0.2.99:6443"}
+		fail(m, joining.Check{ID: joining.CheckFirewall, Result: joining.Blocked, Symptom: symptom.FirewallBlocked, Evidence: "dropped",
+			Hint: "delete the rule"})
+		if r := report(f); len(r.Findings) == 0 || r.Findings[0].Hint != want {
+			t.Errorf("the last join said %q: %+v", recorded, r.Findings)
+		}
+	}
 	f, m = outside()
 	m.Inside.Facts.Dirty, m.Inside.Facts.JoinUnit = true, "active"
 	if r := report(f); r.Failed() {

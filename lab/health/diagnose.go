@@ -61,8 +61,9 @@ func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagn
 
 // Sources are where the diagnosis gets the facts of an opened lab from.
 func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
+	want := s.Documents()
 	from := diagnose.Sources{
-		Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
+		Want: &want, Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
 		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
 	}
 	if o.Brief {

@@ -106,7 +106,8 @@ func checkCAHash(ctx context.Context, p *preflight) Check {
 		return infoFailure(err)
 	}
 	if _, err := info.Pinned(p.t.CACertHashes); err != nil {
-		return blocked(symptom.CACertHashMismatch, newCommand+", or check that the endpoint is this cluster's", "%v", err)
+		return blocked(symptom.CACertHashMismatch, newCommand+"; or check that the endpoint is this cluster's; "+
+			"or, when cluster-info has not the CA of /etc/kubernetes/pki/ca.crt: "+symptom.RenewClusterInfo.Text, "%v", err)
 	}
 	return ok("the cluster's CA is the pinned one")
 }

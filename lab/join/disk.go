@@ -48,6 +48,7 @@ func checkDisk(_ context.Context, p *preflight) Check {
 			}
 			continue
 		}
+		c.Hint = p.m.withoutTmpfs(dir, c.Hint)
 		if severity[c.Result] < severity[worst.Result] {
 			worst = c
 		}
@@ -56,6 +57,21 @@ func checkDisk(_ context.Context, p *preflight) Check {
 		worst.Evidence = strings.Join(seen, "; ")
 	}
 	return worst
+}
+
+// withoutTmpfs is the hint, or how to take away a tmpfs that is mounted on the directory itself: nothing that a node needs is only in memory.
+func (m Machine) withoutTmpfs(dir, hint string) string {
+	mounts, _ := m.Read("/proc/mounts")
+	kind := ""
+	for line := range strings.Lines(mounts) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[1] == dir { // the last one hides the others
+			kind = fields[2]
+		}
+	}
+	if kind != "tmpfs" {
+		return hint
+	}
+	return symptom.Unmount.With(dir) + " takes away the tmpfs that is mounted there"
 }
 
 func judgeSpace(dir string, s Space) Check {

@@ -106,9 +106,53 @@ func checkEndpointConnect(ctx context.Context, p *preflight) Check {
 	case err == nil || failed && visit.Phase != kube.PhaseDial:
 		return ok("%s accepts connections", p.t.Endpoint)
 	case failed:
-		return unreachable(p.t.Endpoint, visit.Err)
+		err = visit.Err
 	}
-	return unreachable(p.t.Endpoint, err)
+	c := unreachable(p.t.Endpoint, err)
+	if errors.Is(err, syscall.EHOSTUNREACH) {
+		c.Hint = p.withoutRoute(ctx, c.Hint)
+	}
+	return c
+}
+
+// withoutRoute is the hint, or how to delete the route that says that the endpoint is unreachable, if this machine has one.
+func (p *preflight) withoutRoute(ctx context.Context, hint string) string {
+	host, _, _ := net.SplitHostPort(p.t.Endpoint)
+	addresses, err := p.resolve(ctx, host)
+	if err != nil {
+		return hint
+	}
+	routes, err := p.m.Run(ctx, "ip", "route", "show", "match", addresses[0].String())
+	if err != nil {
+		return hint
+	}
+	longest, destination := -1, ""
+	for line := range strings.Lines(routes) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 {
+			continue
+		}
+		to := fields[0]
+		if to == "unreachable" {
+			to = fields[1]
+		}
+		bits := addresses[0].BitLen()
+		if prefix, err := netip.ParsePrefix(to); err == nil {
+			bits = prefix.Bits()
+		} else if to == "default" {
+			bits = 0
+		}
+		if bits > longest {
+			longest, destination = bits, ""
+			if fields[0] == "unreachable" {
+				destination = to
+			}
+		}
+	}
+	if destination == "" {
+		return hint
+	}
+	return symptom.DeleteRoute.With(destination) + ", or " + hint
 }
 
 // unreachable names the three ways in which a connection fails, which have different remedies.

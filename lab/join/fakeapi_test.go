@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/ecdsa"
@@ -54,6 +55,7 @@ type fakeCluster struct {
 
 // clusterShape is what must be known before the server starts.
 type clusterShape struct {
+	subject   string   // its common name; "": kube-apiserver
 	names     []string // in the certificate; nil: the endpoint's
 	addresses []net.IP // in it, instead of the endpoint's
 	from, to  time.Time
@@ -115,7 +117,7 @@ func leaf(t testing.TB, ca *x509.Certificate, caKey *ecdsa.PrivateKey, shape clu
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{
-		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "kube-apiserver"},
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: cmp.Or(shape.subject, "kube-apiserver")},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 		IPAddresses: []net.IP{net.ParseIP("10.30.0.10")}, DNSNames: []string{"api.example.com"},

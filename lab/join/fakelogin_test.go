@@ -142,7 +142,8 @@ func (a *adminAPI) side(w http.ResponseWriter, r *http.Request) bool {
 	case base == "subjectaccessreviews":
 		_ = json.NewEncoder(w).Encode(map[string]any{"spec": map[string]any{}, "status": map[string]any{"allowed": true}})
 	case strings.Contains(r.URL.Path, "/configmaps/") && base != a.lacks:
-		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"kubeconfig": "x", "ClusterConfiguration": "x", "kubelet": "x"}})
+		_ = json.NewEncoder(w).Encode(map[string]any{"data": map[string]any{"kubeconfig": "kind: Config\nclusters: [{name: x, cluster: {}}]",
+			"ClusterConfiguration": "kind: ClusterConfiguration", "kubelet": "kind: KubeletConfiguration"}})
 	case base == "certificatesigningrequests", base == "secrets", strings.HasSuffix(base, "webhookconfigurations"):
 		_ = json.NewEncoder(w).Encode(map[string]any{"items": []any{map[string]any{"metadata": map[string]any{"name": "bootstrap-token-abcdef"}}}})
 	case r.Method == http.MethodPost && base == "nodes" && a.rejects != "":

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -19,24 +21,68 @@ func checkFirewall(ctx context.Context, p *preflight) Check {
 		return unmade(err)
 	}
 	var closed, overlay []string
-	see := func(hook string, f firewall.Flow, list *[]string) {
-		for i, t := range tables {
-			if where := t.Blocks(hook, f); where != "" {
-				*list = append(*list, fmt.Sprintf("%s %s by %s %s", hook, f, sources[i], where))
-				return
+	undo, peers := "", p.peers()
+	see := func(hook string, f firewall.Flow, peers []netip.Addr, list *[]string) {
+		said := false
+		for _, peer := range append([]netip.Addr{{}}, peers...) {
+			for i, t := range tables {
+				at := t.Blocks(hook, f, peer)
+				if at.Where == "" {
+					continue
+				}
+				if !said {
+					*list = append(*list, fmt.Sprintf("%s %s by %s %s", hook, f, sources[i], at.Where))
+					said = true
+				}
+				// A policy for packets to the machine itself is there for more than the cluster's ports.
+				if one := letThrough(at); !at.Policy && !strings.Contains(undo, one) {
+					undo += one
+				}
 			}
 		}
 	}
 	for _, port := range neededPorts(p.t)[:openPorts(p.t)] {
-		see("input", firewall.Flow{Proto: "tcp", Port: port}, &closed)
+		flow := firewall.Flow{Proto: "tcp", Port: port}
+		see("input", flow, peers, &closed)
+		if p.t.ControlPlane { // they ask each other's etcd, and every kubelet
+			see("output", flow, peers, &closed)
+		}
 	}
 	if _, port, err := net.SplitHostPort(p.t.Endpoint); err == nil {
 		if n, err := strconv.Atoi(port); err == nil {
-			see("output", firewall.Flow{Proto: "tcp", Port: n}, &closed)
+			see("output", firewall.Flow{Proto: "tcp", Port: n}, nil, &closed)
 		}
 	}
-	see("input", firewall.Flow{Proto: "udp", Port: 8472}, &overlay)
-	return judgeFirewall(p.t, closed, overlay)
+	see("input", firewall.Flow{Proto: "udp", Port: 8472}, peers, &overlay)
+	c := judgeFirewall(p.t, closed, overlay)
+	if c.Result != OK {
+		c.Hint = undo + c.Hint
+	}
+	return c
+}
+
+// peers are the addresses of the cluster's other control planes, as far as they are known. Of the ports that are looked at, each needs all.
+func (p *preflight) peers() (found []netip.Addr) {
+	for _, peer := range p.t.Peers {
+		if a, err := netip.ParseAddr(peer); err == nil && peer != p.t.Address {
+			found = append(found, a)
+		}
+	}
+	return found
+}
+
+// letThrough is the command by which a packet is no longer dropped there, and "or"; "" for the tables of programs, which have their own.
+func letThrough(at firewall.Drop) string {
+	ofIPTables := at.Family == "ip" && slices.Contains([]string{"filter", "nat", "mangle", "raw", "security"}, at.Table)
+	switch {
+	case at.Family == "", at.Table == "firewalld", ofIPTables:
+		return ""
+	case at.Policy:
+		return symptom.AcceptPackets.With(at.Family, at.Table, at.Chain) + ", or "
+	case at.Handle > 0:
+		return symptom.DeleteRule.With(at.Family, at.Table, at.Chain, strconv.Itoa(at.Handle)) + ", or "
+	}
+	return ""
 }
 
 // openPorts is how many of the needed ports others must reach: the last two of a control plane's are asked by itself alone.

@@ -54,13 +54,13 @@ func (m Machine) stops(tables []firewall.Table, sources []string) []Defect {
 	for _, way := range m.podWays() {
 		for i, t := range tables {
 			for _, f := range []firewall.Flow{{Proto: "tcp"}, {Proto: "udp", Port: 53}} {
-				where := t.Stops(way, f)
-				if where == "" || slices.ContainsFunc(found, func(d Defect) bool { return strings.HasSuffix(d.Text, " "+where) }) {
+				at := t.Stops(way, f)
+				if at.Where == "" || slices.ContainsFunc(found, func(d Defect) bool { return strings.HasSuffix(d.Text, " "+at.Where) }) {
 					continue
 				}
 				d := wrong(symptom.FirewallBlocked, sources[i], "a packet from pod %s to pod %s (%s, from %s to %s) is dropped by %s",
-					way.From, way.To, f.Proto, way.In, way.Out, where)
-				d.Hint = "nft list ruleset; iptables -S FORWARD: remove the rule, or set the chain's policy to accept"
+					way.From, way.To, f.Proto, way.In, way.Out, at.Where)
+				d.Hint = letThrough(at) + "nft list ruleset; iptables -S FORWARD: remove the rule, or set the chain's policy to accept"
 				found = append(found, d)
 			}
 		}

@@ -90,6 +90,7 @@ func (f *fakeMachine) healthy() {
 		f.write(file, strings.ReplaceAll(labFile(f.t, file), "PAUSE_IMAGE", "example.com/pause:3.10.2"))
 	}
 	f.answer("systemctl show kubelet.service", showUnits(kubeletUnit, containerdUnit))
+	f.answer("ip route show match", "10.30.0.0/24 dev eth0 proto kernel scope link \n")
 	f.answer("systemctl show-environment", "LANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/bin\n")
 	f.answer("journalctl", "starting containerd\nload plugin\ncontainerd successfully booted")
 	f.answer("/usr/bin/kubeadm version", "v1.36.3\n")
@@ -205,7 +206,8 @@ func (f *fakeMachine) changed() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(f.ran), func(line string) bool {
-		return slices.ContainsFunc([]string{"systemctl show", "journalctl", "nft --json list", "iptables-save", "iptables-legacy-save", "/usr/bin/kubeadm version", "/usr/bin/kubelet --version"},
+		return slices.ContainsFunc([]string{"systemctl show", "journalctl", "nft --json list", "iptables-save", "iptables-legacy-save",
+			"/usr/bin/kubeadm version", "/usr/bin/kubelet --version", "ip route show"},
 			func(question string) bool { return strings.HasPrefix(line, question) })
 	})
 }

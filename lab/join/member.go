@@ -3,8 +3,6 @@ package join
 import (
 	"cmp"
 	"context"
-	"crypto/x509"
-	"encoding/pem"
 	"net"
 	"regexp"
 	"slices"
@@ -24,23 +22,6 @@ type member struct {
 
 func newMember(m Machine, t Target) *member {
 	return &member{m: m, t: t, name: cmp.Or(t.Name, m.nodeName(), strings.ToLower(m.Hostname()))}
-}
-
-// nodeName is the Node's name in kubelet's client certificate, "" without one.
-func (m Machine) nodeName() string {
-	text, err := m.Read("/var/lib/kubelet/pki/kubelet-client-current.pem")
-	if err != nil {
-		return ""
-	}
-	for rest := []byte(text); ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			return ""
-		}
-		if cert, err := x509.ParseCertificate(block.Bytes); block.Type == "CERTIFICATE" && err == nil {
-			return strings.TrimPrefix(cert.Subject.CommonName, "system:node:")
-		}
-	}
 }
 
 // controlPlane tells whether the machine runs an API server.

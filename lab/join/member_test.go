@@ -1,7 +1,6 @@
 package join
 
 import (
-	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -201,13 +200,13 @@ func TestNodeNameIsOfTheCertificate(t *testing.T) {
 		t.Errorf("without one it is %q, not the host name", got)
 	}
 	ca, key := newCA(t)
-	cert := leaf(t, ca, key, clusterShape{})
-	var b bytes.Buffer
-	_ = pem.Encode(&b, &pem.Block{Type: "CERTIFICATE", Bytes: cert.Certificate[0]})
-	f.write("/var/lib/kubelet/pki/kubelet-client-current.pem", b.String())
-	if got := newMember(f.Machine, Target{}).name; got != "kube-apiserver" { // the leaf's common name
-		t.Errorf("%q", got)
+	for subject, want := range map[string]string{"system:node:earlier": "earlier", "kube-apiserver": "w1"} {
+		f.write("/var/lib/kubelet/pki/kubelet-client-current.pem", string(pemOf(leaf(t, ca, key, clusterShape{subject: subject}).Certificate[0])))
+		if got := newMember(f.Machine, Target{}).name; got != want {
+			t.Errorf("%s: %q", subject, got)
+		}
 	}
+	f.write("/var/lib/kubelet/pki/kubelet-client-current.pem", string(pemOf(leaf(t, ca, key, clusterShape{subject: "system:node:earlier"}).Certificate[0])))
 	if got := newMember(f.Machine, Target{Name: "other"}).name; got != "other" {
 		t.Errorf("%q", got)
 	}

@@ -48,9 +48,26 @@ func checkPorts(_ context.Context, p *preflight) Check {
 		return slices.Contains(ownPrograms, l.program) || p.ignores(fmt.Sprintf("port-%d", l.port))
 	})
 	if len(strangers) > 0 {
-		return blocked(symptom.PortInUse, "stop the process, or move it to another port: ss -ltnp", "in use: %s", join(strangers))
+		hint := "stop the process, or move it to another port: ss -ltnp"
+		for _, l := range strangers {
+			if service := p.m.serviceOf(l.pid); service != "" {
+				hint = symptom.StopUnit.With(service) + "; or " + hint
+			}
+		}
+		return blocked(symptom.PortInUse, hint, "in use: %s", join(strangers))
 	}
 	return ok("free of others: %s; UDP 8472 cannot be tested from here", strings.Trim(fmt.Sprint(neededPorts(p.t)), "[]"))
+}
+
+// serviceOf is systemd's service that the process belongs to, "" when it is none.
+func (m Machine) serviceOf(pid int) string {
+	groups, _ := m.Read(fmt.Sprintf("/proc/%d/cgroup", pid))
+	for line := range strings.Lines(groups) {
+		if name := path.Base(strings.TrimSpace(line)); strings.HasSuffix(name, ".service") {
+			return name
+		}
+	}
+	return ""
 }
 
 // listeners finds who listens on any of the ports.

@@ -27,7 +27,7 @@ func checkProxy(ctx context.Context, p *preflight) Check {
 		}
 		evidence := fmt.Sprintf("the environment of %s sends %s to a proxy", place.name, strings.Join(captured, ", "))
 		if place.decides {
-			return blocked(symptom.ProxyInterference, hint, "%s", evidence)
+			return blocked(symptom.ProxyInterference, place.undo+hint, "%s", evidence)
 		}
 		harmless = append(harmless, evidence)
 	}
@@ -53,19 +53,37 @@ type environment struct {
 	name    string
 	env     map[string]string
 	decides bool
+	undo    string // commands by which it loses its proxy, and "or", if that is for certain
 }
 
 func (p *preflight) environments(ctx context.Context) []environment {
 	var places []environment
 	if out, err := p.m.Run(ctx, "systemctl", "show-environment"); err == nil {
-		places = append(places, environment{"systemd", parseEnvironment(out), true})
+		env, undo := parseEnvironment(out), ""
+		for _, name := range []string{"HTTPS_PROXY", "https_proxy"} {
+			if env[name] != "" {
+				undo += symptom.UnsetVariable.With(name) + ", or "
+			}
+		}
+		places = append(places, environment{"systemd", env, true, undo})
 	}
 	if u, err := p.units(ctx); err == nil {
 		places = append(places,
-			environment{"kubelet", p.m.environment(u.kubelet), true},
-			environment{"containerd", p.m.environment(u.containerd), false})
+			environment{"kubelet", p.m.environment(u.kubelet), true, p.m.withoutProxy(u.kubelet)},
+			environment{"containerd", p.m.environment(u.containerd), false, ""})
 	}
-	return append(places, environment{"this process", parseEnvironment(strings.Join(p.m.Environ(), "\n")), false})
+	return append(places, environment{"this process", parseEnvironment(strings.Join(p.m.Environ(), "\n")), false, ""})
+}
+
+// withoutProxy is how to take the proxy out of the files that an administrator has added to kubelet's unit.
+func (m Machine) withoutProxy(kubelet unit) (undo string) {
+	for _, file := range strings.Fields(kubelet["DropInPaths"] + " " + kubelet["EnvironmentFiles"]) {
+		text, _ := m.Read(file)
+		if strings.HasPrefix(file, "/") && strings.Contains(strings.ToLower(text), "https_proxy=") {
+			undo += symptom.RemoveProxyLine.With(file) + ", or "
+		}
+	}
+	return undo
 }
 
 // capturedHosts are those of hosts that Go's programs, kubeadm and kubelet among them, would reach through a proxy.

@@ -40,7 +40,7 @@ func newRestart(t *testing.T) *fakeMachine {
 		`json:"fileCheckFrequency" json:"staticPodPath,omitempty"`)
 	ca, key := newCA(t)
 	f.write("/etc/kubernetes/pki/ca.crt", string(pemOf(ca.Raw)))
-	own := leaf(t, ca, key, clusterShape{})
+	own := leaf(t, ca, key, clusterShape{subject: "system:node:w1"})
 	raw, err := x509.MarshalPKCS8PrivateKey(own.PrivateKey)
 	if err != nil {
 		t.Fatal(err)
@@ -116,6 +116,17 @@ func TestKubeletRestart(t *testing.T) {
 		{"another flag, which it knows", func(f *fakeMachine) {
 			f.write(kubeletFlags, `KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.21 --v=4"`+"\n")
 			f.answer("/usr/bin/kubelet "+kubeletArgs+" --v=4 --version", "Kubernetes v1.36.3")
+		}, "", ""},
+		{"a flag for another runtime", func(f *fakeMachine) {
+			f.write(kubeletFlags, `KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.21 --container-runtime-endpoint=unix:///var/run/dockershim.sock"`+"\n")
+			f.write(containerdSocket, "")
+			f.answer("/usr/bin/kubelet "+kubeletArgs+" --container-runtime-endpoint=unix:///var/run/dockershim.sock --version", "Kubernetes v1.36.3")
+		}, symptom.CRIEndpointWrong, "flags"},
+		{"the machine has another name", func(f *fakeMachine) { f.write("/proc/sys/kernel/hostname", "Renamed\n") }, symptom.NodeNameMismatch, "name"},
+		{"a flag with the name", func(f *fakeMachine) {
+			f.write("/proc/sys/kernel/hostname", "renamed\n")
+			f.write(kubeletFlags, `KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.21 --hostname-override=w1"`+"\n")
+			f.answer("/usr/bin/kubelet "+kubeletArgs+" --hostname-override=w1 --version", "Kubernetes v1.36.3")
 		}, "", ""},
 		{"its program is not executable", func(f *fakeMachine) { f.remove("/usr/bin/kubelet"); f.write("/usr/bin/kubelet", "x") }, symptom.KubeBinariesMissing, "/usr/bin/kubelet"},
 		{"its program changed and does not run", func(f *fakeMachine) {

@@ -39,7 +39,8 @@ func checkImageFilesystem(ctx context.Context, p *preflight) Check {
 		return unmade(errRuntime)
 	}
 	if empty, ok := errors.AsType[*emptyError](facts.imageFSError); ok {
-		return blocked(symptom.ImageFilesystemZero, fmt.Sprintf("findmnt --target %s: mount the disk that belongs there, or unmount what hides it; labnode repair", empty.mountpoint),
+		hint := fmt.Sprintf("findmnt --target %s: mount the disk that belongs there, or unmount what hides it; labnode repair", empty.mountpoint)
+		return blocked(symptom.ImageFilesystemZero, p.m.withoutTmpfs(empty.mountpoint, hint),
 			"%v: what is mounted there is not the disk with the images", empty)
 	}
 	if errors.Is(facts.imageFSError, errSilent) || errors.Is(facts.imageFSError, context.DeadlineExceeded) {

@@ -37,6 +37,7 @@ type TrialError struct {
 	Said    string
 	Late    bool   // it said nothing in time, which on a busy machine proves nothing
 	Missing string // the image without which none can be made; "" when it is there
+	Other   string // a pause image that is there instead; "" for none
 }
 
 func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
@@ -90,11 +91,28 @@ func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
 	if image == "" {
 		return nil
 	}
-	found, err := runtimeapi.NewImageServiceClient(client).ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
+	images := runtimeapi.NewImageServiceClient(client)
+	found, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
 	if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
-		return &TrialError{Said: "its image " + image + " is not here", Missing: image}
+		return &TrialError{Said: "its image " + image + " is not here", Missing: image, Other: pauseImage(ctx, images)}
 	}
 	return nil
+}
+
+// pauseImage is an image that the machine has for sandboxes, "" if it has none.
+func pauseImage(ctx context.Context, images runtimeapi.ImageServiceClient) string {
+	all, err := images.ListImages(ctx, &runtimeapi.ListImagesRequest{})
+	if err != nil {
+		return ""
+	}
+	for _, i := range all.Images {
+		for _, tag := range i.RepoTags {
+			if strings.Contains(tag, "/pause:") {
+				return tag
+			}
+		}
+	}
+	return ""
 }
 
 // make makes the sandbox. kubelet, which does not know its pod, may end it within a second or two; that does no harm.

@@ -50,7 +50,11 @@ func TestTrySandbox(t *testing.T) {
 		}, says("run a sandbox: exec: \"runc\"", false), 1},
 		{"no image", func(_ *fakeMachine, c *fakeCRI) { c.images = []string{"example.com/etcd:3.6.8-0"} }, func(err error) bool {
 			failed, ok := errors.AsType[*TrialError](err)
-			return ok && failed.Missing == "example.com/pause:3.10.2"
+			return ok && failed.Missing == "example.com/pause:3.10.2" && failed.Other == ""
+		}, 0},
+		{"another image", func(_ *fakeMachine, c *fakeCRI) { c.images = []string{"example.com/pause:3.9"} }, func(err error) bool {
+			failed, ok := errors.AsType[*TrialError](err)
+			return ok && failed.Missing == "example.com/pause:3.10.2" && failed.Other == "example.com/pause:3.9"
 		}, 0},
 		{"no answer", func(_ *fakeMachine, c *fakeCRI) {
 			c.sandboxes.run = func(ctx context.Context) error { <-ctx.Done(); return status.FromContextError(ctx.Err()).Err() }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8slab/lab/kube"
@@ -182,6 +183,9 @@ func RejectionFault(r *kube.Rejection, node string) SideFault {
 		Evidence: fmt.Sprintf("%s keeps Node %s out of the cluster: %s", r.By, node, r.Message),
 		Hint: fmt.Sprintf("%s belongs to somebody else, and is left as it is: have its owner admit Node %s, or exempt nodes from it; "+
 			"then join again", r.By, node)}
+	if kind, name, known := strings.Cut(r.Owner, " "); known {
+		f.Hint = "if nobody needs it, " + symptom.DeleteObject.With(kind, name) + "; else: " + f.Hint
+	}
 	if r.Silent {
 		f.ends = SilentLimit
 	}

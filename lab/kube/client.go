@@ -35,6 +35,7 @@ type Client struct {
 	set     kubernetes.Interface
 	dynamic dynamic.Interface
 	timeout time.Duration
+	ca      []byte // PEM, of the authority that the kubeconfig trusts
 
 	mu        sync.Mutex
 	resources map[schema.GroupVersion][]metav1.APIResource
@@ -60,7 +61,7 @@ func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, 
 		return nil, fmt.Errorf("make dynamic client for %s: %w", cfg.Host, err)
 	}
 	return &Client{
-		http: client, set: set, dynamic: dyn, timeout: requestTimeout,
+		http: client, set: set, dynamic: dyn, timeout: requestTimeout, ca: cfg.CAData,
 		resources: map[schema.GroupVersion][]metav1.APIResource{},
 	}, nil
 }

@@ -88,8 +88,8 @@ func configRight(who identity, namespace, name, by, phase string) joinRight {
 // joinRights are asked for by what they allow, not by their names: a cluster may allow it in another way.
 var joinRights = []joinRight{
 	configRight(anonymousIdentity, metav1.NamespacePublic, clusterInfo, "bootstrap-signer-clusterinfo", PhaseBootstrapToken),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubeadm-config", "nodes-kubeadm-config", phaseUploadKubeadm),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, "kubelet-config", "kubelet-config", phaseUploadKubelet),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeadmConfig, "nodes-kubeadm-config", phaseUploadKubeadm),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeletConfig, "kubelet-config", phaseUploadKubelet),
 	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes",
 		PhaseBootstrapToken, false},
 	csrRight(bootstrapIdentity, "", "kubelet-bootstrap", false),
@@ -97,11 +97,27 @@ var joinRights = []joinRight{
 	csrRight(kubeletIdentity, "selfnodeclient", "node-autoapprove-certificate-rotation", true),
 }
 
-// joinConfigs are the ConfigMaps that a joining machine reads, with the key in which it looks.
-var joinConfigs = []struct{ namespace, name, key, phase string }{
-	{metav1.NamespacePublic, clusterInfo, "kubeconfig", PhaseBootstrapToken},
-	{metav1.NamespaceSystem, "kubeadm-config", "ClusterConfiguration", phaseUploadKubeadm},
-	{metav1.NamespaceSystem, "kubelet-config", "kubelet", phaseUploadKubelet},
+const (
+	kubeadmConfig = "kubeadm-config"
+	kubeletConfig = "kubelet-config"
+)
+
+// joinConfig is a ConfigMap that a joining machine reads, with the key in which it looks, and the kind of what is there.
+type joinConfig struct{ namespace, name, key, kind, phase string }
+
+var joinConfigs = []joinConfig{
+	{metav1.NamespacePublic, clusterInfo, "kubeconfig", "Config", PhaseBootstrapToken},
+	{metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration", "ClusterConfiguration", phaseUploadKubeadm},
+	{metav1.NamespaceSystem, kubeletConfig, "kubelet", "KubeletConfiguration", phaseUploadKubelet},
+}
+
+// unreadable says why a joining machine cannot read the document, nil if it can.
+func (j joinConfig) unreadable(text string) error {
+	_, err := documentOf(text, j.kind)
+	if err == nil && j.name == clusterInfo {
+		_, _, err = currentCluster([]byte(text))
+	}
+	return err
 }
 
 // JoinSide asks for all that a join needs of the cluster, and for what joins have left in it.
@@ -130,22 +146,35 @@ func (c *Client) MissingForJoins(ctx context.Context) (missing []JoinNeed, err e
 			return nil, fmt.Errorf("get %s: %w", what, err)
 		case strings.TrimSpace(m.Data[need.key]) == "":
 			missing = append(missing, JoinNeed{What: fmt.Sprintf("%s has no %s", what, need.key), Phase: need.phase})
+		default:
+			if err := need.unreadable(m.Data[need.key]); err != nil {
+				missing = append(missing, JoinNeed{What: fmt.Sprintf("%s cannot be used: %v", what, err), Phase: need.phase})
+			}
 		}
 	}
 	for _, r := range joinRights {
-		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-			User: r.user, Groups: r.groups, ResourceAttributes: r.may.DeepCopy(),
-		}}
-		answer, err := c.set.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		may, err := c.may(ctx, r.identity, r.may)
 		if err != nil {
-			return nil, fmt.Errorf("ask what %s may do: %w", r.who, err)
+			return nil, err
 		}
-		if !answer.Status.Allowed {
+		if !may {
 			missing = append(missing, JoinNeed{What: fmt.Sprintf("%s may not %s: kubeadm's %s is missing or changed", r.who, inWords(r.may), r.by),
 				Right: true, Later: r.later, Phase: r.phase})
 		}
 	}
 	return missing, nil
+}
+
+// may asks whether the identity has the right.
+func (c *Client) may(ctx context.Context, who identity, right authorizationv1.ResourceAttributes) (bool, error) {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: who.user, Groups: who.groups, ResourceAttributes: right.DeepCopy(),
+	}}
+	answer, err := c.set.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		return false, fmt.Errorf("ask what %s may do: %w", who.who, err)
+	}
+	return answer.Status.Allowed, nil
 }
 
 func inWords(a authorizationv1.ResourceAttributes) string {

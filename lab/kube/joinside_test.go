@@ -38,7 +38,7 @@ func packed(t *testing.T, r *http.Request, body []byte, into interface{ Unmarsha
 func joinable(t *testing.T, f *fakeAPI, denied, absent string) {
 	for _, c := range joinConfigs {
 		at := fmt.Sprintf("GET /api/v1/namespaces/%s/configmaps/%s", c.namespace, c.name)
-		f.on(at, 200, fields{"kind": "ConfigMap", "apiVersion": "v1", "data": fields{c.key: "x"}})
+		f.on(at, 200, fields{"kind": "ConfigMap", "apiVersion": "v1", "data": fields{c.key: "kind: " + c.kind + "\nclusters: [{name: x, cluster: {}}]\n"}})
 		if c.name == absent {
 			f.on(at, 404, notFound())
 		}
@@ -97,6 +97,21 @@ func TestAnEmptyConfigMapIsMissing(t *testing.T) {
 	c, _ := f.client()
 	if got, err := c.MissingForJoins(t.Context()); err != nil || len(got) != 1 || !strings.Contains(got[0].What, "has no kubeconfig") {
 		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What is no document of its kind is of no more use than one that is missing.
+func TestADocumentThatCannotBeRead(t *testing.T) {
+	for name, text := range map[string]string{"kubeadm-config": "damaged", "kubelet-config": "kind: [", "cluster-info": "kind: Config\n"} {
+		f := newFakeAPI(t)
+		joinable(t, f, "", "")
+		i := slices.IndexFunc(joinConfigs, func(c joinConfig) bool { return c.name == name })
+		c := joinConfigs[i]
+		f.on(fmt.Sprintf("GET /api/v1/namespaces/%s/configmaps/%s", c.namespace, c.name), 200, fields{"kind": "ConfigMap", "apiVersion": "v1", "data": fields{c.key: text}})
+		client, _ := f.client()
+		if got, err := client.MissingForJoins(t.Context()); err != nil || len(got) != 1 || !strings.Contains(got[0].What, name+" cannot be used") || got[0].Phase != c.phase {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
 	}
 }
 

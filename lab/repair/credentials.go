@@ -109,7 +109,7 @@ func (r *repairRun) renew(ctx context.Context, n config.Node, files map[string]s
 		return pods, nil
 	}
 	for _, l := range logins {
-		wrong := wrongLogin(files[l.file()], authority, r.servers(), now)
+		wrong := wrongLogin(files[l.file()], authority, r.Documents().Servers, now)
 		if wrong == nil {
 			continue
 		}
@@ -153,13 +153,4 @@ func (r *repairRun) names(n config.Node, l leaf) []string {
 		return []string{n.Name, n.IP.String(), "localhost", "127.0.0.1"}
 	}
 	return nil
-}
-
-// servers are where a kubeconfig may lead: to the virtual IP, or to a control plane.
-func (r *repairRun) servers() []string {
-	all := []string{"https://" + r.Endpoint()}
-	for _, n := range r.Cluster.ControlPlanes() {
-		all = append(all, "https://"+n.IP.String()+":6443")
-	}
-	return all
 }

@@ -42,6 +42,9 @@ func (r *repairRun) configMap(ctx context.Context, namespace, name, key string) 
 // configuration is what kubeadm is told of the node: the cluster's own configuration where the API server has it, or else the lab's.
 func (r *repairRun) configuration(ctx context.Context, n config.Node, token string) (string, error) {
 	known := func(name, key, kind string) string {
+		if r.isWrong(name) {
+			return ""
+		}
 		text, err := r.configMap(ctx, "kube-system", name, key)
 		var is struct{ Kind string }
 		if err != nil || yaml.Unmarshal([]byte(text), &is) != nil || is.Kind != kind {
@@ -68,7 +71,8 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if err != nil {
 		return nil, err
 	}
-	return parseFiles(out), nil
+	// On a machine of another name kubeadm has kubelet told the node's own.
+	return parseFiles(strings.ReplaceAll(out, "--hostname-override="+n.Name+" ", "")), nil
 }
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
@@ -114,6 +118,11 @@ func save(ctx context.Context, on session.Runner, files ...string) error {
 // fails tells whether the diagnosis before this pass found a failure on the node, or of the cluster with "".
 func (r *repairRun) fails(name string) bool {
 	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && f.Node == name })
+}
+
+// failsWith tells whether it found one of the causes, on any node.
+func (r *repairRun) failsWith(causes []symptom.ID) bool {
+	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && slices.Contains(causes, f.Symptom) })
 }
 
 // restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.

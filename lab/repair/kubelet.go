@@ -141,7 +141,7 @@ func (r *repairRun) kubeletLogin(ctx context.Context, n config.Node, is map[stri
 		return err
 	}
 	now := time.Now()
-	wrong := wrongLogin(is[kubeletConf], authority, r.servers(), now)
+	wrong := wrongLogin(is[kubeletConf], authority, r.Documents().Servers, now)
 	file := kubeletConf
 	if wrong == nil && strings.Contains(is[kubeletConf], kubeletPEM) {
 		file, wrong = kubeletPEM, wrongPair(is[kubeletPEM], is[kubeletPEM], authority, nil, now)

@@ -14,6 +14,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/join"
+	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
@@ -24,32 +25,37 @@ type staticPod struct {
 	name  string       // of the container and the manifest
 	check join.CheckID // fails when the component does not work
 	cause symptom.ID   // that its failure is found as
+	other []symptom.ID // that other nodes have when it works and is not configured as kubeadm does it
 }
 
 var staticPods = []staticPod{
-	{etcdPod, join.CheckEtcdMember, symptom.EtcdUnreachable}, // what the others need
-	{"kube-apiserver", join.CheckAPIServer, symptom.ControlPlaneCrashloop},
-	{"kube-controller-manager", join.CheckControllerManager, symptom.ControlPlaneCrashloop},
-	{"kube-scheduler", join.CheckScheduler, symptom.ControlPlaneCrashloop},
+	{etcdPod, join.CheckEtcdMember, symptom.EtcdUnreachable, nil}, // what the others need
+	{"kube-apiserver", join.CheckAPIServer, symptom.ControlPlaneCrashloop, nil},
+	{"kube-controller-manager", join.CheckControllerManager, symptom.ControlPlaneCrashloop,
+		[]symptom.ID{symptom.PodCIDRNotAssigned, symptom.CSRNotApproved}},
+	{"kube-scheduler", join.CheckScheduler, symptom.ControlPlaneCrashloop, nil},
 }
 
 const etcdPod = "etcd"
 
 func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+".yaml") }
 
-// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane,
-// those that are not what kubeadm makes. One control plane after another: their etcd may restart.
+// manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane or
+// because of it, those that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
 	var errs []error
+	// The diagnosis gives a new Node time to get its pod network; a controller manager that assigns none shows at once.
+	nodes, _ := r.Admin.Kube.Nodes(ctx)
+	unassigned := slices.ContainsFunc(nodes, func(n kube.Node) bool { return n.PodCIDR == "" })
 	for _, n := range r.Cluster.ControlPlanes() {
 		if f := r.Fact(n); f.Joined && !f.Running() && ctx.Err() == nil {
-			errs = append(errs, r.manifestsOf(ctx, n))
+			errs = append(errs, r.manifestsOf(ctx, n, unassigned))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
+func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, unassigned bool) error {
 	on := r.Nodes[n.Name]
 	var files []string
 	for _, p := range staticPods {
@@ -64,8 +70,9 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 	}
 	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
-		well := passes(checks, p.check) && !r.fails(n.Name) || r.has(n.Name)
-		return readable(is[p.file()]) && well || p.name == etcdPod && !r.Fact(n).EtcdData
+		assigns := !unassigned || !slices.Contains(p.other, symptom.PodCIDRNotAssigned)
+		works := passes(checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other) && assigns
+		return readable(is[p.file()]) && (works || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
 	})
 	if len(suspects) == 0 {
 		return nil

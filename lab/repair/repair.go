@@ -64,7 +64,9 @@ func (r *repairRun) all(ctx context.Context) error {
 		name string
 		do   func(context.Context) error
 	}{
+		{"rights of the administrator", r.administrators},
 		{"files of the image", r.files},
+		{"kubeadm's configuration of the cluster", r.early},
 		{"what each node can repair itself", r.nodes},
 		{"container images of add-ons", r.images},
 		{"certificates and kubeconfigs of control planes", r.credentials},
@@ -74,6 +76,7 @@ func (r *repairRun) all(ctx context.Context) error {
 		{"static pods", r.manifests},
 		{"etcd without space", r.space},
 		{"objects of kubeadm", r.objects},
+		{"rights of the cluster's parts", r.rights},
 		{"pod network", r.network},
 		{"addresses of pods", r.addresses},
 	} {

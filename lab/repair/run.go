@@ -7,6 +7,7 @@ import (
 
 	"k8slab/lab/cluster"
 	"k8slab/lab/event"
+	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
@@ -33,9 +34,11 @@ type repairRun struct {
 	*cluster.Run
 	upTo   Rung
 	step   *event.Step
-	before []symptom.Finding // of the diagnosis before the first repair of this pass
-	waited bool              // it did something that the cluster shows only after a while
-	settle time.Duration     // how long that may take, if not effectTime
+	before []symptom.Finding    // of the diagnosis before the first repair of this pass
+	wrong  []kube.WrongDocument // that were found in this pass
+	looked bool                 // at the documents in this pass
+	waited bool                 // it did something that the cluster shows only after a while
+	settle time.Duration        // how long that may take, if not effectTime
 	mu     sync.Mutex
 	found  []Repaired
 	pass   int // how many of found are of earlier passes

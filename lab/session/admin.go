@@ -29,10 +29,21 @@ func (v *Admin) Close() {
 	_ = v.Etcd.Close()
 }
 
+// adminConf is the administrator's kubeconfig on every control plane.
+const adminConf = "/etc/kubernetes/admin.conf"
+
 // OpenAdmin reads the administrator's credentials from a control plane that has joined. They stay in memory.
 func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes []config.Node) (*Admin, error) {
+	return s.OpenAdminWith(ctx, from, controlPlanes, "")
+}
+
+// OpenAdminWith is OpenAdmin with another kubeconfig, if it is not "". What etcd asks for is read from the control plane.
+func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPlanes []config.Node, kubeconfig string) (*Admin, error) {
 	const pki = "/etc/kubernetes/pki/"
-	files := []string{"/etc/kubernetes/admin.conf", pki + "etcd/ca.crt", pki + "apiserver-etcd-client.crt", pki + "apiserver-etcd-client.key"}
+	files := []string{pki + "etcd/ca.crt", pki + "apiserver-etcd-client.crt", pki + "apiserver-etcd-client.key"}
+	if kubeconfig == "" {
+		files = append(files, adminConf)
+	}
 	contents, errs := make([]string, len(files)), make([]error, len(files))
 	var wg sync.WaitGroup
 	for i, path := range files {
@@ -44,9 +55,12 @@ func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes
 			return nil, err
 		}
 	}
-	config, err := kube.FromNode([]byte(contents[0]))
+	if kubeconfig == "" {
+		kubeconfig = contents[len(files)-1]
+	}
+	config, err := kube.FromNode([]byte(kubeconfig))
 	if err != nil {
-		return nil, fmt.Errorf("%s: %s: %w", from.Name, files[0], err)
+		return nil, fmt.Errorf("%s: %s: %w", from.Name, adminConf, err)
 	}
 	v := &Admin{From: from, Config: config}
 	if v.Kube, err = kube.New(v.Config, s.DialCluster, s.Mutated); err != nil {
@@ -60,7 +74,7 @@ func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes
 		endpoints = append(endpoints, "https://"+net.JoinHostPort(n.IP.String(), "2379"))
 	}
 	v.Etcd, err = etcd.New(etcd.Config{
-		Endpoints: endpoints, CA: []byte(contents[1]), Cert: []byte(contents[2]), Key: []byte(contents[3]),
+		Endpoints: endpoints, CA: []byte(contents[0]), Cert: []byte(contents[1]), Key: []byte(contents[2]),
 		Dial: s.DialCluster, Mutated: s.Mutated, Patience: s.TimeScale(),
 	})
 	return v, err
@@ -82,6 +96,18 @@ func (s *Session) SaveKubeconfig(v *Admin) error {
 		return err
 	}
 	return s.Write("kubeconfig", text)
+}
+
+// Documents are what the cluster's own documents must say.
+func (s *Session) Documents() kube.Want {
+	w := kube.Want{
+		Version: s.Cluster.Kubernetes.Version, Endpoint: s.Endpoint(), Servers: []string{"https://" + s.Endpoint()},
+		PodSubnet: s.Cluster.Network.PodSubnet.String(), ServiceSubnet: s.Cluster.Network.ServiceSubnet.String(),
+	}
+	for _, n := range s.EveryControlPlane() {
+		w.Servers = append(w.Servers, "https://"+net.JoinHostPort(n.IP.String(), "6443"))
+	}
+	return w
 }
 
 // AnyAdmin opens the cluster through the first control plane that answers and has joined.

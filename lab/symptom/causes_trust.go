@@ -42,10 +42,20 @@ var trustCauses = []Symptom{
 	},
 	{
 		ID: JoinConfigMissing,
-		Meaning: "A ConfigMap that every joining machine reads is missing or empty: cluster-info in kube-public, or kubeadm-config or " +
-			"kubelet-config in kube-system.",
-		Hint: "On a control plane: `kubeadm init phase bootstrap-token` makes cluster-info, `kubeadm init phase upload-config all " +
+		Meaning: "A ConfigMap that every joining machine reads is missing, empty or wrong: cluster-info in kube-public, or kubeadm-config " +
+			"or kubelet-config in kube-system.",
+		Hint: "On a control plane: `kubeadm init phase bootstrap-token` makes a missing cluster-info, `kubeadm init phase upload-config all " +
 			"--config FILE` the other two; FILE is the configuration that the cluster was made with.",
+		Repairable: true,
+		Measured:   true,
+	},
+	{
+		ID: RBACChanged,
+		Meaning: "A role or a binding is missing or changed by which the cluster's own parts work: of the administrator, of kubeadm's add-ons, " +
+			"or one that API servers make.",
+		Hint: "`labctl repair` restores it. By hand: an API server that restarts makes its own; `kubeadm init phase addon all --config FILE` " +
+			"makes those of the add-ons; `kubectl --kubeconfig /etc/kubernetes/super-admin.conf create clusterrolebinding " +
+			"kubeadm:cluster-admins --clusterrole=cluster-admin --group=kubeadm:cluster-admins` the administrator's.",
 		Repairable: true,
 		Measured:   true,
 	},

@@ -36,6 +36,7 @@ const (
 	CertificateKeyInvalid       ID = "certificate-key-invalid"
 	BootstrapRBACForbidden      ID = "bootstrap-rbac-forbidden"
 	JoinConfigMissing           ID = "join-config-missing"
+	RBACChanged                 ID = "rbac-changed"
 	AdmissionRejects            ID = "admission-rejects"
 	CertificateExpired          ID = "certificate-expired"
 	ClockSkew                   ID = "clock-skew"

@@ -58,6 +58,7 @@ func Collect(ctx context.Context, m join.Machine, o Options) Node {
 
 func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) Node {
 	m.AtLeast = o.Patience
+	m.Run = remembered(m.Run)
 	patience := m.Patience()
 	ctx, cancel := context.WithTimeoutCause(ctx, patience*nodeLimit, fmt.Errorf("no answer within %s", patience*nodeLimit))
 	defer cancel()
@@ -82,6 +83,28 @@ func collect(ctx context.Context, m join.Machine, o Options, stream streamFunc) 
 	settled(&node)
 	node.Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
 	return node
+}
+
+// remembered runs each program once: several questions ask for the same, such as the packet filter's rules. A program that failed is run again.
+func remembered(run func(context.Context, ...string) (string, error)) func(context.Context, ...string) (string, error) {
+	type answer struct {
+		sync.Mutex
+		known bool
+		text  string
+	}
+	var answers sync.Map
+	return func(ctx context.Context, argv ...string) (string, error) {
+		kept, _ := answers.LoadOrStore(strings.Join(argv, "\x00"), &answer{})
+		a := kept.(*answer)
+		a.Lock()
+		defer a.Unlock()
+		if a.known {
+			return a.text, nil
+		}
+		text, err := run(ctx, argv...)
+		a.text, a.known = text, err == nil
+		return text, err
+	}
 }
 
 // all asks everything at once and waits no longer than the whole may take. An emulated machine is asked one thing after another: all at
@@ -169,6 +192,11 @@ func (c *collector) facts(ctx context.Context) error {
 
 func (c *collector) checks(ctx context.Context) error {
 	t := join.Target{ControlPlane: c.o.Role == "control-plane", Endpoint: c.o.Endpoint}
+	for _, p := range c.o.Peers {
+		if p.Role == "control-plane" {
+			t.Peers = append(t.Peers, p.IP)
+		}
+	}
 	checks := join.Examine(ctx, c.m, t)
 	c.set(func(n *Node) { n.Checks = checks })
 	return nil

@@ -175,6 +175,9 @@ type API struct {
 	Tokens     []kube.TokenLife     `json:"tokens,omitempty"`
 	Events     []string             `json:"events,omitempty"`     // warnings, newest last
 	Needs      []kube.JoinNeed      `json:"needs,omitempty"`      // what the cluster lacks for joins
+	Documents  []kube.WrongDocument `json:"documents,omitempty"`  // of the cluster's own that do not say what they must
+	Rights     []kube.LostRight     `json:"rights,omitempty"`     // that the cluster's own parts lack
+	Denied     string               `json:"denied,omitempty"`     // what the administrator's credentials may not do
 	Rejections []kube.Rejection     `json:"rejections,omitempty"` // what admission keeps out
 	Leaders    map[string]Leader    `json:"leaders,omitempty"`    // of the components that elect one
 	Errors     map[string]string    `json:"errors,omitempty"`

@@ -329,3 +329,25 @@ func TestFilesOfAMachine(t *testing.T) {
 		t.Error("nothing says that the list cannot be read")
 	}
 }
+
+func TestRemembered(t *testing.T) {
+	ran := 0
+	run := remembered(func(_ context.Context, argv ...string) (string, error) {
+		if ran++; ran == 1 {
+			return "", errors.New("it failed")
+		}
+		return argv[0], nil
+	})
+	for i, want := range []string{"", "nft", "nft", "ip"} {
+		program := "nft"
+		if i == 3 {
+			program = "ip"
+		}
+		if text, err := run(t.Context(), program); text != want || (err == nil) != (i > 0) {
+			t.Errorf("%d: %q, %v", i, text, err)
+		}
+	}
+	if ran != 3 {
+		t.Errorf("%d programs ran, want 3: one failed, and two are different", ran)
+	}
+}

@@ -125,7 +125,8 @@ func settled(n *Node) {
 		of := organs[place(o.Name)]
 		started := n.Units[of.after].Started
 		age := n.Time.Sub(started)
-		young := o.Error != "" && !started.IsZero() && age < settle
+		missing := o.Name == OrganSandbox && len(o.Named) > 0 // an image does not come by waiting
+		young := o.Error != "" && !missing && !started.IsZero() && age < settle
 		if young {
 			n.Errors[of.asked()] = fmt.Sprintf("%s has started only %s ago: %s", of.after, age.Round(time.Second), o.Error)
 		}
@@ -171,6 +172,10 @@ func (w *measurer) sandbox(ctx context.Context) ([]join.Defect, error) {
 		return nil, err
 	case failed.Late:
 		return nil, fmt.Errorf("%w: %w", errLate, failed)
+	case failed.Other != "":
+		d := join.Defect{Symptom: symptom.SandboxImageMisconfigured, Where: "the container runtime", Text: failed.Said + ", but " + failed.Other}
+		d.Hint = "name " + failed.Other + " as the sandbox image in /etc/containerd/config.toml; systemctl restart containerd"
+		return []join.Defect{d}, nil
 	case failed.Missing != "":
 		d := join.Defect{Symptom: symptom.ImagePullFailure, Where: "the container runtime", Text: failed.Said + ": no pod can start"}
 		d.Hint = "copy it from another node: ctr -n k8s.io images export FILE " + failed.Missing + "; here: ctr -n k8s.io images import FILE"

@@ -157,6 +157,9 @@ func (i *identity) names(where string, cert *x509.Certificate, needed []string) 
 func (i *identity) kubeconfig(file string) {
 	text, err := i.w.m.Read(file)
 	if err != nil {
+		if file == "/etc/kubernetes/admin.conf" && i.w.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
+			i.bad(symptom.FileChanged, file, "%s", join.Plain(err))
+		}
 		return // each component that misses one fails
 	}
 	c, err := kube.ReadCredentials([]byte(text))

@@ -196,6 +196,12 @@ func TestSettled(t *testing.T) {
 		t.Errorf("%+v %v", n.Organs, n.Errors)
 	}
 	n = node()
+	n.Units["containerd"] = Unit{Started: n.Time.Add(-5 * time.Second)}
+	n.Organs[1].Named = []join.Defect{{Symptom: symptom.ImagePullFailure}}
+	if settled(n); len(n.Organs) != 2 {
+		t.Errorf("an image that is missing: %v", n.Errors)
+	}
+	n = node()
 	n.Facts.JoinUnit = "active"
 	settled(n)
 	if n.Organs != nil {

@@ -20,7 +20,7 @@ type Flow struct {
 // String is the form that people know, such as "10250/tcp".
 func (f Flow) String() string { return fmt.Sprintf("%d/%s", f.Port, f.Proto) }
 
-// packet is a flow's first one. Of a packet from or to the machine itself only the flow is known.
+// packet is a flow's first one. Of a packet from or to the machine itself no interface is known.
 type packet struct {
 	Flow
 	from, to netip.Addr
@@ -54,6 +54,7 @@ type rule struct {
 	narrowed bool // has a condition that is not judged
 	verdict  verdict
 	target   string // chain, of jumps and gotos
+	handle   int    // nft's; 0 where it has several verdicts
 }
 
 type verdict string
@@ -70,9 +71,22 @@ const (
 // chain is a chain; one with a hook is where packets enter.
 type chain struct {
 	name   string // as people read it
+	family string // nft's; "" is iptables'
+	table  string // nft's
 	hook   string // input, output or ""
 	policy verdict
 	rules  []rule
+}
+
+// Drop is where a flow ends. The zero one is nowhere.
+type Drop struct {
+	Where  string // the chain where it came in, as people read it
+	Policy bool   // and it was that chain's policy, and no rule
+
+	// How nft calls the chain, which can be another one, and the rule. Family is "" for iptables. Handle is 0 for what could not go without
+	// letting other packets through, too: a rule for all packets, or one with several verdicts.
+	Family, Table, Chain string
+	Handle               int
 }
 
 // Table has the chains of one table of rules, by name.
@@ -143,21 +157,24 @@ func named(device string) func(string) (same, known bool) {
 // deepest bounds chains that jump in a circle, which no kernel accepts but a text may show.
 const deepest = 20
 
-// decide follows a packet through a chain.
-func (t Table) decide(chain string, p packet, depth int) verdict {
+// decide follows a packet through a chain. Where it is dropped is of use only if it is.
+func (t Table) decide(chain string, p packet, depth int) (verdict, Drop) {
 	c := t[chain]
 	// The cluster's own chains decide about packets through this machine, and about no others.
 	if c == nil || depth > deepest || clusterChain(chain) && p.in == "" {
-		return returns
+		return returns, Drop{}
 	}
 	for _, r := range c.rules {
 		may, certain := r.matches(p)
 		if !may {
 			continue
 		}
-		result := r.verdict
+		result, at := r.verdict, Drop{Family: c.family, Table: c.table, Chain: chain}
+		if len(r.ports) > 0 || len(r.way) > 0 {
+			at.Handle = r.handle
+		}
 		if result == jumps || result == gotos {
-			result = t.decide(r.target, p, depth+1)
+			result, at = t.decide(r.target, p, depth+1)
 			if result == returns && (r.verdict == jumps || !certain) {
 				continue
 			}
@@ -165,9 +182,9 @@ func (t Table) decide(chain string, p packet, depth int) verdict {
 		if result == proceeds || result == drops && !certain {
 			continue
 		}
-		return result
+		return result, at
 	}
-	return returns
+	return returns, Drop{}
 }
 
 // clusterChain says whether a chain is kube-proxy's, kubelet's, flannel's or a CNI plugin's: they are no firewalls.
@@ -176,8 +193,14 @@ func clusterChain(name string) bool {
 	return slices.ContainsFunc([]string{"KUBE-", "FLANNEL-", "CNI-"}, func(prefix string) bool { return strings.HasPrefix(upper, prefix) })
 }
 
-// Blocks says where the table drops a flow at a hook, "" when it does not for certain.
-func (t Table) Blocks(hook string, f Flow) string { return t.blocks(hook, packet{Flow: f}) }
+// Blocks says where the table drops a flow at the hook input or output, if it does for certain. peer is the other machine, the zero address
+// when it may be any.
+func (t Table) Blocks(hook string, f Flow, peer netip.Addr) Drop {
+	if hook == "output" {
+		return t.blocks(hook, packet{Flow: f, to: peer})
+	}
+	return t.blocks(hook, packet{Flow: f, from: peer})
+}
 
 // Way is how a packet goes through this machine.
 type Way struct {
@@ -185,25 +208,26 @@ type Way struct {
 	In, Out  string // interfaces
 }
 
-// Stops says where the table drops a flow that is forwarded, "" when it does not for certain.
-func (t Table) Stops(w Way, f Flow) string {
+// Stops says where the table drops a flow that is forwarded, if it does for certain.
+func (t Table) Stops(w Way, f Flow) Drop {
 	return t.blocks("forward", packet{f, w.From, w.To, w.In, w.Out})
 }
 
-func (t Table) blocks(hook string, p packet) string {
+func (t Table) blocks(hook string, p packet) Drop {
 	for _, name := range slices.Sorted(maps.Keys(t)) {
 		c := t[name]
 		if c.hook != hook {
 			continue
 		}
-		switch t.decide(name, p, 0) {
+		switch result, at := t.decide(name, p, 0); result {
 		case drops:
-			return c.name
+			at.Where = c.name
+			return at
 		case returns:
 			if c.policy == drops {
-				return c.name + " (policy)"
+				return Drop{Where: c.name + " (policy)", Policy: true, Family: c.family, Table: c.table, Chain: name}
 			}
 		}
 	}
-	return ""
+	return Drop{}
 }

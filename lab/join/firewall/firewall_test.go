@@ -54,7 +54,7 @@ func TestFirewalls(t *testing.T) {
 			}
 			where := ""
 			for _, table := range tables {
-				if where = table.Blocks(tt.hook, tt.flow); where != "" {
+				if where = table.Blocks(tt.hook, tt.flow, netip.Addr{}).Where; where != "" {
 					break
 				}
 			}
@@ -105,8 +105,8 @@ func TestIPTablesRules(t *testing.T) {
 			if err != nil || len(tables) != 1 {
 				t.Fatal(tables, err)
 			}
-			if got := tables[0].Blocks("input", Flow{"tcp", 10250}); (got != "") != tt.blocked {
-				t.Errorf("blocked by %q", got)
+			if got := tables[0].Blocks("input", Flow{"tcp", 10250}, netip.Addr{}); (got.Where != "") != tt.blocked {
+				t.Errorf("blocked by %+v", got)
 			}
 		})
 	}
@@ -148,8 +148,8 @@ func TestForwardedPackets(t *testing.T) {
 			if err != nil || len(tables) != 1 {
 				t.Fatal(tables, err)
 			}
-			if got := tables[0].Stops(way, Flow{Proto: "tcp"}); (got != "") != tt.stops {
-				t.Errorf("stopped by %q", got)
+			if got := tables[0].Stops(way, Flow{Proto: "tcp"}); (got.Where != "") != tt.stops {
+				t.Errorf("stopped by %+v", got)
 			}
 		})
 	}

@@ -15,6 +15,7 @@ type nftRuleset struct {
 		} `json:"chain"`
 		Rule *struct {
 			Family, Table, Chain string
+			Handle               int
 			Expr                 []map[string]json.RawMessage `json:"expr"`
 		} `json:"rule"`
 	} `json:"nftables"`
@@ -39,11 +40,15 @@ func ParseNFT(text string) ([]Table, error) {
 			if c.Policy == "drop" {
 				policy = drops
 			}
-			tables[key][c.Name] = &chain{name: key + " " + c.Name, hook: c.Hook, policy: policy}
+			tables[key][c.Name] = &chain{name: key + " " + c.Name, family: c.Family, table: c.Table, hook: c.Hook, policy: policy}
 		}
 		if r := item.Rule; r != nil {
 			if chain := tables[r.Family+" "+r.Table][r.Chain]; chain != nil {
-				chain.rules = append(chain.rules, parseNFTRule(r.Expr)...)
+				rules := parseNFTRule(r.Expr)
+				if len(rules) == 1 {
+					rules[0].handle = r.Handle
+				}
+				chain.rules = append(chain.rules, rules...)
 			}
 		}
 	}

@@ -71,6 +71,11 @@ func (o *origin) note(raw []byte, seen tallies) {
 // probed finds the event of a probe that failed. It does not say whether the probe still fails.
 var probed = regexp.MustCompile(`\bWarning +Unhealthy +pod/`)
 
+// pastEvent finds the event of something that the kubelet tries again and again, which it has not told of for longer than it is ever silent:
+// it sends such an event of a pod at least once in 5 minutes.
+var pastEvent = regexp.MustCompile(`^\s*(?:\S+\s+)?(?:\d+[dh]|[1-9]\d+m|[6-9]m)\S*\s+(?:\(.*?\)\s+)?Warning\s+` +
+	`(?:FailedCreatePodSandBox|FailedMount|NetworkNotReady|Failed|BackOff|ErrImageNeverPull)\s`)
+
 // atStart finds what every kubelet says once when it starts, in its journal and as an event of its Node.
 var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
 
@@ -86,6 +91,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 		return found
 	}
 	computers, start := o.container && isComputers(raw), otherSnapshotter.Match(raw)
+	old := pastEvent.Match(raw)
 	return slices.DeleteFunc(found, func(f find) bool {
 		switch {
 		case f.known.kind != ofCause:
@@ -94,7 +100,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 			return true
 		case f.known.id == symptom.EtcdSlow && bytes.Contains(raw, housekeeping):
 			return true
-		case symptom.General(f.known.id) && probed.Match(raw):
+		case symptom.General(f.known.id) && probed.Match(raw), old:
 			return true
 		case f.known.id == symptom.NodeUnreachable && programOf(raw) == "sshd": // a client went away; the node did answer
 			return true

@@ -18,9 +18,10 @@ var withoutNetwork = []symptom.ID{symptom.CNINotInitialized, symptom.CNIPluginBi
 // keptRepeating are the causes of which a program complains every few seconds while they last.
 var keptRepeating = map[string][]symptom.ID{
 	"kubelet": append([]symptom.ID{symptom.RuntimeSocketMissing, symptom.APIServerUnreachable, symptom.EtcdUnreachable,
-		symptom.ControlPlaneCrashloop, symptom.ControllerManagerFailing, symptom.TLSBootstrapTimeout, symptom.ImagePullFailure}, withoutNetwork...),
-	"containerd": append([]symptom.ID{symptom.RuntimeSocketMissing}, withoutNetwork...),
-	"etcd":       {symptom.EtcdSlow, symptom.EtcdNoQuorum, symptom.EtcdUnreachable},
+		symptom.ControlPlaneCrashloop, symptom.ControllerManagerFailing, symptom.TLSBootstrapTimeout, symptom.ImagePullFailure,
+		symptom.CgroupDriverMismatch, symptom.AdvertiseAddressWrong}, withoutNetwork...),
+	"containerd": append([]symptom.ID{symptom.RuntimeSocketMissing, symptom.CgroupDriverMismatch}, withoutNetwork...),
+	"etcd":       {symptom.EtcdSlow, symptom.EtcdNoQuorum, symptom.EtcdUnreachable, symptom.AdvertiseAddressWrong},
 }
 
 // ofEtcd is what each record of etcd's log has.
