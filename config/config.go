@@ -175,13 +175,15 @@ func (c *Cluster) Workers() []Node { return c.withRole(Worker) }
 func (c *Cluster) Members() []Node { return append(c.ControlPlanes(), c.Workers()...) }
 
 func (c *Cluster) withRole(r Role) []Node {
-	var nodes []Node
-	for _, n := range c.Nodes {
-		if n.Role == r && !n.Onboard {
-			nodes = append(nodes, n)
-		}
+	return slices.DeleteFunc(slices.Clone(c.Nodes), func(n Node) bool { return n.Role != r || n.Onboard })
+}
+
+// Names are those of the nodes.
+func Names(nodes []Node) (names []string) {
+	for _, n := range nodes {
+		names = append(names, n.Name)
 	}
-	return nodes
+	return names
 }
 
 // Staggered lists those of the absent machines that Tuning.Stagger makes wait

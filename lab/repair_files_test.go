@@ -92,13 +92,19 @@ func (b *box) write(t *testing.T, file, text string) {
 	}
 }
 
-// Files that are not the image's come back from the image in the cache; what stood there is kept; what reads them is restarted. A dry run
-// says so.
-func TestRepairPutsFilesBack(t *testing.T) {
+// onImaged runs the test in a lab that is up, whose w1 was made from an image that the cache still has if it was kept.
+func onImaged(t *testing.T, kept bool, do func(*testing.T, *world, *box)) {
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 		w.up()
 		w.clean()
-		b := w.imaged("w1", true)
+		do(t, w, w.imaged("w1", kept))
+	})
+}
+
+// Files that are not the image's come back from the image in the cache; what stood there is kept; what reads them is restarted. A dry run
+// says so.
+func TestRepairPutsFilesBack(t *testing.T) {
+	onImaged(t, true, func(t *testing.T, w *world, b *box) {
 		b.write(t, "/usr/sbin/runc", "")
 		b.write(t, "/etc/containerd/config.toml", "version = 2 # an administrator's\n")
 		const mask = "/etc/systemd/system/containerd.service"
@@ -133,10 +139,7 @@ func TestRepairPutsFilesBack(t *testing.T) {
 
 // Units that would end the machine are unmasked, and never started.
 func TestRepairStartsNoUnitThatWasMasked(t *testing.T) {
-	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-		w.up()
-		w.clean()
-		b := w.imaged("w1", true)
+	onImaged(t, true, func(t *testing.T, w *world, b *box) {
 		b.write(t, "/usr/bin/less", "no less")
 		if err := os.MkdirAll(filepath.Join(b.tree, "/etc/systemd/system"), 0o755); err != nil {
 			t.Fatal(err)
@@ -154,10 +157,7 @@ func TestRepairStartsNoUnitThatWasMasked(t *testing.T) {
 
 // A labnode that does not run is copied first: it restores the others.
 func TestRepairPutsLabnodeBack(t *testing.T) {
-	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-		w.up()
-		w.clean()
-		b := w.imaged("w1", true)
+	onImaged(t, true, func(t *testing.T, w *world, b *box) {
 		b.write(t, "/usr/sbin/runc", "no runc")
 		text, err := os.ReadFile(filepath.Join(b.tree, inventory.Path))
 		if err != nil {
@@ -177,10 +177,7 @@ func TestRepairPutsLabnodeBack(t *testing.T) {
 
 // What no image in the cache has is left, with the command that makes the image again.
 func TestRepairWithoutTheImage(t *testing.T) {
-	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-		w.up()
-		w.clean()
-		b := w.imaged("w1", false)
+	onImaged(t, false, func(t *testing.T, w *world, b *box) {
 		b.write(t, "/usr/sbin/runc", "")
 		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
 		if err != nil || !slices.ContainsFunc(found, func(r repair.Repaired) bool {
@@ -194,10 +191,7 @@ func TestRepairWithoutTheImage(t *testing.T) {
 
 // The node says which content it wants. It gets what an image has, and nothing else of this computer.
 func TestRepairGivesNoOtherFile(t *testing.T) {
-	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-		w.up()
-		w.clean()
-		b := w.imaged("w1", true)
+	onImaged(t, true, func(t *testing.T, w *world, b *box) {
 		secret := filepath.Join(os.Getenv("XDG_CACHE_HOME"), "k8slab", "node-v1-abc", "secret")
 		if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 			t.Fatal(err)

@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8slab/config"
+	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
@@ -197,5 +199,38 @@ func TestRepairWithoutAQuorum(t *testing.T) {
 		if len(w.members) != 3 || w.count("kube ")+w.count("etcd ") > 0 {
 			t.Errorf("members %+v, changed %q", w.members, w.lab.Changes())
 		}
+	})
+}
+
+// when is told of progress, and does something at the first that has the words.
+type when struct {
+	words string
+	do    func()
+	done  bool
+}
+
+func (e *when) Emit(of event.Event) {
+	if !e.done && strings.Contains(of.Detail, e.words) {
+		e.done = true
+		e.do()
+	}
+}
+
+// A failure that shows only when another was repaired is repaired, too, and nobody waits for it to pass.
+func TestRepairOfWhatItUncovers(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		w.change(func() { w.box("w1").swap = true })
+		w.lab.events = event.NewStream(&when{words: "verify:", do: func() {
+			w.change(func() { delete(w.objects, "/api/v1/nodes/w2") })
+		}})
+		w.attach(w.lab)
+		begun := time.Now()
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+		if err != nil || len(found) != 2 || find(found, "w1").Did == "" || find(found, "w2").Did == "" || time.Since(begun) > time.Minute {
+			t.Errorf("%s: %+v, %v", time.Since(begun), found, err)
+		}
+		w.wantHealthy()
 	})
 }

@@ -12,8 +12,8 @@ var adminCertificateExpired = Fault{
 	Roles:   controlPlane,
 	Symptom: symptom.CertificateExpired,
 	Applies: anotherControlPlane,
-	Inject: func(ctx context.Context, t Target) error {
-		request, err := t.Run(ctx, t.Node, "sh", "-ec", `
+	Inject: issues(adminConf, "ca", func(ctx context.Context, t Target) (string, error) {
+		return t.Run(ctx, t.Node, "sh", "-ec", `
 			umask 077
 			both=$(mktemp)
 			trap 'rm -f "$both"' EXIT
@@ -21,15 +21,7 @@ var adminCertificateExpired = Fault{
 				printf %s "$part" | base64 --decode
 			done >"$both"
 			openssl x509 -x509toreq -in "$both" -signkey "$both" -copy_extensions copyall`, "sh", adminConf.path)
-		if err != nil {
-			return err
-		}
-		issued, err := t.signed(ctx, "ca", request, expired...)
-		if err != nil {
-			return err
-		}
-		return adminConf.on(ctx, t, t.Node, issued)
-	},
+	}, expired...),
 	Effect: func(ctx context.Context, t Target) error {
 		return t.says(ctx, []string{"Unauthorized", "provide credentials"}, "kubectl", "--kubeconfig", adminConf.path, "get", "nodes")
 	},

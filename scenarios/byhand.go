@@ -84,7 +84,8 @@ func tries(edit commandEdit) func(context.Context, Target) error {
 	}
 }
 
-// breaks is an edit that leaves the command as it is. It breaks something after the command was made: join-command restores what joins need.
+// breaks is an edit that leaves the command as it is. It breaks something after the command was made: join-command restores what joins
+// need.
 func breaks(change func(context.Context, Target) error) commandEdit {
 	return func(ctx context.Context, t Target, command string) (string, error) { return command, change(ctx, t) }
 }

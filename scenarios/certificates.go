@@ -8,11 +8,6 @@ const pki = "/etc/kubernetes/pki/"
 // expired are openssl's arguments for a certificate that has ended.
 var expired = []string{"-days", "-1"}
 
-// requested is a request for the certificate in the file to be issued again for its key: with its names and uses. It is public.
-func (t Target) requested(ctx context.Context, certificate, key string) (string, error) {
-	return t.Run(ctx, t.Node, "openssl", "x509", "-x509toreq", "-in", certificate, "-signkey", key, "-copy_extensions", "copyall")
-}
-
 // signed is the certificate that the CA issues for the request. Only control planes have the CA's key, and it does not leave them.
 func (t Target) signed(ctx context.Context, ca, request string, args ...string) (string, error) {
 	return t.Run(ctx, t.ControlPlane, append([]string{"sh", "-ec", `
@@ -22,14 +17,23 @@ func (t Target) signed(ctx context.Context, ca, request string, args ...string) 
 			openssl x509 -req -CA "$ca.crt" -CAkey "$ca.key" -copy_extensions copyall "$@"`, "sh", request, pki + ca}, args...)...)
 }
 
-// reissues replaces a control plane's certificate by one that its CA has issued with other arguments.
+// reissues replaces a control plane's certificate by one that its CA has issued with other arguments, for the same key, names and uses. The
+// request is public.
 func reissues(certificate edit, key, ca string, args ...string) func(context.Context, Target) error {
+	return issues(certificate, ca, func(ctx context.Context, t Target) (string, error) {
+		return t.Run(ctx, t.Node, "openssl", "x509", "-x509toreq", "-in", certificate.path, "-signkey", key, "-copy_extensions", "copyall")
+	}, args...)
+}
+
+// issues has the CA issue what is requested, in the place of the certificate.
+func issues(certificate edit, ca string, request func(context.Context, Target) (string, error), args ...string,
+) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
-		request, err := t.requested(ctx, certificate.path, key)
+		text, err := request(ctx, t)
 		if err != nil {
 			return err
 		}
-		issued, err := t.signed(ctx, ca, request, args...)
+		issued, err := t.signed(ctx, ca, text, args...)
 		if err != nil {
 			return err
 		}

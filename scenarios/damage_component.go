@@ -212,7 +212,7 @@ func measured(f symptom.Finding) []symptom.Evidence {
 // the evidence was read. What fails of pods is in the pod's name.
 func pointsAt(f symptom.Finding) []Component {
 	if f.Symptom != symptom.FileChanged && f.Symptom != symptom.Unexplained {
-		return componentsOf[f.Symptom]
+		return such(func(c Component) bool { return slices.Contains(symptomsOf[c], f.Symptom) })
 	}
 	if f.Detail == "pods" && len(f.Evidence) > 0 {
 		return first(nameRules, func(text string) bool { return strings.Contains(f.Evidence[0].Text, text) })
@@ -222,11 +222,12 @@ func pointsAt(f symptom.Finding) []Component {
 		text += "\n" + e.Source
 	}
 	text = strings.ToLower(text)
-	var of []Component
-	for _, c := range slices.Sorted(maps.Keys(organWords)) {
-		if slices.ContainsFunc(organWords[c], func(word string) bool { return mentions(text, word) }) {
-			of = append(of, c)
-		}
-	}
-	return of
+	return such(func(c Component) bool {
+		return slices.ContainsFunc(organWords[c], func(word string) bool { return mentions(text, word) })
+	})
+}
+
+// such are the components that fit, in the order of their names.
+func such(fits func(Component) bool) []Component {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(organWords)), func(c Component) bool { return !fits(c) })
 }

@@ -13,8 +13,8 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// RepairAll is the repair that goes as far as labctl may go alone.
-var RepairAll = []string{"repair", "--up-to", "recreate", "-o", "json"}
+// repairAll is the repair that goes as far as labctl may go alone.
+var repairAll = []string{"repair", "--up-to", "recreate", "-o", "json"}
 
 // getOver has the lab get over the damage: by a repair, by what a person is told to do, and by `labctl up`, in this order.
 func (r *damageRound) getOver(ctx context.Context) error {
@@ -44,14 +44,14 @@ func (r *damageRound) getOver(ctx context.Context) error {
 // repair repairs, and keeps what it leaves to a person.
 func (r *damageRound) repair(ctx context.Context) error {
 	r.step("labctl repair")
-	out, err := r.target.Labctl(ctx, RepairAll...)
+	out, err := r.target.Labctl(ctx, repairAll...)
 	var left []struct{ Node, Left string }
 	if json.Unmarshal([]byte(out), &left) == nil {
 		for _, l := range left {
 			r.hints = append(r.hints, hint{l.Node, l.Left})
 		}
 	}
-	return r.heals(ctx, "labctl "+strings.Join(RepairAll[:3], " "), err)
+	return r.heals(ctx, "labctl "+strings.Join(repairAll[:3], " "), err)
 }
 
 // heals waits for a healthy lab after a command that ended with the error. It is not long: repair and up have waited.

@@ -31,8 +31,8 @@ func listFiles(ctx context.Context, t Target, dir, _ string) ([]string, error) {
 // damageStore is where a node keeps what it needs to undo its damage: nothing secret leaves the node.
 const damageStore = "/var/lib/k8slab/damage"
 
-// fileTools has the scripts use the copies of the programs that they need, because any program may be the damaged one, and defines state: it
-// prints what tells two states of a file apart.
+// fileTools has the scripts use the copies of the programs that they need, because any program may be the damaged one, and defines state:
+// it prints what tells two states of a file apart.
 const fileTools = `
 PATH=$1/bin:$PATH
 state() {

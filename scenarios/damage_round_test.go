@@ -76,7 +76,7 @@ func (l *ruins) Labctl(ctx context.Context, args ...string) (string, error) {
 	case "kubectl":
 		if slices.Contains(args, "nodes") {
 			uid := "1"
-			if slices.Contains(l.calls, strings.Join(RepairAll, " ")) {
+			if slices.Contains(l.calls, strings.Join(repairAll, " ")) {
 				uid = cmp.Or(l.uid, uid)
 			}
 			return `{"items": [{"metadata": {"name": "w2", "uid": "` + uid + `"}}]}`, nil

@@ -197,13 +197,19 @@ func TestNames(t *testing.T) {
 
 // A symptom that nobody gave components would never count as the name of damage.
 func TestEverySymptomHasComponents(t *testing.T) {
+	none := []symptom.ID{symptom.Healthy, symptom.FileChanged, symptom.Unexplained}
 	for _, s := range symptom.All() {
-		if _, known := componentsOf[s.ID]; !known {
-			t.Errorf("componentsOf lacks %s", s.ID)
+		points := pointsAt(symptom.Finding{Symptom: s.ID})
+		if (len(points) > 0) == slices.Contains(none, s.ID) {
+			t.Errorf("%s points at %q", s.ID, points)
 		}
 	}
-	if extra := len(componentsOf) - len(symptom.All()); extra > 0 {
-		t.Errorf("%d symptoms that do not exist", extra)
+	for c, ids := range symptomsOf {
+		for _, id := range ids {
+			if _, known := symptom.Lookup(id); !known {
+				t.Errorf("%s has the symptom %s, which does not exist", c, id)
+			}
+		}
 	}
 }
 

@@ -45,8 +45,8 @@ const damaged = `
 	fi
 `
 
-// mend puts the file back, unless the recovery has made it anew, and goes on only if it did. A repair leaves a copy of what it replaced beside the
-// file, and of a manifest in the directory above.
+// mend puts the file back, unless the recovery has made it anew, and goes on only if it did. A repair leaves a copy of what it replaced
+// beside the file, and of a manifest in the directory above.
 const mend = `
 	kept=` + keptFiles + `$1
 	rm -f "$kept.whole"

@@ -16,7 +16,8 @@ var etcdNoSpace = Fault{
 	Applies: threeControlPlanes,
 	Inject:  smallQuota.make,
 	Effect: func(ctx context.Context, t Target) error {
-		return t.says(ctx, []string{"database space exceeded"}, append(append([]string{"etcdctl"}, etcdFlags(t.Address)...), "put", writesKey, "1")...)
+		put := append(append([]string{"etcdctl"}, etcdFlags(t.Address)...), "put", writesKey, "1")
+		return t.says(ctx, []string{"database space exceeded"}, put...)
 	},
 	Recover: repair,
 	May:     []Change{Quorum},

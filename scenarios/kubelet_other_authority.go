@@ -17,7 +17,8 @@ var kubeletOtherAuthority = Fault{
 var kubeletConf = edit{
 	path: "/etc/kubernetes/kubelet.conf",
 	how: `
-		ca=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=kubernetes -days 365 | base64 --wrap 0)
+		ca=$(openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -keyout /dev/null -subj /CN=kubernetes -days 365 |
+			base64 --wrap 0)
 		sed --in-place "s|\(certificate-authority-data: \).*|\1$ca|" "$1"`,
 	then: restartKubelet,
 }

@@ -33,13 +33,8 @@ func (t Target) others() string {
 	return "{ " + strings.Join(all, ", ") + " }"
 }
 
-func (t Target) controlPlanes() (all []Member) {
-	for _, m := range t.Members {
-		if m.Role == config.ControlPlane {
-			all = append(all, m)
-		}
-	}
-	return all
+func (t Target) controlPlanes() []Member {
+	return slices.DeleteFunc(slices.Clone(t.Members), func(m Member) bool { return m.Role != config.ControlPlane })
 }
 
 // otherControlPlanes are the control planes but the node.

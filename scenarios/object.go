@@ -71,6 +71,7 @@ func each(steps ...func(context.Context, Target) error) func(context.Context, Ta
 // renewPods deletes the pods of a workload on the node, so that new ones start.
 func renewPods(namespace, selector string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
-		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl --namespace "$1" delete pod --selector "$2" "$3" --wait=false`, namespace, selector, t.onNode())
+		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl --namespace "$1" delete pod --selector "$2" "$3" --wait=false`,
+			namespace, selector, t.onNode())
 	}
 }

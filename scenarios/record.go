@@ -42,12 +42,7 @@ func (r Record) Faults() (faults []Injected, err error) {
 // Left are the faults of experiments that were killed.
 func (r Record) Left() (left []Injected, err error) {
 	faults, err := r.Faults()
-	for _, f := range faults {
-		if f.Experiment {
-			left = append(left, f)
-		}
-	}
-	return left, err
+	return slices.DeleteFunc(faults, func(f Injected) bool { return !f.Experiment }), err
 }
 
 // Add adds a fault.

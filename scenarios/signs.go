@@ -10,8 +10,8 @@ import (
 
 // More effects of faults, by the rules of observe.go: what the cluster's objects show, and what is served.
 
-// served asks for a path at the node's own address, as a client that trusts the CA, and returns nil if that fails for a reason that has one of
-// the words. identity is the path of a client's certificate and key, without their extensions; "" for none.
+// served asks for a path at the node's own address, as a client that trusts the CA, and returns nil if that fails for a reason that has one
+// of the words. identity is the path of a client's certificate and key, without their extensions; "" for none.
 func served(ca, port, path, identity string, words ...string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		ask := []string{"curl", "--silent", "--show-error", "--max-time", "5", "--cacert", pki + ca}

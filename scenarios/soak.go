@@ -138,13 +138,14 @@ func (s *Soaked) stuck() bool {
 
 // Shorten looks for the shortest sequence of rounds that still fails, playing at most that many rounds. anew is called before each sequence.
 func (s *Soaked) Shorten(ctx context.Context, most int, anew func() error, play func(Round) Result) (err error) {
-	s.Shortest, s.Reproduced, s.Replayed, err = shortest(ctx, s.Rounds, most, Round.thinner, anew, play, func(r Result) bool { return r.Class == Failed })
+	failed := func(r Result) bool { return r.Class == Failed }
+	s.Shortest, s.Reproduced, s.Replayed, err = shortest(ctx, s.Rounds, most, Round.thinner, anew, play, failed)
 	return err
 }
 
 // shortest plays ever shorter sequences of rounds until it knows the shortest that still fails, or has played that many rounds.
-func shortest[R, T any](ctx context.Context, rounds []R, most int, thinner func(R) []R, anew func() error, play func(R) T, failed func(T) bool) (
-	short []R, reproduced bool, played []T, broken error) {
+func shortest[R, T any](ctx context.Context, rounds []R, most int, thinner func(R) []R, anew func() error, play func(R) T,
+	failed func(T) bool) (short []R, reproduced bool, played []T, broken error) {
 	short, reproduced = shorten(rounds, thinner, func(sequence []R) int {
 		if len(played)+len(sequence) > most || ctx.Err() != nil || broken != nil {
 			return -1

@@ -43,7 +43,7 @@ var sshStopped = Fault{
 
 // sshPort tells whether anything listens where the node's sshd should, "open" or "closed", as another node sees it.
 func (t Target) sshPort(ctx context.Context) (string, error) {
-	out, err := t.Run(ctx, t.ControlPlane, "bash", "-c", `timeout 2 bash -c 'exec 3<>/dev/tcp/"$1"/22' bash "$1" 2>/dev/null && echo open || echo closed`,
-		"bash", t.Address)
+	out, err := t.Run(ctx, t.ControlPlane, "bash", "-c",
+		`timeout 2 bash -c 'exec 3<>/dev/tcp/"$1"/22' bash "$1" 2>/dev/null && echo open || echo closed`, "bash", t.Address)
 	return strings.TrimSpace(out), err
 }

@@ -53,7 +53,8 @@ func rejected(kind, spec string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		t.Node = t.ControlPlane
 		object := fmt.Sprintf("{kind: %s, apiVersion: v1, metadata: {name: fault-probe}, %s}", kind, spec)
-		return t.says(ctx, []string{"failed calling webhook"}, "sh", "-ec", asAdmin+`printf %s "$1" | kubectl create --dry-run=server --filename -`, "sh", object)
+		return t.says(ctx, []string{"failed calling webhook"}, "sh", "-ec",
+			asAdmin+`printf %s "$1" | kubectl create --dry-run=server --filename -`, "sh", object)
 	}
 }
 

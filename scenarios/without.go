@@ -15,8 +15,8 @@ type Without struct {
 // WithoutScenario returns the symptoms that no fault causes, in the order of the catalogue.
 func WithoutScenario() []Without { return slices.Clone(without) }
 
-// without has four kinds of reasons: the node image decides it; the lab decides it before there is a node; containers share it with this computer;
-// or a nearer cause is always named instead.
+// without has four kinds of reasons: the node image decides it; the lab decides it before there is a node; containers share it with this
+// computer; or a nearer cause is always named instead.
 var without = []Without{
 	{symptom.RuntimeVersionUnsupported, "containerd is a pinned part of the node image; an older one would need another image"},
 	{symptom.CRIEndpointAmbiguous, "labnode always names the socket to kubeadm, so a second runtime on the machine confuses nobody"},

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/lab"
 	"k8slab/lab/node"
 )
 
@@ -128,11 +129,7 @@ func (a *app) kubeconfigCommand() *cobra.Command {
   export KUBECONFIG=$(labctl kubeconfig --path)`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			path, err := l.Closed().Kubeconfig()
+			path, err := look(a, func(l *lab.Lab) (string, error) { return l.Closed().Kubeconfig() })
 			if err != nil {
 				return err
 			}

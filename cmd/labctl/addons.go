@@ -45,16 +45,8 @@ Nodes that join later get the images only of add-ons that cluster.yaml lists: li
 }
 
 func (a *app) listAddons(cmd *cobra.Command, _ []string) error {
-	l, err := a.lab()
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	all, err := l.Addons(cmd.Context())
-	if err != nil {
-		return err
-	}
-	return a.print(all, func(w io.Writer) { printAddons(w, all) })
+	_, err := show(a, func(l *lab.Lab) ([]addon.Status, error) { return l.Addons(cmd.Context()) }, printAddons)
+	return err
 }
 
 // addonNames completes names of add-ons that are not given yet.
@@ -71,17 +63,11 @@ func printAddons(w io.Writer, all []addon.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ADD-ON\tCLUSTER.YAML\tINSTALLED\tPODS READY\tPURPOSE")
 	for _, s := range all {
-		listed, installed, pods := "no", "no", "-"
-		if s.Wanted {
-			listed = "yes"
-		}
-		if s.Installed {
-			installed = "yes"
-		}
+		pods := "-"
 		if s.Want > 0 { // sops has none
 			pods = fmt.Sprintf("%d of %d", s.Ready, s.Want)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, listed, installed, pods, s.Purpose)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", s.Name, yesNo(s.Wanted), yesNo(s.Installed), pods, s.Purpose)
 	}
 	_ = t.Flush()
 }

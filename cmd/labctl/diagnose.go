@@ -124,13 +124,10 @@ func (a *app) diagnosed(ctx context.Context, o health.DiagnoseOptions, from stri
 	if from != "" {
 		return fromFile(ctx, from, a.stdin)
 	}
-	l, err := a.lab()
-	if err != nil {
-		return diagnose.Report{}, err
-	}
-	defer l.Close()
-	a.warnOfDifferences(l)
-	return l.Diagnose(ctx, o)
+	return look(a, func(l *lab.Lab) (diagnose.Report, error) {
+		a.warnOfDifferences(l)
+		return l.Diagnose(ctx, o)
+	})
 }
 
 // fromFile also ends with ctx while it waits for standard input.

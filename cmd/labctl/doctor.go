@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/provision"
@@ -24,18 +25,11 @@ The exit status is 1 if a check fails.`,
   labctl doctor -o json`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
+			checks, err := show(a, func(l *lab.Lab) ([]host.Check, error) { return provision.Doctor(cmd.Context(), l.Closed()), nil }, printChecks)
+			if n := count(checks, host.Fails); err == nil && n > 0 {
+				err = fmt.Errorf("this computer cannot carry the lab yet: %d of %d checks failed", n, len(checks))
 			}
-			checks := provision.Doctor(cmd.Context(), l.Closed())
-			if err := a.print(checks, func(w io.Writer) { printChecks(w, checks) }); err != nil {
-				return err
-			}
-			if n := count(checks, host.Fails); n > 0 {
-				return fmt.Errorf("this computer cannot carry the lab yet: %d of %d checks failed", n, len(checks))
-			}
-			return nil
+			return err
 		},
 	}
 }

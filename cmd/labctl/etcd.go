@@ -1,13 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
 
+	"k8slab/config"
+	"k8slab/lab"
 	"k8slab/lab/etcd"
 	"k8slab/lab/etcdadmin"
 	"k8slab/lab/event"
@@ -30,22 +35,11 @@ func (a *app) etcdMembersCommand() *cobra.Command {
 Without a quorum it shows the member list that one of them has stored. Exit status 1 unless every member is a healthy voter.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
+			s, err := show(a, func(l *lab.Lab) (etcdadmin.Status, error) { return l.EtcdMembers(cmd.Context()) }, printMembers)
+			if err == nil && !s.Healthy {
+				err = exitStatus(exitFailed)
 			}
-			defer l.Close()
-			s, err := l.EtcdMembers(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := a.print(s, func(w io.Writer) { printMembers(w, s) }); err != nil {
-				return err
-			}
-			if !s.Healthy {
-				return exitStatus(exitFailed)
-			}
-			return nil
+			return err
 		},
 	}
 }
@@ -54,20 +48,8 @@ func printMembers(w io.Writer, s etcdadmin.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tSTARTED\tHEALTHY\tRAFT INDEX\tSIZE\tALARMS\tPEER URL")
 	for _, m := range s.Members {
-		alarms := "none"
-		for i, alarm := range m.Alarms {
-			if i == 0 {
-				alarms = alarm
-				continue
-			}
-			alarms += "," + alarm
-		}
-		node := m.Node
-		if node == "" {
-			node = "unknown"
-		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%.1f MiB\t%s\t%s\n", m.ID, node, m.Role, yesNo(m.Started), yesNo(m.Healthy),
-			m.RaftIndex, float64(m.DBSize)/(1<<20), alarms, m.PeerURL)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%.1f MiB\t%s\t%s\n", m.ID, cmp.Or(m.Node, "unknown"), m.Role, yesNo(m.Started),
+			yesNo(m.Healthy), m.RaftIndex, float64(m.DBSize)/(1<<20), cmp.Or(strings.Join(m.Alarms, ","), "none"), m.PeerURL)
 	}
 	_ = t.Flush()
 	for _, m := range s.Members {
@@ -102,22 +84,15 @@ by one, if the quorum allows it. It never removes a voter, nor a learner whose m
 Exit status 1 if a learner had to go but could not be removed.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			verdicts, err := l.CleanLearners(cmd.Context(), dryRun)
+			verdicts, err := look(a, func(l *lab.Lab) ([]etcdadmin.Verdict, error) { return l.CleanLearners(cmd.Context(), dryRun) })
 			if err != nil && len(verdicts) == 0 {
 				return err
 			}
 			if printErr := a.print(verdicts, func(w io.Writer) { printVerdicts(w, verdicts, dryRun) }); printErr != nil || err != nil {
 				return errors.Join(err, printErr)
 			}
-			for _, v := range verdicts {
-				if v.Action == etcd.Stop {
-					return exitStatus(exitFailed)
-				}
+			if slices.ContainsFunc(verdicts, func(v etcdadmin.Verdict) bool { return v.Action == etcd.Stop }) {
+				return exitStatus(exitFailed)
 			}
 			return nil
 		},
@@ -130,12 +105,9 @@ func printVerdicts(w io.Writer, verdicts []etcdadmin.Verdict, dryRun bool) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ID\tNODE\tROLE\tACTION\tWHY")
 	for _, v := range verdicts {
-		role, node, action := "voter", v.Node, string(v.Action)
+		role, action := "voter", string(v.Action)
 		if v.Learner {
 			role = "learner"
-		}
-		if node == "" {
-			node = "unknown"
 		}
 		switch {
 		case v.Removed:
@@ -143,7 +115,7 @@ func printVerdicts(w io.Writer, verdicts []etcdadmin.Verdict, dryRun bool) {
 		case v.Action == etcd.Remove && dryRun:
 			action = "would remove"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.ID, node, role, action, v.Reason)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", v.ID, cmp.Or(v.Node, "unknown"), role, action, v.Reason)
 	}
 	_ = t.Flush()
 }
@@ -160,18 +132,11 @@ quorum. The file appears whole or not at all, and only its owner can read it: it
 			if err := newFile(args[0], force); err != nil {
 				return err
 			}
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			s, err := l.SnapshotSave(cmd.Context(), args[0])
-			if err != nil {
-				return err
-			}
-			return a.print(s, func(w io.Writer) {
-				_, _ = fmt.Fprintf(w, "%s: %d bytes from %s, %s\n", s.File, s.Size, s.Endpoint, s.Checksum)
-			})
+			_, err := show(a, func(l *lab.Lab) (etcdadmin.Snapshot, error) { return l.SnapshotSave(cmd.Context(), args[0]) },
+				func(w io.Writer, s etcdadmin.Snapshot) {
+					_, _ = fmt.Fprintf(w, "%s: %d bytes from %s, %s\n", s.File, s.Size, s.Endpoint, s.Checksum)
+				})
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace FILE if it exists")
@@ -241,9 +206,5 @@ func (a *app) controlPlaneNames(*cobra.Command, []string, string) ([]string, cob
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for _, n := range c.ControlPlanes() {
-		names = append(names, n.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return config.Names(c.ControlPlanes()), cobra.ShellCompDirectiveNoFileComp
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/image"
@@ -32,11 +33,7 @@ func (a *app) hostCommand() *cobra.Command {
   labctl host exec curl http://10.30.0.21:30080`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			h, err := l.Host()
+			h, err := look(a, (*lab.Lab).Host)
 			if err != nil {
 				return err
 			}

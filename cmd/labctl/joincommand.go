@@ -5,6 +5,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+
+	"k8slab/lab"
+	"k8slab/lab/cluster"
 )
 
 func (a *app) joinCommandCommand() *cobra.Command {
@@ -17,16 +20,9 @@ plane it also uploads the certificates, and the command has their key. The comma
 command of labctl that joins one or cleans learners: the lab cannot see that join.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			defer l.Close()
-			c, err := l.JoinCommand(cmd.Context(), controlPlane)
-			if err != nil {
-				return err
-			}
-			return a.print(c, func(w io.Writer) { _, _ = fmt.Fprintln(w, c.Command) })
+			_, err := show(a, func(l *lab.Lab) (cluster.JoinCommand, error) { return l.JoinCommand(cmd.Context(), controlPlane) },
+				func(w io.Writer, c cluster.JoinCommand) { _, _ = fmt.Fprintln(w, c.Command) })
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&controlPlane, "control-plane", false, "print the command for a control plane")

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -51,7 +52,8 @@ func printLabs(w io.Writer, labs []health.Entry) {
 		case e.Problem != "":
 			running = "unknown"
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, orDash(e.Kubernetes), running, orDash(e.Network), e.Made.Local().Format(time.DateTime), orDash(e.URI))
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", e.Name, cmp.Or(e.Kubernetes, "–"), running, cmp.Or(e.Network, "–"),
+			e.Made.Local().Format(time.DateTime), cmp.Or(e.URI, "–"))
 	}
 	_ = t.Flush()
 	for _, e := range labs {
@@ -59,13 +61,6 @@ func printLabs(w io.Writer, labs []health.Entry) {
 			_, _ = fmt.Fprintf(w, "%s: %s\n", e.Name, event.OneLine(e.Problem))
 		}
 	}
-}
-
-func orDash(s string) string {
-	if s == "" {
-		return "–"
-	}
-	return s
 }
 
 // labNames completes the name of a lab.

@@ -59,6 +59,24 @@ func (a *app) lab() (*lab.Lab, error) {
 	return lab.New(c, lab.Options{})
 }
 
+// look opens the lab and returns what a function finds in it.
+func look[T any](a *app, find func(*lab.Lab) (T, error)) (found T, err error) {
+	l, err := a.lab()
+	if err != nil {
+		return found, err
+	}
+	defer l.Close()
+	return find(l)
+}
+
+// show opens the lab and prints what a function finds in it.
+func show[T any](a *app, find func(*lab.Lab) (T, error), text func(io.Writer, T)) (found T, err error) {
+	if found, err = look(a, find); err != nil {
+		return found, err
+	}
+	return found, a.print(found, func(w io.Writer) { text(w, found) })
+}
+
 // onNode calls a function with a connection to a node of the lab.
 func (a *app) onNode(name string, do func(*node.Node) error) error {
 	l, err := a.lab()
@@ -162,9 +180,5 @@ func (a *app) nodeNames(_ *cobra.Command, args []string, _ string) ([]string, co
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	var names []string
-	for _, n := range c.Members() {
-		names = append(names, n.Name)
-	}
-	return names, cobra.ShellCompDirectiveNoFileComp
+	return config.Names(c.Members()), cobra.ShellCompDirectiveNoFileComp
 }

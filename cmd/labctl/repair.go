@@ -22,9 +22,9 @@ func (a *app) repairCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "repair",
 		Short: "Apply safe repairs; for everything else, explain why not and what to do",
-		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the pod network's configuration on
-each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster, and what kubeadm made:
-certificates, kubeconfigs, manifests, add-ons.
+		Long: `Apply safe repairs; for everything else, explain why not and what to do. It repairs containerd, kubelet and the pod network's
+configuration on each node, a Node that was deleted under its kubelet, learners that no join will promote, nodes that are in no cluster, and
+what kubeadm made: certificates, kubeconfigs, manifests, add-ons.
 
 A node that still fails is repaired by more and more, one step after another: containerd and kubelet are restarted, then its machine. With
 --up-to rejoin the node is then reset and joins again, with --up-to recreate its machine is deleted with the disk and made anew. A step that

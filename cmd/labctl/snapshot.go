@@ -43,28 +43,17 @@ cannot do this for containers.`,
 	cmd.AddCommand(&cobra.Command{
 		Use: "list", Short: "List the snapshots of the lab, the oldest first", Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			all, err := a.snapshots(cmd.Context())
-			if err != nil {
-				return err
-			}
-			return a.print(all, func(w io.Writer) { printLabSnapshots(w, all) })
+			_, err := show(a, func(l *lab.Lab) ([]provision.Snapshot, error) { return l.LabSnapshots(cmd.Context()) }, printLabSnapshots)
+			return err
 		},
 	})
 	return cmd
 }
 
-func (a *app) snapshots(ctx context.Context) ([]provision.Snapshot, error) {
-	l, err := a.lab()
-	if err != nil {
-		return nil, err
-	}
-	defer l.Close()
-	return l.LabSnapshots(ctx)
-}
-
 // snapshotNames completes names of snapshots.
 func (a *app) snapshotNames(cmd *cobra.Command, _ []string, _ string) (names []string, _ cobra.ShellCompDirective) {
-	all, _ := a.snapshots(cmd.Context()) // a lab that cannot be asked has nothing to offer
+	// A lab that cannot be asked has nothing to offer.
+	all, _ := look(a, func(l *lab.Lab) ([]provision.Snapshot, error) { return l.LabSnapshots(cmd.Context()) })
 	for _, s := range all {
 		names = append(names, s.Name+"\t"+s.Time.Local().Format(time.DateTime))
 	}

@@ -34,9 +34,9 @@ func (a *app) soakCommand() *cobra.Command {
 only on the seed and the number of the round, so a run can be continued (--first) and repeated. When a round fails, it replays shorter sequences
 of the rounds to find the shortest one that still fails.
 
-With --damage it breaks something that nobody has listed: a random file, unit, system object, image, disk or port. The diagnosis must point at
-it, and "labctl repair --up-to recreate" must lead to a healthy lab that lost nothing. It goes on after a miss, undoes what labctl could not put
-back, and prints the score. It ends early only when the lab cannot be restored.
+With --damage it breaks something that nobody has listed: a random file, unit, system object, image, disk or port. The diagnosis must point
+at it, and "labctl repair --up-to recreate" must lead to a healthy lab that lost nothing. It goes on after a miss, undoes what labctl could
+not put back, and prints the score. It ends early only when the lab cannot be restored.
 
 Exit status: 0 the lab recovered from all rounds, 1 it did not recover from one, or one could not be set up; with --damage also when the
 diagnosis did not point at it.`,

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -35,10 +36,8 @@ func (a *app) soakDamage(ctx context.Context, o soakOptions) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range s.Rounds {
-		if r.Missed() {
-			return exitStatus(exitFailed)
-		}
+	if slices.ContainsFunc(s.Rounds, scenarios.Damaged.Missed) {
+		return exitStatus(exitFailed)
 	}
 	return nil
 }
@@ -57,12 +56,9 @@ func printDamageSoak(w io.Writer, s scenarios.DamageSoaked) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "ROUND\tNODE\tDAMAGE\tDIAGNOSIS\tNAMED\tRECOVERY\tHEALED\tBY")
 	for _, r := range s.Rounds {
-		said := string(r.Named)
-		if said == "" {
-			said = string(r.Class)
-		}
 		_, _ = fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%.1fs\t%s\t%.1fs\t%s\n",
-			r.Round, cmp.Or(r.Node, "–"), r.Damage, said, r.ToName, cmp.Or(string(r.Healed), "–"), r.ToHeal, cmp.Or(r.By, "–"))
+			r.Round, cmp.Or(r.Node, "–"), r.Damage, cmp.Or(string(r.Named), string(r.Class)), r.ToName,
+			cmp.Or(string(r.Healed), "–"), r.ToHeal, cmp.Or(r.By, "–"))
 	}
 	_ = t.Flush()
 	printMisses(w, s)

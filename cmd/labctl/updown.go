@@ -167,22 +167,11 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "Show the lab's machines, nodes and etcd members; exit 1 unless it is healthy",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
+			s, err := show(a, func(l *lab.Lab) (health.Status, error) { return l.Status(cmd.Context()) }, printStatus)
+			if err == nil && !s.Healthy {
+				err = exitStatus(exitFailed)
 			}
-			defer l.Close()
-			s, err := l.Status(cmd.Context())
-			if err != nil {
-				return err
-			}
-			if err := a.print(s, func(w io.Writer) { printStatus(w, s) }); err != nil {
-				return err
-			}
-			if !s.Healthy {
-				return exitStatus(exitFailed)
-			}
-			return nil
+			return err
 		},
 	}
 }
@@ -191,10 +180,6 @@ func printStatus(w io.Writer, s health.Status) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "NODE\tROLE\tIP\tMACHINE\tREADY\tETCD\t")
 	for _, n := range s.Nodes {
-		ready := "no"
-		if n.Ready {
-			ready = "yes"
-		}
 		etcd := n.Etcd
 		if etcd != "none" && !n.Started {
 			etcd += ", not started"
@@ -203,7 +188,7 @@ func printStatus(w io.Writer, s health.Status) {
 		if n.Maker != "" {
 			note = "made by " + string(n.Maker)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, ready, etcd, note)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", n.Name, n.Role, n.IP, n.Machine, yesNo(n.Ready), etcd, note)
 	}
 	_ = t.Flush()
 	if s.Libvirt != "" {

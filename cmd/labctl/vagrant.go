@@ -42,15 +42,8 @@ order: labctl forms the cluster on the machines that exist and makes the missing
 	}, &cobra.Command{
 		Use: "machines", Short: "Describe the machines to the Vagrantfile (-o json)", Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			l, err := a.lab()
-			if err != nil {
-				return err
-			}
-			v, err := provision.DescribeVagrant(l.Closed())
-			if err != nil {
-				return err
-			}
-			return a.print(v, func(w io.Writer) { printVagrant(w, v) })
+			_, err := show(a, func(l *lab.Lab) (provision.Vagrant, error) { return provision.DescribeVagrant(l.Closed()) }, printVagrant)
+			return err
 		},
 	}, &cobra.Command{
 		Use: "prepare NODE", Short: "Make the network, and the node's own files, before vagrant makes its machine", Args: cobra.ExactArgs(1),

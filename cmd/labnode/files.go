@@ -19,11 +19,13 @@ func (a *app) filesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "files",
 		Short: "Show which files of this machine are not as its node image made them",
-		Long: `Compare the files of this machine with the list that its node image carries: programs, libraries, units, and the configuration of what the lab
-installs. Also shown are files that the image does not have and that change what a component does. On a machine without a list nothing is compared.
+		Long: `Compare the files of this machine with the list that its node image carries: programs, libraries, units, and the configuration of
+what the lab installs. Also shown are files that the image does not have and that change what a component does. On a machine without a list
+nothing is compared.
 
-With --restore, put them back: the contents come from a tar archive on standard input, whose entries have the files' paths; modes, owners, links and
-directories need none. What stood in a file's place is kept beside it, as FILE.k8slab-saved. Masks of units are removed; other extra files stay.
+With --restore, put them back: the contents come from a tar archive on standard input, whose entries have the files' paths; modes, owners,
+links and directories need none. What stood in a file's place is kept beside it, as FILE.k8slab-saved. Masks of units are removed; other
+extra files stay.
 
 Exit status: 0 compared, or put back; 1 something could not be put back.`,
 		Example: `  labnode files

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -24,7 +23,7 @@ const (
 )
 
 func (a *app) validateCommand() *cobra.Command {
-	var output, serve string
+	var output, address string
 	var anyAddress bool
 	cmd := &cobra.Command{
 		Use:   "validate",
@@ -45,16 +44,16 @@ Exit status: 0 healthy, 1 not healthy, 2 wrong usage.`,
 				defer cancel()
 				return join.Validate(ctx, join.Local(), join.Target{})
 			}
-			if serve != "" {
-				if err := checkServe(serve, anyAddress); err != nil {
+			if address != "" {
+				if err := checkServe(address, anyAddress); err != nil {
 					return usageError{err}
 				}
-				return serveHealth(cmd.Context(), serve, healthHandler(validate, time.Now))
+				return serve(cmd.Context(), address, healthHandler(validate, time.Now))
 			}
 			return a.showHealth(healthOf(validate(cmd.Context())), output)
 		},
 	}
-	cmd.Flags().StringVar(&serve, "serve", "", "serve the answer on this address, such as 127.0.0.1:10270")
+	cmd.Flags().StringVar(&address, "serve", "", "serve the answer on this address, such as 127.0.0.1:10270")
 	cmd.Flags().BoolVar(&anyAddress, "serve-beyond-loopback", false, "allow --serve on an address that other machines can reach")
 	outputFlag(cmd, &output)
 	return cmd
@@ -128,14 +127,4 @@ func healthHandler(validate func(context.Context) []join.Check, now func() time.
 		_ = json.NewEncoder(w).Encode(h)
 	})
 	return mux
-}
-
-func serveHealth(ctx context.Context, address string, handler http.Handler) error {
-	server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: 5 * time.Second}
-	stop := context.AfterFunc(ctx, func() { _ = server.Close() })
-	defer stop()
-	if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return nil
 }

@@ -74,7 +74,8 @@ func (u *upRun) initialise(ctx context.Context) error {
 	facts, err := u.Facts(ctx, u.first)
 	if err != nil {
 		if slices.ContainsFunc(u.Cluster.ControlPlanes(), func(n config.Node) bool { return facts[n.Name].Joined }) {
-			err = fmt.Errorf("%w\nnext: labctl repair, which restarts a machine that gives no answer; labctl repair --up-to recreate makes it anew", err)
+			err = fmt.Errorf("%w\nnext: labctl repair, which restarts a machine that gives no answer; "+
+				"labctl repair --up-to recreate makes it anew", err)
 		}
 		return err
 	}

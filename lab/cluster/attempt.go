@@ -84,7 +84,8 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 		}
 		defer j.showLearner(ctx)()
 	}
-	token, err := signedToken(ctx, s, j.Admin, joinMark(j.node.Name), func(evidence string) { j.cause(symptom.ControllerManagerFailing, "%s", evidence) })
+	token, err := signedToken(ctx, s, j.Admin, joinMark(j.node.Name),
+		func(evidence string) { j.cause(symptom.ControllerManagerFailing, "%s", evidence) })
 	if err != nil {
 		return unsigned(err)
 	}

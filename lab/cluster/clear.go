@@ -167,7 +167,8 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 	return o, j.Admin.Kube.DeleteNode(ctx, j.node.Name)
 }
 
-var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; `labctl down` and `labctl up` make a new cluster")
+var errOnly = errors.New("it is the only control plane, so it cannot be reset and joined again; " +
+	"`labctl down` and `labctl up` make a new cluster")
 
 // only tells whether no other control plane is known to have joined.
 func (c *Run) only(n config.Node) bool {

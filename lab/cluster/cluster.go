@@ -87,8 +87,8 @@ func (c *Run) Initialise(ctx context.Context) error {
 	return s.SaveKubeconfig(c.Admin)
 }
 
-// openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server answers,
-// those of the first that has any do.
+// openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server
+// answers, those of the first that has any do.
 func (c *Run) openAdmin(ctx context.Context, joined []config.Node) error {
 	var errs []error
 	for _, n := range joined {

@@ -50,7 +50,7 @@ func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
 			return err
 		}
 		if needs = again; slices.ContainsFunc(needs, isRight) {
-			return errors.New(words(needs))
+			return errors.New(kube.Words(needs))
 		}
 		return nil
 	})
@@ -82,12 +82,12 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 		err = c.MakeAgain(ctx, phases)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("restore what joins need (%s): %w", words(needs), err)
+		return nil, fmt.Errorf("restore what joins need (%s): %w", kube.Words(needs), err)
 	}
 	left, err := c.Admin.Kube.MissingForJoins(ctx)
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("`kubeadm init phase %s` did not restore it: %s; next: look at these objects, delete those that were changed, "+
-			"and try again", strings.Join(phases, "`, `kubeadm init phase "), words(left))
+			"and try again", strings.Join(phases, "`, `kubeadm init phase "), kube.Words(left))
 	}
 	c.joinSide.mu.Lock()
 	c.joinSide.at = time.Time{}
@@ -97,20 +97,12 @@ func (c *Run) RestoreJoins(ctx context.Context) (restored []kube.JoinNeed, err e
 
 // MakeAgain runs phases of `kubeadm init` with the lab's configuration, on the first control plane that has kubeadm.
 func (c *Run) MakeAgain(ctx context.Context, phases []string) error {
-	_, err := firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.InitPhases(ctx, n, phases) })
+	_, err := firstWithKubeadm(c.JoinedControlPlanes(), func(n config.Node) (string, error) { return "", c.initPhases(ctx, n, phases) })
 	return err
 }
 
-func words(needs []kube.JoinNeed) string {
-	var all []string
-	for _, n := range needs {
-		all = append(all, n.What)
-	}
-	return strings.Join(all, "; ")
-}
-
-// InitPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.
-func (c *Run) InitPhases(ctx context.Context, on config.Node, phases []string) (err error) {
+// initPhases runs phases of `kubeadm init` on a control plane. bootstrap-token wants to make a token: it is deleted again.
+func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (err error) {
 	id, secret := kube.NewToken()
 	text, err := marshal(initDocuments(c.Session, on, id+"."+secret, ""))
 	if err != nil {
@@ -185,7 +177,7 @@ func (j *nodeJoin) rejected(ctx context.Context) (o join.Outcome) {
 func (j *nodeJoin) restoreJoins(ctx context.Context) error {
 	restored, err := j.RestoreJoins(ctx)
 	if err == nil && len(restored) > 0 {
-		j.step.Progress("repaired with kubeadm: %s", words(restored))
+		j.step.Progress("repaired with kubeadm: %s", kube.Words(restored))
 	}
 	return err
 }

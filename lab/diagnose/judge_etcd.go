@@ -91,21 +91,15 @@ func yes(b bool) etcd.Fact {
 	return etcd.No
 }
 
-// The kinds of a learner that is not in sync.
-const (
-	neverStarted    = "never-started"
-	peerPortBlocked = "peer-port-blocked"
-	wrongAddress    = "wrong-address"
-	slowDisk        = "slow-disk"
-	catchingUp      = "catching-up"
-)
-
 var learnerHints = map[string]string{
-	neverStarted:    "its etcd never started: on its machine crictl ps -a --name etcd; crictl logs CONTAINER; journalctl -u kubelet; when no join is at work: labctl etcd clean-learners",
-	peerPortBlocked: "open TCP 2380 between the control planes in both directions; then labctl rejoin NODE",
-	wrongAddress:    "it was added under an address that is not its machine's: set localAPIEndpoint.advertiseAddress (--apiserver-advertise-address), then labctl etcd clean-learners and labctl rejoin NODE",
-	slowDisk:        "give /var/lib/etcd a faster disk, or its machine less to do; then labctl rejoin NODE",
-	catchingUp:      "wait while its raft index grows (labctl etcd members); when no join is at work any more: labctl etcd clean-learners, then labctl join NODE",
+	symptom.NeverStarted: "its etcd never started: on its machine crictl ps -a --name etcd; crictl logs CONTAINER; journalctl -u kubelet; " +
+		"when no join is at work: labctl etcd clean-learners",
+	symptom.PeerPortBlocked: "open TCP 2380 between the control planes in both directions; then labctl rejoin NODE",
+	symptom.WrongAddress: "it was added under an address that is not its machine's: set localAPIEndpoint.advertiseAddress " +
+		"(--apiserver-advertise-address), then labctl etcd clean-learners and labctl rejoin NODE",
+	symptom.SlowDisk: "give /var/lib/etcd a faster disk, or its machine less to do; then labctl rejoin NODE",
+	symptom.CatchingUp: "wait while its raft index grows (labctl etcd members); when no join is at work any more: " +
+		"labctl etcd clean-learners, then labctl join NODE",
 }
 
 // learner judges a member that does not vote. While its machine is joining, that is only a warning: it may vote in a moment.
@@ -128,7 +122,7 @@ func (j *judgement) learner(m fact.Member, v etcd.Verdict, owner *fact.Machine) 
 	f.Hint = strings.ReplaceAll(learnerHints[detail], "NODE", owner.Name)
 	f.Repairable = v.Action == etcd.Remove
 	f.Evidence = append(f.Evidence, left...)
-	if v.Action == etcd.Wait && (detail == catchingUp || detail == neverStarted) {
+	if v.Action == etcd.Wait && (detail == symptom.CatchingUp || detail == symptom.NeverStarted) {
 		f.Level = symptom.Warn
 	}
 }
@@ -158,25 +152,25 @@ func metLearner(m *fact.Machine) bool {
 func (j *judgement) learnerDetail(m fact.Member, owner **fact.Machine) (detail, why string) {
 	if *owner == nil {
 		if *owner = j.claimant(m); *owner != nil {
-			return wrongAddress, fmt.Sprintf("it is %s's, whose address is %s", (*owner).Name, (*owner).IP)
+			return symptom.WrongAddress, fmt.Sprintf("it is %s's, whose address is %s", (*owner).Name, (*owner).IP)
 		}
 		return "", ""
 	}
 	o := *owner
 	if blocked := j.peerBlocked(o); blocked != "" {
-		return peerPortBlocked, blocked
+		return symptom.PeerPortBlocked, blocked
 	}
 	switch {
 	case !m.Started:
-		return neverStarted, "it was added and has never started"
+		return symptom.NeverStarted, "it was added and has never started"
 	case o.Inside != nil && slow(o.Inside.Etcd):
-		return slowDisk, fmt.Sprintf("the usual write to its log takes %.0f ms or more", o.Inside.Etcd.RecentMedian*1000)
+		return symptom.SlowDisk, fmt.Sprintf("the usual write to its log takes %.0f ms or more", o.Inside.Etcd.RecentMedian*1000)
 	case m.Error != "" && o.Inside != nil && o.Inside.Etcd != nil: // it answers on its own machine
-		return catchingUp, "it runs and does not serve yet, as while it receives the database: " + m.Error
+		return symptom.CatchingUp, "it runs and does not serve yet, as while it receives the database: " + m.Error
 	case m.Error != "":
-		return neverStarted, "it does not run now: " + m.Error
+		return symptom.NeverStarted, "it does not run now: " + m.Error
 	}
-	return catchingUp, fmt.Sprintf("raft index %d of %d, %.0f entries a second", m.RaftIndex, j.leaderIndex(), m.Rate)
+	return symptom.CatchingUp, fmt.Sprintf("raft index %d of %d, %.0f entries a second", m.RaftIndex, j.leaderIndex(), m.Rate)
 }
 
 func (j *judgement) leaderIndex() uint64 {

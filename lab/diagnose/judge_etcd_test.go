@@ -36,25 +36,25 @@ func TestLearnerDetails(t *testing.T) {
 	}{
 		{"never started", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
 			e.Started, e.Name, e.Error = false, "", "no answer"
-		}, neverStarted, symptom.Fail},
+		}, symptom.NeverStarted, symptom.Fail},
 		{"has not started yet", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
 			e.Started, e.Name, e.Error = false, "", "no answer"
-		}, neverStarted, symptom.Warn},
-		{"peer port", true, func(f *fact.Facts, _ *fact.Machine, _ *fact.Member) { blockPort(f, "cp1", "cp3", 2380) }, peerPortBlocked, symptom.Fail},
+		}, symptom.NeverStarted, symptom.Warn},
+		{"peer port", true, func(f *fact.Facts, _ *fact.Machine, _ *fact.Member) { blockPort(f, "cp1", "cp3", 2380) }, symptom.PeerPortBlocked, symptom.Fail},
 		{"wrong address, by its name", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) {
 			e.PeerURLs = []string{"https://198.51.100.7:2380"}
-		}, wrongAddress, symptom.Fail},
+		}, symptom.WrongAddress, symptom.Fail},
 		{"wrong address, by the manifest", true, func(_ *fact.Facts, m *fact.Machine, e *fact.Member) {
 			e.PeerURLs, e.Name, e.Started = []string{"https://198.51.100.7:2380"}, "", false
 			m.Inside.PeerURL = "https://198.51.100.7:2380"
-		}, wrongAddress, symptom.Fail},
-		{"slow disk", true, func(_ *fact.Facts, m *fact.Machine, _ *fact.Member) { m.Inside.Etcd.RecentMedian = 0.25 }, slowDisk, symptom.Fail},
-		{"catching up", true, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Warn},
-		{"receives the database", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Error = "context deadline exceeded" }, catchingUp, symptom.Warn},
+		}, symptom.WrongAddress, symptom.Fail},
+		{"slow disk", true, func(_ *fact.Facts, m *fact.Machine, _ *fact.Member) { m.Inside.Etcd.RecentMedian = 0.25 }, symptom.SlowDisk, symptom.Fail},
+		{"catching up", true, func(*fact.Facts, *fact.Machine, *fact.Member) {}, symptom.CatchingUp, symptom.Warn},
+		{"receives the database", true, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Error = "context deadline exceeded" }, symptom.CatchingUp, symptom.Warn},
 		{"does not run", true, func(_ *fact.Facts, m *fact.Machine, e *fact.Member) {
 			e.Error, m.Inside.Etcd = "connection refused", nil
-		}, neverStarted, symptom.Warn},
-		{"left while catching up", false, func(*fact.Facts, *fact.Machine, *fact.Member) {}, catchingUp, symptom.Fail},
+		}, symptom.NeverStarted, symptom.Warn},
+		{"left while catching up", false, func(*fact.Facts, *fact.Machine, *fact.Member) {}, symptom.CatchingUp, symptom.Fail},
 		{"promoted after all", false, func(_ *fact.Facts, _ *fact.Machine, e *fact.Member) { e.Learner = false }, "already-promoted", symptom.Fail},
 	}
 	for _, tt := range tests {
@@ -92,7 +92,7 @@ func TestLearnerOfNoMember(t *testing.T) {
 	m.Inside.Facts.Outcome = &joining.Outcome{Joined: true} // it was reset since
 	journal(m, "etcd", time.Minute, `{"level":"warn","msg":"peer became inactive","error":"the member has been permanently removed from the cluster"}`)
 	found := Judge(f)
-	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Detail != neverStarted {
+	if len(found) != 1 || found[0].Symptom != symptom.EtcdLearnerNotInSync || found[0].Detail != symptom.NeverStarted {
 		t.Errorf("%+v", found)
 	}
 }

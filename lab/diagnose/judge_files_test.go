@@ -16,6 +16,9 @@ func differs(path string, kind inventory.Kind, component string) inventory.Diffe
 	return inventory.Difference{Path: path, Kind: kind, What: "it differs", Component: component}
 }
 
+// failingCheck has the check of the machine fail.
+func failingCheck(c joining.Check) func(*fact.Machine) { return func(m *fact.Machine) { fail(m, c) } }
+
 // filesCases are changed files of w1, beside what else is wrong there, and what is found of them.
 var filesCases = []struct {
 	name  string
@@ -34,34 +37,22 @@ var filesCases = []struct {
 	{"a masked unit", []inventory.Difference{differs("/etc/systemd/system/systemd-journald.service", inventory.Masks, "systemd")}, nil,
 		[]want{{symptom.FileChanged, "w1", "systemd", ""}}, symptom.Fail, true},
 	{"containerd does not start with its configuration", []inventory.Difference{differs("/etc/containerd/config.toml", inventory.Changed, "containerd")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket is not there"})
-		},
+		failingCheck(joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket is not there"}),
 		[]want{{symptom.FileChanged, "w1", "containerd", ""}, {symptom.RuntimeSocketMissing, "w1", "", symptom.FileChanged}}, symptom.Fail, true},
 	{"the configuration switches CRI off", []inventory.Difference{differs("/etc/containerd/config.toml", inventory.Changed, "containerd")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "it serves no CRI"})
-		},
+		failingCheck(joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.CRIPluginDisabled, Evidence: "it serves no CRI"}),
 		[]want{{symptom.CRIPluginDisabled, "w1", "", ""}}, symptom.Fail, true},
 	{"containerd is masked and stopped", []inventory.Difference{differs("/etc/systemd/system/containerd.service", inventory.Masks, "containerd")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket is not there"})
-		},
+		failingCheck(joining.Check{ID: "cri", Result: joining.Fixable, Symptom: symptom.RuntimeSocketMissing, Evidence: "the socket is not there"}),
 		[]want{{symptom.RuntimeSocketMissing, "w1", "", ""}}, symptom.Fail, true},
 	{"kubelet is gone", []inventory.Difference{differs("/usr/bin/kubelet", inventory.Missing, "kubelet")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "kube-binaries", Result: joining.Blocked, Symptom: symptom.KubeBinariesMissing, Evidence: "no kubelet"})
-		},
+		failingCheck(joining.Check{ID: "kube-binaries", Result: joining.Blocked, Symptom: symptom.KubeBinariesMissing, Evidence: "no kubelet"}),
 		[]want{{symptom.KubeBinariesMissing, "w1", "", ""}}, symptom.Fail, true},
 	{"a plugin is gone", []inventory.Difference{differs("/opt/cni/bin/bridge", inventory.Missing, "pod network")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "cni-plugins", Result: joining.Fixable, Symptom: symptom.CNIPluginBinaryMissing, Evidence: "no bridge"})
-		},
+		failingCheck(joining.Check{ID: "cni-plugins", Result: joining.Fixable, Symptom: symptom.CNIPluginBinaryMissing, Evidence: "no bridge"}),
 		[]want{{symptom.CNIPluginBinaryMissing, "w1", "", ""}}, symptom.Fail, true},
 	{"another network comes first", []inventory.Difference{differs("/etc/cni/net.d/00-old.conflist", inventory.Extra, "pod network")},
-		func(m *fact.Machine) {
-			fail(m, joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNIStaleConfig, Evidence: "another wins"})
-		},
+		failingCheck(joining.Check{ID: "cni-config", Result: joining.Fixable, Symptom: symptom.CNIStaleConfig, Evidence: "another wins"}),
 		[]want{{symptom.CNIStaleConfig, "w1", "", ""}}, symptom.Fail, true},
 	{"kubelet does not run, and less is gone", []inventory.Difference{differs("/usr/bin/less", inventory.Missing, "")}, stoppedKubelet,
 		[]want{{symptom.KubeletNotRunning, "w1", "", ""}, {symptom.FileChanged, "w1", "", ""}}, symptom.Fail, true},

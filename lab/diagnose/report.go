@@ -3,6 +3,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"k8slab/lab/symptom"
@@ -91,12 +92,7 @@ type PhaseRow struct {
 
 // Failed reports whether anything does not work because of what was found. A warning alone is no failure.
 func (r Report) Failed() bool {
-	for _, f := range r.Findings {
-		if f.Level == symptom.Fail {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Findings, func(f symptom.Finding) bool { return f.Level == symptom.Fail })
 }
 
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.

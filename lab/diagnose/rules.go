@@ -68,7 +68,8 @@ var rules = []rule{
 	{name: byPodNetwork, depth: 9, overrules: []ruleName{byChecks}, machine: (*judgement).podNetwork},
 	{name: byOrgans, depth: 10, machine: (*judgement).organs},
 	{name: byLastJoin, depth: 11, overrules: []ruleName{byChecks}, machine: (*judgement).outside},
-	{name: byFiles, depth: 0, heeds: []ruleName{byManifests, byChecks, byPlugins, byMember, byPodNetwork, byOrgans}, machine: (*judgement).files},
+	{name: byFiles, depth: 0, heeds: []ruleName{byManifests, byChecks, byPlugins, byMember, byPodNetwork, byOrgans},
+		machine: (*judgement).files},
 
 	{name: byAPI, depth: 12, overrules: []ruleName{byLastJoin}, cluster: (*judgement).api},
 	{name: byPorts, depth: 13, heeds: ofMachines, cluster: (*judgement).ports},
@@ -88,7 +89,8 @@ var rules = []rule{
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready}, ofMachines...)},
 	{name: byUserPods, depth: 22, cluster: (*judgement).userPods},
 	{name: byUnexplained, depth: 23, cluster: (*judgement).unexplained,
-		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind}, ofMachines...)},
+		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind},
+			ofMachines...)},
 	{name: byComforts, depth: 30, heeds: ofMachines, cluster: (*judgement).comforts},
 }
 

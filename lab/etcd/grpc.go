@@ -63,12 +63,13 @@ func checkEndpoint(endpoint string) error {
 	return nil
 }
 
-// connect makes a client of one endpoint that lives no longer than ctx.
-func (r *grpcRemote) connect(ctx context.Context, endpoint string) (*clientv3.Client, error) {
+// ask calls a function with a connection to one endpoint. The client's own methods would wait for a connection that fails until the time is
+// up, which hides why it fails, and would open a second one to ask for a status.
+func (r *grpcRemote) ask(ctx context.Context, endpoint string, do func(*grpc.ClientConn) error) error {
 	if err := checkEndpoint(endpoint); err != nil { // a member's URL comes from the member
-		return nil, err
+		return err
 	}
-	return clientv3.New(clientv3.Config{
+	client, err := clientv3.New(clientv3.Config{
 		Context:   ctx,
 		Endpoints: []string{endpoint},
 		TLS:       r.tls,
@@ -82,69 +83,54 @@ func (r *grpcRemote) connect(ctx context.Context, endpoint string) (*clientv3.Cl
 			}),
 		},
 	})
-}
-
-// clusterOf and maintenanceOf ask over the client's one connection. The client's own would wait for a connection that fails until the time
-// is up, which hides why it fails, and would open a second one to ask for a status.
-func clusterOf(client *clientv3.Client) clientv3.Cluster {
-	return clientv3.NewClusterFromClusterClient(pb.NewClusterClient(client.ActiveConnection()), nil)
-}
-
-func maintenanceOf(client *clientv3.Client) clientv3.Maintenance {
-	return clientv3.NewMaintenanceFromMaintenanceClient(pb.NewMaintenanceClient(client.ActiveConnection()), nil)
-}
-
-func (r *grpcRemote) members(ctx context.Context, endpoint string, local bool) ([]Member, error) {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
-		return nil, err
-	}
-	defer client.Close()
-	var options []clientv3.OpOption
-	if local {
-		options = append(options, clientv3.WithSerializable())
-	}
-	list, err := clusterOf(client).MemberList(ctx, options...)
-	if errors.Is(err, rpctypes.ErrLeaderChanged) {
-		return nil, errLeaderChanged
-	}
-	if err != nil {
-		return nil, err
-	}
-	members := make([]Member, 0, len(list.Members))
-	for _, m := range list.Members {
-		members = append(members, Member{
-			ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
-			Learner: m.IsLearner, Started: m.Name != "",
-		})
-	}
-	return members, nil
-}
-
-func (r *grpcRemote) status(ctx context.Context, endpoint string) (answer, error) {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
-		return answer{}, err
-	}
-	defer client.Close()
-	s, err := maintenanceOf(client).Status(ctx, endpoint)
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{
-		id: s.Header.GetMemberId(), leader: s.Leader, learner: s.IsLearner,
-		index: s.RaftIndex, applied: s.RaftAppliedIndex, term: s.RaftTerm,
-		dbSize: s.DbSize, version: s.Version, errors: trimmed(s.Errors),
-	}, nil
-}
-
-func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) error {
-	client, err := r.connect(ctx, endpoint)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	_, err = clusterOf(client).MemberRemove(ctx, id)
+	return clientv3.ContextError(ctx, do(client.ActiveConnection()))
+}
+
+func (r *grpcRemote) members(ctx context.Context, endpoint string, local bool) (members []Member, err error) {
+	err = r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		list, err := pb.NewClusterClient(conn).MemberList(ctx, &pb.MemberListRequest{Linearizable: !local})
+		if err != nil {
+			return err
+		}
+		for _, m := range list.Members {
+			members = append(members, Member{
+				ID: m.ID, Name: m.Name, PeerURLs: m.PeerURLs, ClientURLs: m.ClientURLs,
+				Learner: m.IsLearner, Started: m.Name != "",
+			})
+		}
+		return nil
+	})
+	if errors.Is(err, rpctypes.ErrLeaderChanged) {
+		err = errLeaderChanged
+	}
+	return members, err
+}
+
+func (r *grpcRemote) status(ctx context.Context, endpoint string) (a answer, err error) {
+	err = r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		s, err := pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		a = answer{
+			id: s.Header.GetMemberId(), leader: s.Leader, learner: s.IsLearner,
+			index: s.RaftIndex, applied: s.RaftAppliedIndex, term: s.RaftTerm,
+			dbSize: s.DbSize, version: s.Version, errors: trimmed(s.Errors),
+		}
+		return nil
+	})
+	return a, err
+}
+
+func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) error {
+	err := r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
+		return err
+	})
 	if errors.Is(err, rpctypes.ErrMemberNotFound) {
 		return errNoMember
 	}
@@ -153,64 +139,54 @@ func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) err
 
 // snapshot copies what the member sends. The client's own method would log to a logger that it has not got.
 func (r *grpcRemote) snapshot(ctx context.Context, endpoint string, w io.Writer) error {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	stream, err := pb.NewMaintenanceClient(client.ActiveConnection()).Snapshot(ctx, &pb.SnapshotRequest{})
-	if err != nil {
-		return err
-	}
-	for {
-		part, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
+	return r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		stream, err := pb.NewMaintenanceClient(conn).Snapshot(ctx, &pb.SnapshotRequest{})
 		if err != nil {
-			return rpctypes.Error(err)
-		}
-		if _, err := w.Write(part.Blob); err != nil {
 			return err
 		}
-	}
+		for {
+			part, err := stream.Recv()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			if _, err := w.Write(part.Blob); err != nil {
+				return err
+			}
+		}
+	})
 }
 
 func (r *grpcRemote) compact(ctx context.Context, endpoint string) error {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
+	err := r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		s, err := pb.NewMaintenanceClient(conn).Status(ctx, &pb.StatusRequest{})
+		if err != nil {
+			return err
+		}
+		_, err = pb.NewKVClient(conn).Compact(ctx, &pb.CompactionRequest{Revision: s.Header.GetRevision(), Physical: true})
 		return err
-	}
-	defer client.Close()
-	s, err := maintenanceOf(client).Status(ctx, endpoint)
-	if err != nil {
-		return err
-	}
-	_, err = pb.NewKVClient(client.ActiveConnection()).Compact(ctx, &pb.CompactionRequest{Revision: s.Header.GetRevision(), Physical: true})
-	if err = rpctypes.Error(err); errors.Is(err, rpctypes.ErrCompacted) {
+	})
+	if errors.Is(err, rpctypes.ErrCompacted) {
 		return nil
 	}
 	return err
 }
 
 func (r *grpcRemote) defragment(ctx context.Context, endpoint string) error {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
+	return r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		_, err := pb.NewMaintenanceClient(conn).Defragment(ctx, &pb.DefragmentRequest{})
 		return err
-	}
-	defer client.Close()
-	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Defragment(ctx, &pb.DefragmentRequest{})
-	return rpctypes.Error(err)
+	})
 }
 
 func (r *grpcRemote) disarm(ctx context.Context, endpoint string, id uint64) error {
-	client, err := r.connect(ctx, endpoint)
-	if err != nil {
+	return r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		_, err := pb.NewMaintenanceClient(conn).Alarm(ctx,
+			&pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})
 		return err
-	}
-	defer client.Close()
-	_, err = pb.NewMaintenanceClient(client.ActiveConnection()).Alarm(ctx, &pb.AlarmRequest{Action: pb.AlarmRequest_DEACTIVATE, MemberID: id, Alarm: pb.AlarmType_NOSPACE})
-	return rpctypes.Error(err)
+	})
 }
 
 // trimmed drops the space that printed protobuf messages, alarms, end with.

@@ -41,7 +41,8 @@ func (c *Client) Relieve(ctx context.Context) error {
 	}
 	for _, s := range order {
 		c.mutated(fmt.Sprintf("etcd defragment member %s", s.Member))
-		if err := c.within(ctx, defragTimeout, func(ctx context.Context) error { return c.remote.defragment(ctx, s.Member.ClientURLs[0]) }); err != nil {
+		defragment := func(ctx context.Context) error { return c.remote.defragment(ctx, s.Member.ClientURLs[0]) }
+		if err := c.within(ctx, defragTimeout, defragment); err != nil {
 			return fmt.Errorf("defragment etcd member %s: %w", s.Member, err)
 		}
 	}

@@ -1,6 +1,7 @@
 package etcdadmin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,11 +112,7 @@ func restore(ctx context.Context, s *session.Session, n config.Node, r Restore, 
 }
 
 func restoredText(n config.Node, r Restore, kept string, others []otherControlPlane) string {
-	source := r.File
-	if source == "" {
-		source = "its own data"
-	}
-	text := fmt.Sprintf("etcd of %s is a new cluster of one, from %s", n.Name, source)
+	text := fmt.Sprintf("etcd of %s is a new cluster of one, from %s", n.Name, cmp.Or(r.File, "its own data"))
 	if kept != "" {
 		text += "; its earlier data is kept there in " + kept
 	}

@@ -223,8 +223,5 @@ func several(what string, data []byte, entry string, is func(line, string) bool)
 
 func missing(data []byte, entry string) error {
 	mentions := quote(data, func(l line) bool { return strings.Contains(l.text, entry) })
-	if mentions == "" {
-		mentions = "nothing"
-	}
-	return fmt.Errorf("%w: no list has an item %q, commented or not; it is mentioned in: %s", ErrNoEntry, entry, mentions)
+	return fmt.Errorf("%w: no list has an item %q, commented or not; it is mentioned in: %s", ErrNoEntry, entry, cmp.Or(mentions, "nothing"))
 }

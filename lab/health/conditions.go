@@ -55,7 +55,8 @@ func conditions(s *session.Session, c diagnose.Cluster) []condition {
 				c.Kube.DaemonSetReady(ctx, probeNamespace, "probe"))
 		}},
 		{"CoreDNS", "CoreDNS running", func(ctx context.Context) error { return c.Kube.DeploymentReady(ctx, "kube-system", "coredns") }},
-		{"pod network", "pods reach pods and a Service by name across all nodes", func(ctx context.Context) error { return podsReach(ctx, s, c) }},
+		{"pod network", "pods reach pods and a Service by name across all nodes",
+			func(ctx context.Context) error { return podsReach(ctx, s, c) }},
 	}
 }
 

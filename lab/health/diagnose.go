@@ -45,8 +45,8 @@ func Healthy(ctx context.Context, s *session.Session) error {
 	return err
 }
 
-// Diagnose collects the lab's facts, among them whether the conditions of a healthy cluster hold, and says what is wrong. It changes nothing
-// and does not wait for another labctl. That something does not answer is also a fact.
+// Diagnose collects the lab's facts, among them whether the conditions of a healthy cluster hold, and says what is wrong. It changes
+// nothing and does not wait for another labctl. That something does not answer is also a fact.
 func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {
 	facts := diagnose.Collect(ctx, Sources(s, o))
 	if err := ctx.Err(); err != nil {

@@ -62,7 +62,8 @@ func (i Image) BuildBundle(ctx context.Context, events *event.Stream) (Bundle, e
 	if err != nil {
 		return Bundle{}, err
 	}
-	inputs := slices.Concat([]string{"bundle 2", filepath.Base(i.Dir), filepath.Base(debs), string(installScript)}, paths, bundleEnabled, bundleMasked)
+	inputs := slices.Concat([]string{"bundle 2", filepath.Base(i.Dir), filepath.Base(debs), string(installScript)},
+		paths, bundleEnabled, bundleMasked)
 	dir, err := c.get(ctx, "bundle", inputs, func(dir string, step *event.Step) error {
 		step.Progress("packing the programs and container images")
 		return makeBundle(ctx, i.Root(), debs, paths, dir)

@@ -36,19 +36,22 @@ var needed = []struct {
 }{
 	{"containerd", programs("containerd", "containerd-shim-runc-v2", "runc")},
 	{"containerd", []string{"/etc/containerd", "/usr/lib/systemd/system/containerd.service"}},
-	{"kubelet", programs("kubelet", "mount", "umount", "nsenter", "conntrack", "ip", "tc", "ethtool", "socat", "kmod", "modprobe", "iptables", "xtables-nft-multi", "nft")},
+	{"kubelet", programs("kubelet", "mount", "umount", "nsenter", "conntrack", "ip", "tc", "ethtool", "socat", "kmod", "modprobe", "iptables",
+		"xtables-nft-multi", "nft")},
 	{"kubelet", []string{"/usr/lib/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service.d"}},
 	{"kubeadm", programs("kubeadm")},
 	{"pod network", []string{"/opt/cni", "/etc/cni", "/" + pristineCNI, "/" + pristinePlugins}},
 	{"container images", []string{sharedStore}},
 	{"labnode", append(programs("labnode"), "/usr/lib/k8slab", "/usr/share/k8slab")},
-	{"keepalived", append(programs("keepalived", "curl"), "/usr/lib/systemd/system/keepalived.service", "/usr/lib/systemd/system/keepalived.service.d")},
+	{"keepalived", append(programs("keepalived", "curl"), "/usr/lib/systemd/system/keepalived.service",
+		"/usr/lib/systemd/system/keepalived.service.d")},
 	{"ssh", append(programs("sshd", "bash", "dash", "sh"), "/etc/ssh", "/etc/pam.d", "/usr/lib/systemd/system/ssh.service")},
 	{"systemd", append(programs("systemctl", "journalctl", "udevadm"), "/usr/lib/systemd", "/etc/systemd")},
 	{"kernel settings", []string{"/etc/sysctl.conf", "/etc/sysctl.d", "/etc/modules-load.d", "/usr/lib/sysctl.d", "/usr/lib/modules-load.d"}},
-	{"libraries", []string{"/lib", "/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/bin", "/sbin"}},
-	{"labctl's tools", append(programs("crictl", "ctr", "kubectl", "etcdctl", "etcdutl", "cat", "cp", "mv", "rm", "mkdir", "mktemp", "chmod", "chown", "env",
-		"sed", "grep", "find", "tar", "sync", "sha256sum", "dirname", "readlink", "tail"), "/etc/crictl.yaml")},
+	{"libraries", []string{"/lib", "/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/etc/ld.so.conf", "/etc/ld.so.conf.d",
+		"/bin", "/sbin"}},
+	{"labctl's tools", append(programs("crictl", "ctr", "kubectl", "etcdctl", "etcdutl", "cat", "cp", "mv", "rm", "mkdir", "mktemp", "chmod",
+		"chown", "env", "sed", "grep", "find", "tar", "sync", "sha256sum", "dirname", "readlink", "tail"), "/etc/crictl.yaml")},
 }
 
 // programs are the places of programs of a node.

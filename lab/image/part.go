@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -99,10 +100,7 @@ func (p *part) restart(resp *http.Response) error {
 		return final{fmt.Errorf("it has %d bytes, more than any of Kubernetes' programs", p.total)}
 	}
 	// A weak entity tag does not say that the bytes are the same, and a date is for servers that have no tag (RFC 9110, 13.1.5).
-	v := resp.Header.Get("ETag")
-	if v == "" {
-		v = resp.Header.Get("Last-Modified")
-	}
+	v := cmp.Or(resp.Header.Get("ETag"), resp.Header.Get("Last-Modified"))
 	if v == "" || strings.HasPrefix(v, "W/") {
 		return nil
 	}

@@ -29,8 +29,8 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.cri.v1.images", 
   address = %q
 `
 
-// importing is how an archive of container images gets into containerd. They are pinned: kubelet's garbage collection would remove them from
-// a full disk, and no registry could give them back.
+// importing is how an archive of container images gets into containerd. They are pinned: kubelet's garbage collection would remove them
+// from a full disk, and no registry could give them back.
 var importing = []string{"images", "import", "--local", "--snapshotter", "overlayfs", "--label", "io.cri-containerd.pinned=pinned"}
 
 // fillStore loads the archive's container images into the containerd store of the tree at root, with a containerd of its own, and says what

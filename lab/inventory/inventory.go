@@ -95,6 +95,9 @@ func Make(root string, places []string, component func(path string) (name string
 	return files, nil
 }
 
+// special are the bits of chmod(1) beside the permissions, as package os has them.
+var special = map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky}
+
 // fileAt is what is at the path in the tree, without its digest. What is neither file, directory nor link is not known.
 func fileAt(root, at string) (f File, known bool, err error) {
 	info, err := os.Lstat(filepath.Join(root, at))
@@ -106,7 +109,7 @@ func fileAt(root, at string) (f File, known bool, err error) {
 		f.UID, f.GID = int(owner.Uid), int(owner.Gid)
 	}
 	f.Mode = uint32(info.Mode().Perm())
-	for bit, mode := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+	for bit, mode := range special {
 		if info.Mode()&mode != 0 {
 			f.Mode |= bit
 		}
@@ -128,7 +131,7 @@ func fileAt(root, at string) (f File, known bool, err error) {
 // fileMode is the mode as package os has it.
 func (f File) fileMode() fs.FileMode {
 	mode := fs.FileMode(f.Mode & 0o777)
-	for bit, more := range map[uint32]fs.FileMode{0o4000: fs.ModeSetuid, 0o2000: fs.ModeSetgid, 0o1000: fs.ModeSticky} {
+	for bit, more := range special {
 		if f.Mode&bit != 0 {
 			mode |= more
 		}

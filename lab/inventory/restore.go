@@ -115,11 +115,12 @@ func (f File) replace(root string, content io.Reader) error {
 		err = errors.New("the content that was given is another")
 	}
 	when := time.Unix(f.Time, 0)
-	err = errors.Join(err, whole.Chown(f.UID, f.GID), whole.Chmod(f.fileMode()), os.Chtimes(whole.Name(), when, when), whole.Sync(), whole.Close())
-	if err != nil {
-		return err
+	err = errors.Join(err, whole.Chown(f.UID, f.GID), whole.Chmod(f.fileMode()), os.Chtimes(whole.Name(), when, when), whole.Sync(),
+		whole.Close())
+	if err == nil {
+		err = aside(at)
 	}
-	if err := aside(at); err != nil {
+	if err != nil {
 		return err
 	}
 	return errors.Join(os.Rename(whole.Name(), at), atomicfile.SyncDir(filepath.Dir(at)))
@@ -133,8 +134,8 @@ func removed(at string) error {
 	return nil
 }
 
-// aside keeps what is at the path under a name that nothing reads. It leaves plain files in their place, for a rename over them. Empty files
-// and directories hold nothing to keep.
+// aside keeps what is at the path under a name that nothing reads. It leaves plain files in their place, for a rename over them. Empty
+// files and directories hold nothing to keep.
 func aside(at string) error {
 	info, err := os.Lstat(at)
 	if errors.Is(err, fs.ErrNotExist) {

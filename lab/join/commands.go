@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,8 +42,8 @@ func Processes(ctx context.Context, m Machine, prefixes []string) ([]Process, er
 	var wg sync.WaitGroup
 	for i, c := range list.Containers {
 		p := &all[i]
-		*p = Process{Pod: c.Labels["io.kubernetes.pod.namespace"] + "/" + c.Labels["io.kubernetes.pod.name"], Container: c.GetMetadata().GetName(),
-			Running: c.State == runtimeapi.ContainerState_CONTAINER_RUNNING}
+		*p = Process{Pod: c.Labels["io.kubernetes.pod.namespace"] + "/" + c.Labels["io.kubernetes.pod.name"],
+			Container: c.GetMetadata().GetName(), Running: c.State == runtimeapi.ContainerState_CONTAINER_RUNNING}
 		if !p.Running || !beginsWith(p.Pod, prefixes) {
 			continue
 		}
@@ -64,12 +65,7 @@ func Processes(ctx context.Context, m Machine, prefixes []string) ([]Process, er
 }
 
 func beginsWith(s string, prefixes []string) bool {
-	for _, prefix := range prefixes {
-		if strings.HasPrefix(s, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(prefix string) bool { return strings.HasPrefix(s, prefix) })
 }
 
 // tells reads what containerd says of a container beyond CRI: its configuration, and the OCI specification that it made of it.

@@ -117,7 +117,8 @@ func infoFailure(err error) Check {
 	const hint = "on a control plane: kubeadm init phase bootstrap-token"
 	switch {
 	case kube.Refused(err, http.StatusNotFound):
-		return blocked(symptom.JoinConfigMissing, hint+", then kubeadm token create --print-join-command", "the cluster has no ConfigMap kube-public/cluster-info")
+		return blocked(symptom.JoinConfigMissing, hint+", then kubeadm token create --print-join-command",
+			"the cluster has no ConfigMap kube-public/cluster-info")
 	case kube.Refused(err, http.StatusForbidden), kube.Refused(err, http.StatusUnauthorized):
 		return blocked(symptom.BootstrapRBACForbidden, hint, "anonymous requests may not read cluster-info: %v", err)
 	}
@@ -141,7 +142,8 @@ func checkToken(ctx context.Context, p *preflight) Check {
 		return ok("the cluster accepts it")
 	}
 	if kube.Refused(err, http.StatusNotFound) {
-		return blocked(symptom.JoinConfigMissing, "on a control plane: kubeadm init phase upload-config all --config FILE, with the configuration that the cluster was made with",
+		return blocked(symptom.JoinConfigMissing,
+			"on a control plane: kubeadm init phase upload-config all --config FILE, with the configuration that the cluster was made with",
 			"a ConfigMap that joins read is missing: %v", err)
 	}
 	return p.forbidden(err, ok("the cluster signed for it"))

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -103,12 +104,7 @@ func runtimeVersion(ctx context.Context, client *grpc.ClientConn, limit time.Dur
 
 // runtimeSocket is the path of the socket to use, or the check that says why there is none.
 func (m Machine) runtimeSocket(t Target) (string, Check) {
-	var present []string
-	for _, socket := range runtimeSockets {
-		if m.Exists(socket) {
-			present = append(present, socket)
-		}
-	}
+	present := slices.DeleteFunc(slices.Clone(runtimeSockets), func(socket string) bool { return !m.Exists(socket) })
 	if t.CRISocket == "" {
 		if len(present) > 1 {
 			return "", blocked(symptom.CRIEndpointAmbiguous, "set nodeRegistration.criSocket, or remove the unused runtime",
@@ -216,7 +212,8 @@ func (m Machine) askRuntime(ctx context.Context, client *grpc.ClientConn, facts 
 	}
 	ask(func(ctx context.Context) {
 		answer, err := run.Status(ctx, &runtimeapi.StatusRequest{})
-		facts.problem, facts.network = runtimeProblem(answer, err), networkProblem(answer)
+		facts.problem = runtimeProblem(answer, err)
+		facts.network = unmet(answer, runtimeapi.NetworkReady, "it says that its network is not ready")
 	})
 	ask(func(ctx context.Context) {
 		config, err := run.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
@@ -247,19 +244,14 @@ func runtimeProblem(answer *runtimeapi.StatusResponse, err error) string {
 	if err != nil {
 		return "it does not tell its status: " + status.Convert(err).Message()
 	}
-	for _, condition := range answer.GetStatus().GetConditions() {
-		if condition.Type == runtimeapi.RuntimeReady && !condition.Status {
-			return cmp.Or(strings.TrimSpace(condition.Reason+" "+condition.Message), "it says that it is not ready")
-		}
-	}
-	return ""
+	return unmet(answer, runtimeapi.RuntimeReady, "it says that it is not ready")
 }
 
-// networkProblem is the reason that the runtime gives for having no network for pods.
-func networkProblem(answer *runtimeapi.StatusResponse) string {
+// unmet is the reason that the runtime gives for not meeting the condition.
+func unmet(answer *runtimeapi.StatusResponse, kind, without string) string {
 	for _, condition := range answer.GetStatus().GetConditions() {
-		if condition.Type == runtimeapi.NetworkReady && !condition.Status {
-			return cmp.Or(strings.TrimSpace(condition.Reason+" "+condition.Message), "it says that its network is not ready")
+		if condition.Type == kind && !condition.Status {
+			return cmp.Or(strings.TrimSpace(condition.Reason+" "+condition.Message), without)
 		}
 	}
 	return ""

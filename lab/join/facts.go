@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"path"
+	"slices"
 )
 
 // The units that run kubeadm on a machine: JoinUnit is the engine's, InitUnit the harness's for the first control plane.
@@ -42,12 +43,9 @@ type Facts struct {
 
 // Running tells whether kubeadm is at work, of the engine or of the harness.
 func (f Facts) Running() bool {
-	for _, state := range []string{f.KubeadmUnit, f.JoinUnit} {
-		if state == "active" || state == "activating" || state == "deactivating" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{f.KubeadmUnit, f.JoinUnit}, func(state string) bool {
+		return state == "active" || state == "activating" || state == "deactivating"
+	})
 }
 
 // JoinRunning tells whether the engine is at work.

@@ -22,8 +22,8 @@ const (
 // proxyTime is how old kube-proxy's container is when its rules must be there.
 const proxyTime = time.Minute
 
-// Forwarding finds what keeps this member from passing packets on: from pod to pod, here and to other nodes, and from Services to their pods.
-// It sends none. Its error is a question that was not answered.
+// Forwarding finds what keeps this member from passing packets on: from pod to pod, here and to other nodes, and from Services to their
+// pods. It sends none. Its error is a question that was not answered.
 func Forwarding(ctx context.Context, m Machine) ([]Defect, error) {
 	var found []Defect
 	for _, link := range []string{bridgeLink, tunnelLink} {
@@ -68,10 +68,18 @@ func (m Machine) stops(tables []firewall.Table, sources []string) []Defect {
 	return found
 }
 
+// SubnetEnv is what flannel wrote of its network, nil when it has not.
+func (m Machine) SubnetEnv() map[string]string {
+	text, err := m.Read("/run/flannel/subnet.env")
+	if err != nil {
+		return nil
+	}
+	return parseEnvironment(text)
+}
+
 // podWays are the ways of packets between pods: between two of this node, to another node and from there; none without flannel.
 func (m Machine) podWays() []firewall.Way {
-	text, _ := m.Read("/run/flannel/subnet.env")
-	env := parseEnvironment(text)
+	env := m.SubnetEnv()
 	own, err := netip.ParsePrefix(env["FLANNEL_SUBNET"])
 	all, allErr := netip.ParsePrefix(env["FLANNEL_NETWORK"])
 	if err != nil || allErr != nil || !own.Addr().Is4() || !all.Addr().Is4() || own.Bits() > 30 {
@@ -81,7 +89,8 @@ func (m Machine) podWays() []firewall.Way {
 	here := gateway.Next()
 	ways := []firewall.Way{{From: here, To: here.Next(), In: bridgeLink, Out: bridgeLink}}
 	if there := outside(own.Masked(), all.Masked()); there.IsValid() {
-		ways = append(ways, firewall.Way{From: here, To: there, In: bridgeLink, Out: tunnelLink}, firewall.Way{From: there, To: here, In: tunnelLink, Out: bridgeLink})
+		ways = append(ways, firewall.Way{From: here, To: there, In: bridgeLink, Out: tunnelLink},
+			firewall.Way{From: there, To: here, In: tunnelLink, Out: bridgeLink})
 	}
 	return ways
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"maps"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -65,21 +66,12 @@ func checkMachineID(_ context.Context, p *preflight) Check {
 	case !machineIDShape.MatchString(id) || strings.Trim(id, "0") == "":
 		return blocked(symptom.DuplicateMachineIdentity, hint, "/etc/machine-id is not 32 lower-case hex digits: %q", id)
 	}
-	for _, name := range sortedKeys(p.t.Known) {
+	for _, name := range slices.Sorted(maps.Keys(p.t.Known)) {
 		if p.t.Known[name] == id && name != p.t.Name {
 			return blocked(symptom.DuplicateMachineIdentity, hint, "%s has the same machine-id %s: one is a copy of the other", name, id)
 		}
 	}
 	return ok("%s", id)
-}
-
-func sortedKeys(m map[string]string) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // emptyUUIDs are what firmware without a number of its own shows. Many thousand cheap boards have the last two.

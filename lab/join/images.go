@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -57,7 +58,7 @@ func missingImages(t Target, images []string, config kube.ClusterConfiguration) 
 		}
 	}
 	var missing []string
-	for _, name := range sortedKeys(needed) {
+	for _, name := range slices.Sorted(maps.Keys(needed)) {
 		if len(matching(images, name, needed[name])) == 0 {
 			missing = append(missing, strings.TrimSuffix(name+":"+needed[name], ":"))
 		}

@@ -110,7 +110,7 @@ func (r *restart) config() []Defect {
 		c, err = readMemberConfig(text)
 	}
 	if err != nil {
-		return []Defect{wrong(symptom.FileChanged, file, "kubelet could not read it: %s", plain(err))}
+		return []Defect{wrong(symptom.FileChanged, file, "kubelet could not read it: %s", Plain(err))}
 	}
 	found := r.m.clientCA(c.Authentication.X509.ClientCAFile)
 	if strange := r.strange(file, text); len(strange) > 0 {

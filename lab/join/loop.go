@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,11 +112,7 @@ func failure(attempts int, first, last Outcome, ended error) error {
 
 // cause is the Outcome's cause in one line.
 func (o Outcome) cause() string {
-	name := string(o.Symptom)
-	if name == "" {
-		name = "no known cause"
-	}
-	text := fmt.Sprintf("%s in %s", name, o.Phase)
+	text := fmt.Sprintf("%s in %s", cmp.Or(o.Symptom, "no known cause"), o.Phase)
 	if o.Evidence != "" {
 		text += ": " + o.Evidence
 	}

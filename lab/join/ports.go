@@ -44,12 +44,9 @@ func (l listener) String() string {
 // checkPorts looks for foreign programs on the needed ports. What an earlier join left running is for checkLeftovers. UDP 8472 has no
 // listener to look for: the kernel itself serves it for flannel, and only two nodes together can show that packets arrive.
 func checkPorts(_ context.Context, p *preflight) Check {
-	var strangers []listener
-	for _, l := range p.m.listeners(neededPorts(p.t)) {
-		if !slices.Contains(ownPrograms, l.program) && !p.ignores(fmt.Sprintf("port-%d", l.port)) {
-			strangers = append(strangers, l)
-		}
-	}
+	strangers := slices.DeleteFunc(p.m.listeners(neededPorts(p.t)), func(l listener) bool {
+		return slices.Contains(ownPrograms, l.program) || p.ignores(fmt.Sprintf("port-%d", l.port))
+	})
 	if len(strangers) > 0 {
 		hint := "stop the process, or move it to another port: ss -ltnp"
 		for _, l := range strangers {

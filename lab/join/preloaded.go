@@ -57,7 +57,8 @@ func repairImages(ctx context.Context, p *preflight) (string, error) {
 	for _, image := range lost {
 		if err := p.m.importImage(ctx, image); err != nil {
 			if errors.Is(err, os.ErrNotExist) {
-				return "", refuse(fmt.Sprintf("%s cannot be imported from %s: %v", image.Name, blobStore, err), "labctl repair, which puts the files there back")
+				return "", refuse(fmt.Sprintf("%s cannot be imported from %s: %v", image.Name, blobStore, err),
+					"labctl repair, which puts the files there back")
 			}
 			return "", fmt.Errorf("import %s: %w", image.Name, err)
 		}
@@ -139,7 +140,7 @@ func blobFile(digest string) (string, error) {
 	return path.Join(blobStore, strings.TrimPrefix(digest, "sha256:")), nil
 }
 
-// writeImage writes the archive of an image, in the OCI image layout (https://github.com/opencontainers/image-spec/blob/main/image-layout.md).
+// writeImage writes the archive of an image, in the OCI image layout (github.com/opencontainers/image-spec, image-layout.md).
 func (m Machine) writeImage(to io.Writer, image inventory.Image, blobs []string) error {
 	archive := tar.NewWriter(to)
 	add := func(name string, size int64, content io.Reader) error {
@@ -149,7 +150,8 @@ func (m Machine) writeImage(to io.Writer, image inventory.Image, blobs []string)
 		_, err := io.Copy(archive, content)
 		return err
 	}
-	root := descriptor{MediaType: image.MediaType, Digest: image.Digest, Annotations: map[string]string{"io.containerd.image.name": image.Name}}
+	root := descriptor{MediaType: image.MediaType, Digest: image.Digest,
+		Annotations: map[string]string{"io.containerd.image.name": image.Name}}
 	for _, digest := range blobs {
 		name, err := blobFile(digest)
 		if err != nil {

@@ -21,9 +21,9 @@ import (
 
 const kubeletFlags = "/var/lib/kubelet/kubeadm-flags.env"
 
-// KubeletRestart finds what would keep kubelet from starting again as it is configured now, although the running one may work: its unit, its
-// program, its flags, its configuration, its kubeconfig and the cluster's CA. It starts no kubelet. What costs more than reading is done only
-// for what changed since kubelet started, because it did start with the rest. Its error is a question that was not answered.
+// KubeletRestart finds what would keep kubelet from starting again as it is configured now, although the running one may work: its unit,
+// its program, its flags, its configuration, its kubeconfig and the cluster's CA. It starts no kubelet. What costs more than reading is
+// done only for what changed since kubelet started, because it did start with the rest. Its error is a question that was not answered.
 func KubeletRestart(ctx context.Context, m Machine) ([]Defect, error) {
 	out, err := m.Run(ctx, "systemctl", "show", "kubelet.service", "--timestamp=unix", "--property="+unitProperties+",ExecMainStartTimestamp")
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *restart) flagsFile() []Defect {
 	}
 	text, err := r.m.Read(kubeletFlags)
 	if err != nil {
-		return []Defect{wrong(symptom.FileChanged, kubeletFlags, "kubelet would start without kubeadm's flags: %s", plain(err))}
+		return []Defect{wrong(symptom.FileChanged, kubeletFlags, "kubelet would start without kubeadm's flags: %s", Plain(err))}
 	}
 	if _, set := parseEnvironment(text)["KUBELET_KUBEADM_ARGS"]; !set {
 		return []Defect{wrong(symptom.FileChanged, kubeletFlags, "kubelet would start without kubeadm's flags: it sets no KUBELET_KUBEADM_ARGS")}
@@ -159,8 +159,8 @@ func (r *restart) runtime() []Defect {
 	return nil // no runtime runs, which has a check of its own
 }
 
-// plain is an error of a file without the file's name, which stands before it.
-func plain(err error) string {
+// Plain is an error of a file without the file's name, which stands before it.
+func Plain(err error) string {
 	if inner, ok := errors.AsType[*fs.PathError](err); ok {
 		return inner.Err.Error()
 	}
@@ -178,7 +178,7 @@ func (r *restart) kubeconfig() []Defect {
 		return []Defect{wrong(symptom.BootstrapKubeconfigMissing, file, "it is missing, and kubelet has no other way to its credentials")}
 	}
 	if err != nil {
-		return []Defect{wrong(symptom.FileChanged, file, "%s", plain(err))}
+		return []Defect{wrong(symptom.FileChanged, file, "%s", Plain(err))}
 	}
 	c, err := kube.ReadCredentials([]byte(text))
 	if err != nil {
@@ -195,7 +195,7 @@ func (r *restart) kubeconfig() []Defect {
 		where = named.file
 		text, err := r.m.Read(where)
 		if err != nil {
-			return []Defect{wrong(symptom.BootstrapKubeconfigMissing, where, "%s names it: %s", file, plain(err))}
+			return []Defect{wrong(symptom.BootstrapKubeconfigMissing, where, "%s names it: %s", file, Plain(err))}
 		}
 		*named.into = []byte(text)
 	}
@@ -215,7 +215,7 @@ func (m Machine) clientCA(file string) []Defect {
 		_, err = kube.Certificates([]byte(text))
 	}
 	if err != nil {
-		return []Defect{wrong(symptom.FileChanged, file, "kubelet does not start without it: %s", plain(err))}
+		return []Defect{wrong(symptom.FileChanged, file, "kubelet does not start without it: %s", Plain(err))}
 	}
 	return nil
 }

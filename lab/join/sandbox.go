@@ -42,10 +42,10 @@ type TrialError struct {
 
 func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
 
-// TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it tries
-// the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same again. It
-// removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrNoRuntime. It takes no
-// longer than trialTime and trialEnd together.
+// TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it
+// tries the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same
+// again. It removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrNoRuntime.
+// It takes no longer than trialTime and trialEnd together.
 func TrySandbox(ctx context.Context, m Machine) error {
 	socket, bad := m.runtimeSocket(Target{})
 	if bad.Result != "" || !m.Exists(socket) {

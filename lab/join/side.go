@@ -164,13 +164,8 @@ func NeedFaults(needs []kube.JoinNeed) (faults []SideFault) {
 		if kind.right { // an API server that has just started denies everything until it has read its roles
 			f.untold = SideEvery
 		}
-		var words []string
-		for _, n := range needs {
-			if n.Right == kind.right {
-				f.Needs, words = append(f.Needs, n), append(words, n.What)
-			}
-		}
-		if f.Evidence = strings.Join(words, "; "); f.Evidence != "" {
+		f.Needs = slices.DeleteFunc(slices.Clone(needs), func(n kube.JoinNeed) bool { return n.Right != kind.right })
+		if f.Evidence = kube.Words(f.Needs); f.Evidence != "" {
 			faults = append(faults, f)
 		}
 	}

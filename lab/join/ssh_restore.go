@@ -5,14 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"strings"
 
 	"k8slab/lab/kube"
 )
 
 // restoreByHand restores what joins need. Only the administrator has the configuration that the cluster was made with.
-const restoreByHand = "kubeadm init phase bootstrap-token; kubeadm init phase upload-config all --config FILE, with the configuration that " +
-	"the cluster was made with"
+const restoreByHand = "kubeadm init phase bootstrap-token; kubeadm init phase upload-config all --config FILE, " +
+	"with the configuration that the cluster was made with"
 
 // madeToken is what `kubeadm init phase bootstrap-token` says of the token that it always makes.
 var madeToken = regexp.MustCompile(`Using token: ([a-z0-9]{6})\.[a-z0-9]{16}`)
@@ -45,11 +44,7 @@ func (l Login) restoreJoins(ctx context.Context, _ *Job, _ Identity) error {
 	}
 	left, err := api.MissingForJoins(ctx)
 	if err == nil && len(left) > 0 {
-		var words []string
-		for _, n := range left {
-			words = append(words, n.What)
-		}
-		err = errors.New("kubeadm init phase bootstrap-token did not restore it: " + strings.Join(words, "; "))
+		err = errors.New("kubeadm init phase bootstrap-token did not restore it: " + kube.Words(left))
 	}
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"k8slab/lab/atomicfile"
 )
@@ -115,13 +116,7 @@ func (m Machine) dirty(t Target) bool {
 
 // manifests are the static pods of the machine.
 func (m Machine) manifests() []string {
-	var found []string
-	for _, name := range m.List(manifestsDir) {
-		if filepath.Ext(name) == ".yaml" && name[0] != '.' {
-			found = append(found, name)
-		}
-	}
-	return found
+	return slices.DeleteFunc(m.List(manifestsDir), func(name string) bool { return filepath.Ext(name) != ".yaml" || name[0] == '.' })
 }
 
 // localEtcd is where the machine's own member answers.

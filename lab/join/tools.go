@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"regexp"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,13 +16,13 @@ import (
 	"k8slab/lab/symptom"
 )
 
+// without are those of the programs that the machine does not have.
+func (m Machine) without(programs ...string) []string {
+	return slices.DeleteFunc(programs, func(program string) bool { return m.Find(program) != "" })
+}
+
 func checkKubeBinaries(_ context.Context, p *preflight) Check {
-	var missing []string
-	for _, program := range []string{"kubeadm", "kubelet"} {
-		if p.m.Find(program) == "" {
-			missing = append(missing, program)
-		}
-	}
+	missing := p.m.without("kubeadm", "kubelet")
 	if len(missing) > 0 {
 		return blocked(symptom.KubeBinariesMissing, "install the packages kubeadm and kubelet of the cluster's version",
 			"%s: not in %s", strings.Join(missing, " and "), strings.Join(programDirs, ":"))
@@ -31,12 +32,7 @@ func checkKubeBinaries(_ context.Context, p *preflight) Check {
 
 // checkHostTools looks for what kubeadm's preflight wants in PATH: conntrack only before 1.32, whose kube-proxy called it.
 func checkHostTools(ctx context.Context, p *preflight) Check {
-	var missing []string
-	for _, program := range []string{"mount", "losetup", "cp"} {
-		if p.m.Find(program) == "" {
-			missing = append(missing, program)
-		}
-	}
+	missing := p.m.without("mount", "losetup", "cp")
 	if p.m.Find("conntrack") == "" {
 		if found, err := p.versions(ctx); err == nil && found.kubeadm.minor > 0 && found.kubeadm.minor < 32 {
 			missing = append(missing, "conntrack")

@@ -1,6 +1,9 @@
 package join
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // learnerWindow follows this join's etcd learner through kubeadm's output: from the call that adds it to the word that it was promoted,
 // kubeadm must not be killed, because nobody would then promote or remove the learner, and it keeps every other control plane out.
@@ -61,10 +64,5 @@ func (w *learnerWindow) open() bool { return w.at == askedToAdd || w.at == learn
 func (w *learnerWindow) added() bool { return w.at == learnerAdded || w.at == promoted }
 
 func containsAny(s string, parts []string) bool {
-	for _, part := range parts {
-		if strings.Contains(s, part) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
 }

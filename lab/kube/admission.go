@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,7 +58,8 @@ func (c *Client) RejectsPod(ctx context.Context, image string) (*Rejection, erro
 func (c *Client) rejects(ctx context.Context, what string, request *rest.Request) (*Rejection, error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
-	err := request.VersionedParams(&metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}, scheme.ParameterCodec).MaxRetries(0).Do(ctx).Error()
+	dryRun := &metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
+	err := request.VersionedParams(dryRun, scheme.ParameterCodec).MaxRetries(0).Do(ctx).Error()
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		return nil, nil
 	}
@@ -101,19 +104,15 @@ func (c *Client) webhookOwner(ctx context.Context, webhook string) string {
 	registration := c.set.AdmissionregistrationV1()
 	if list, err := registration.ValidatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err == nil {
 		for _, o := range list.Items {
-			for _, w := range o.Webhooks {
-				if w.Name == webhook {
-					return "ValidatingWebhookConfiguration " + o.Name
-				}
+			if slices.ContainsFunc(o.Webhooks, func(w admissionv1.ValidatingWebhook) bool { return w.Name == webhook }) {
+				return "ValidatingWebhookConfiguration " + o.Name
 			}
 		}
 	}
 	if list, err := registration.MutatingWebhookConfigurations().List(ctx, metav1.ListOptions{}); err == nil {
 		for _, o := range list.Items {
-			for _, w := range o.Webhooks {
-				if w.Name == webhook {
-					return "MutatingWebhookConfiguration " + o.Name
-				}
+			if slices.ContainsFunc(o.Webhooks, func(w admissionv1.MutatingWebhook) bool { return w.Name == webhook }) {
+				return "MutatingWebhookConfiguration " + o.Name
 			}
 		}
 	}

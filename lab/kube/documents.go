@@ -50,8 +50,8 @@ type document struct {
 // documents are what joins, upgrades and the add-ons of kubeadm live by. Of those that MissingForJoins asks for, it says what is missing or is
 // no document at all.
 var documents = []document{
-	{metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration", PhaseUploadKubeadm, judgeCluster},
-	{metav1.NamespaceSystem, kubeletConfig, "kubelet", PhaseUploadKubelet, judgeKubelet},
+	{metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration", phaseUploadKubeadm, judgeCluster},
+	{metav1.NamespaceSystem, kubeletConfig, "kubelet", phaseUploadKubelet, judgeKubelet},
 	{metav1.NamespacePublic, clusterInfo, "kubeconfig", PhaseBootstrapToken, judgeClusterInfo},
 	{metav1.NamespaceSystem, "kube-proxy", "config.conf", "addon kube-proxy", judgeProxy},
 	{metav1.NamespaceSystem, "kube-proxy", "kubeconfig.conf", "addon kube-proxy", judgeProxyLogin},

@@ -28,11 +28,20 @@ type JoinNeed struct {
 	Phase string // of `kubeadm init phase`, its words separated by spaces
 }
 
+// Words names the needs in one line.
+func Words(needs []JoinNeed) string {
+	var all []string
+	for _, n := range needs {
+		all = append(all, n.What)
+	}
+	return strings.Join(all, "; ")
+}
+
 // The phases of `kubeadm init` that make what joins need (kubeadm 1.31 to 1.36: cmd/phases/init/bootstraptoken.go and uploadconfig.go).
 const (
 	PhaseBootstrapToken = "bootstrap-token"
-	PhaseUploadKubeadm  = "upload-config kubeadm"
-	PhaseUploadKubelet  = "upload-config kubelet"
+	phaseUploadKubeadm  = "upload-config kubeadm"
+	phaseUploadKubelet  = "upload-config kubelet"
 )
 
 // NodeUser is before a Node's name in the user of its kubelet.
@@ -81,8 +90,8 @@ func configRight(who identity, namespace, name, by, phase string) joinRight {
 // joinRights are asked for by what they allow, not by their names: a cluster may allow it in another way.
 var joinRights = []joinRight{
 	configRight(anonymousIdentity, metav1.NamespacePublic, clusterInfo, "bootstrap-signer-clusterinfo", PhaseBootstrapToken),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeadmConfig, "nodes-kubeadm-config", PhaseUploadKubeadm),
-	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeletConfig, "kubelet-config", PhaseUploadKubelet),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeadmConfig, "nodes-kubeadm-config", phaseUploadKubeadm),
+	configRight(bootstrapIdentity, metav1.NamespaceSystem, kubeletConfig, "kubelet-config", phaseUploadKubelet),
 	{bootstrapIdentity, authorizationv1.ResourceAttributes{Verb: "get", Resource: "nodes"}, "ClusterRoleBinding kubeadm:get-nodes",
 		PhaseBootstrapToken, false},
 	csrRight(bootstrapIdentity, "", "kubelet-bootstrap", false),
@@ -100,8 +109,8 @@ type joinConfig struct{ namespace, name, key, kind, phase string }
 
 var joinConfigs = []joinConfig{
 	{metav1.NamespacePublic, clusterInfo, "kubeconfig", "Config", PhaseBootstrapToken},
-	{metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration", "ClusterConfiguration", PhaseUploadKubeadm},
-	{metav1.NamespaceSystem, kubeletConfig, "kubelet", "KubeletConfiguration", PhaseUploadKubelet},
+	{metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration", "ClusterConfiguration", phaseUploadKubeadm},
+	{metav1.NamespaceSystem, kubeletConfig, "kubelet", "KubeletConfiguration", phaseUploadKubelet},
 }
 
 // unreadable says why a joining machine cannot read the document, nil if it can.

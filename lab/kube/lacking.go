@@ -45,10 +45,8 @@ var ofServer = []string{"status", "metadata.resourceVersion", "metadata.uid", "m
 
 // lacks is the path of the first value that is not as wanted, "" if none is. An empty wanted value says nothing.
 func lacks(is, want any, at string, except []string) string {
-	for _, e := range except {
-		if e == at {
-			return ""
-		}
+	if slices.Contains(except, at) {
+		return ""
 	}
 	switch w := want.(type) {
 	case nil:

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
@@ -28,11 +29,7 @@ func (e *ExitError) Error() string {
 		how = "killed by signal " + e.Signal
 	}
 	text := fmt.Sprintf("%s: %s: %s", e.Node, summary(e.Argv), how)
-	said := lastLines(e.Stderr)
-	if said == "" {
-		said = lastLines(e.Stdout)
-	}
-	if said != "" {
+	if said := cmp.Or(lastLines(e.Stderr), lastLines(e.Stdout)); said != "" {
 		text += ": " + said
 	}
 	return text

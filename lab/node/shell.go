@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,10 +70,7 @@ func descriptor(f *os.File) int {
 
 // attachTerminal gives the session a terminal of the local one's size and keeps it so.
 func attachTerminal(s *ssh.Session, fd int, resized <-chan os.Signal, over <-chan struct{}) error {
-	kind := os.Getenv("TERM")
-	if kind == "" {
-		kind = "xterm-256color"
-	}
+	kind := cmp.Or(os.Getenv("TERM"), "xterm-256color")
 	width, height, err := term.GetSize(fd)
 	if err != nil {
 		width, height = 80, 24

@@ -30,7 +30,7 @@ func (r *repairRun) credentials(ctx context.Context) error {
 	var errs []error
 	for _, n := range members {
 		donors := slices.DeleteFunc(slices.Clone(members), func(o config.Node) bool { return o.Name == n.Name })
-		pods, err := r.share(ctx, n, sound[n.Name], donors, sound)
+		pods, err := r.share(ctx, n, donors, sound)
 		if err == nil {
 			var more []string
 			more, err = r.renew(ctx, n, sound[n.Name])
@@ -50,7 +50,9 @@ func (r *repairRun) credentials(ctx context.Context) error {
 
 // share restores the files of the authorities from another control plane that has them whole, as a join gets them. It returns the static
 // pods that read them.
-func (r *repairRun) share(ctx context.Context, n config.Node, files map[string]string, donors []config.Node, all map[string]map[string]string) (pods []string, err error) {
+func (r *repairRun) share(ctx context.Context, n config.Node, donors []config.Node, all map[string]map[string]string) ([]string, error) {
+	var pods []string
+	files := all[n.Name]
 	for _, s := range shared {
 		public, key := pkiDir+s[0], pkiDir+s[1]
 		if soundShared(files[public], files[key]) {
@@ -72,7 +74,8 @@ func (r *repairRun) share(ctx context.Context, n config.Node, files map[string]s
 			}
 			files[file] = from[file]
 		}
-		r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.X509UnknownAuthority), Evidence: public + " and " + key + " cannot be read, or are not of each other"},
+		r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.X509UnknownAuthority),
+			Evidence: public + " and " + key + " cannot be read, or are not of each other"},
 			"copy them from "+donors[i].Name, "copied them from "+donors[i].Name)
 		pods = append(pods, "kube-apiserver", "kube-controller-manager")
 		if strings.HasPrefix(s[0], "etcd/") {

@@ -82,7 +82,8 @@ func (f nodeFiles) repair(ctx context.Context) {
 		put, err := f.putBack(ctx, back)
 		done = append(done, put...)
 		if err != nil {
-			f.left(fmt.Sprintf("its files could not be put back: %v", err), "labctl ssh "+f.node.Name+" -- labnode files lists them; labctl ssh "+f.node.Name+" -- df -h / shows the space")
+			f.left(fmt.Sprintf("its files could not be put back: %v", err),
+				fmt.Sprintf("labctl ssh %s -- labnode files lists them; labctl ssh %[1]s -- df -h / shows the space", f.node.Name))
 			break
 		}
 		if len(put) == 0 {
@@ -146,7 +147,8 @@ func (f nodeFiles) labnode(ctx context.Context, why error) (bool, error) {
 		err = f.on.Copy(ctx, want.Path, fs.FileMode(want.Mode), content)
 	}
 	if err == nil {
-		f.repaired(Repaired{Node: f.node.Name, Symptom: string(symptom.FileChanged), Evidence: fmt.Sprintf("%s does not run: %v", want.Path, why)},
+		evidence := fmt.Sprintf("%s does not run: %v", want.Path, why)
+		f.repaired(Repaired{Node: f.node.Name, Symptom: string(symptom.FileChanged), Evidence: evidence},
 			"put it back from the image", "put it back from the image")
 	}
 	return err == nil, err

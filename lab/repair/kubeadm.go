@@ -21,7 +21,8 @@ const (
 	// makeScript prints the files that kubeadm's phases would write. Each argument is a phase of `kubeadm init`.
 	makeScript = inPrivate + `mkdir "$d/made" || exit 1
 for phase in "$@"; do
-	KUBEADM_INIT_DRYRUN_DIR="$d/made" kubeadm init phase $phase --config "$d/config" --dry-run >"$d/said" 2>&1 || { cat "$d/said" >&2; exit 1; }
+	KUBEADM_INIT_DRYRUN_DIR="$d/made" kubeadm init phase $phase --config "$d/config" --dry-run >"$d/said" 2>&1 ||
+		{ cat "$d/said" >&2; exit 1; }
 done
 cd "$d/made" && for f in *; do echo "==> $f <=="; cat "$f"; echo; done`
 	// kubeadmScript runs kubeadm with the arguments.
@@ -34,8 +35,8 @@ cd "$d/made" && for f in *; do echo "==> $f <=="; cat "$f"; echo; done`
 
 // configMap is a value of a ConfigMap.
 func (r *repairRun) configMap(ctx context.Context, namespace, name, key string) (string, error) {
-	return r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--request-timeout=10s", "--namespace", namespace,
-		"get", "configmap", name, "--output", "jsonpath={.data."+key+"}")
+	return r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--request-timeout=10s",
+		"--namespace", namespace, "get", "configmap", name, "--output", "jsonpath={.data."+key+"}")
 }
 
 // configuration is what kubeadm is told of the node: the cluster's own configuration where the API server has it, or else the lab's.
@@ -54,8 +55,8 @@ func (r *repairRun) configuration(ctx context.Context, n config.Node, token stri
 	return cluster.Configuration(r.Session, n, known("kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"), known("kubelet-config", "kubelet", "KubeletConfiguration"), token)
 }
 
-// made are the files that kubeadm's phases would write on the node, by name. It changes nothing. A phase of `kubeadm init` runs only where the
-// authority's key is, so for a worker it runs on a control plane: what it makes comes from the configuration alone.
+// made are the files that kubeadm's phases would write on the node, by name. It changes nothing. A phase of `kubeadm init` runs only where
+// the authority's key is, so for a worker it runs on a control plane: what it makes comes from the configuration alone.
 func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (map[string]string, error) {
 	text, err := r.configuration(ctx, n, "")
 	if err != nil {
@@ -65,7 +66,8 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 	if n.Role != config.ControlPlane {
 		on = r.Admin.From
 	}
-	out, err := session.Feed(ctx, r.Nodes[on.Name], true, strings.NewReader(text), append([]string{"sh", "-c", makeScript, "sh"}, phases...)...)
+	argv := append([]string{"sh", "-c", makeScript, "sh"}, phases...)
+	out, err := session.Feed(ctx, r.Nodes[on.Name], true, strings.NewReader(text), argv...)
 	if err != nil {
 		return nil, err
 	}
@@ -115,12 +117,7 @@ func save(ctx context.Context, on session.Runner, files ...string) error {
 
 // fails tells whether the diagnosis before this pass found a failure on the node, or of the cluster with "".
 func (r *repairRun) fails(name string) bool {
-	for _, f := range r.before {
-		if f.Level == symptom.Fail && f.Node == name {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && f.Node == name })
 }
 
 // failsWith tells whether it found one of the causes, on any node.

@@ -92,7 +92,8 @@ func (r *repairRun) kubeletConfiguration(ctx context.Context, n config.Node, is 
 		if is[file] == "" {
 			evidence = file + " is missing or empty"
 		}
-		r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: evidence}, "write what kubeadm makes", "wrote what kubeadm makes, and restarted kubelet")
+		r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: evidence},
+			"write what kubeadm makes", "wrote what kubeadm makes, and restarted kubelet")
 	}
 	return nil
 }
@@ -118,7 +119,8 @@ func (r *repairRun) kubeletState(ctx context.Context, n config.Node) error {
 			return err
 		}
 	}
-	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: "empty, and kubelet does not start with it: " + strings.Join(strings.Fields(out), ", ")},
+	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged),
+		Evidence: "empty, and kubelet does not start with it: " + strings.Join(strings.Fields(out), ", ")},
 		"move it aside; kubelet makes a new one", "moved it aside, and restarted kubelet, which makes a new one")
 	return nil
 }
@@ -158,12 +160,13 @@ func (r *repairRun) kubeletLogin(ctx context.Context, n config.Node, is map[stri
 		}
 	}
 	r.repaired(Repaired{Node: n.Name, Symptom: string(causeOf(wrong)), Evidence: fmt.Sprintf("%s: %v", file, wrong)},
-		"have kubeadm on "+from.Name+" sign a new client certificate for kubelet", "had kubeadm on "+from.Name+" sign a new client certificate for kubelet")
+		"have kubeadm on "+from.Name+" sign a new client certificate for kubelet",
+		"had kubeadm on "+from.Name+" sign a new client certificate for kubelet")
 	return nil
 }
 
-// newLogin has kubeadm on a control plane make a kubeconfig of the node's identity, and writes it as kubelet keeps it: the certificate is in
-// a file that kubelet renews.
+// newLogin has kubeadm on a control plane make a kubeconfig of the node's identity, and writes it as kubelet keeps it: the certificate is
+// in a file that kubelet renews.
 func (r *repairRun) newLogin(ctx context.Context, n, from config.Node, authority string) error {
 	text, err := r.kubeadm(ctx, from, true, "kubeconfig", "user", "--org", "system:nodes", "--client-name", kube.NodeUser+n.Name)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	Recreate              // the machine is deleted with its disk; a new one joins
 )
 
-// rungs have their name, what they would do and did, and how long after it the cluster may take to show that it helped. Each waits itself for
-// what it starts.
+// rungs have their name, what they would do and did, and how long after it the cluster may take to show that it helped. Each waits itself
+// for what it starts.
 var rungs = map[Rung]struct {
 	name, do, did string
 	settle        time.Duration
@@ -30,7 +30,8 @@ var rungs = map[Rung]struct {
 	Services: {"services", "restart containerd and kubelet", "restarted containerd and kubelet", 30 * time.Second},
 	Restart:  {"restart", "restart its machine", "restarted its machine", time.Minute},
 	Rejoin:   {"rejoin", "reset it and join it again", "reset it and joined it again", time.Minute},
-	Recreate: {"recreate", "delete its machine with the disk and join a new one", "deleted its machine with the disk and joined a new one", time.Minute},
+	Recreate: {"recreate", "delete its machine with the disk and join a new one", "deleted its machine with the disk and joined a new one",
+		time.Minute},
 }
 
 func (g Rung) String() string { return rungs[g].name }

@@ -101,7 +101,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, unassigned b
 // manifest writes a manifest. The one before is kept outside of kubelet's directory.
 func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is, want string) error {
 	evidence := p.name + "'s manifest is not what kubeadm makes of the cluster's configuration"
-	kept := ""
+	kept, also := "", ""
 	switch {
 	case is == "":
 		evidence = p.file() + " is missing or empty, so kubelet does not run " + p.name
@@ -110,6 +110,7 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is
 	}
 	if is != "" {
 		kept = path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
+		also = "; the one before is kept in " + kept
 	}
 	if !r.DryRun {
 		on := r.Nodes[n.Name]
@@ -122,11 +123,8 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is
 			return err
 		}
 	}
-	also := ""
-	if kept != "" {
-		also = "; the one before is kept in " + kept
-	}
-	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence}, "write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
+	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence},
+		"write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
 	return nil
 }
 
@@ -170,8 +168,8 @@ func said(manifest string) (pod map[string]any) {
 // manifestTime bounds the start of static pods with new manifests.
 const manifestTime = 2 * time.Minute
 
-// awaitManifests waits until the named static pods of the control plane work: another may lack what a later repair restores. Its kubelet talks only to the node's own API server. It is restarted, because
-// otherwise it would retry only when its back-off ends.
+// awaitManifests waits until the named static pods of the control plane work: another may lack what a later repair restores. Its kubelet
+// talks only to the node's own API server. It is restarted, because otherwise it would retry only when its back-off ends.
 func (r *repairRun) awaitManifests(ctx context.Context, n config.Node, pods ...string) error {
 	var works []join.CheckID
 	for _, p := range staticPods {

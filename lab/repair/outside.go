@@ -33,7 +33,8 @@ func (r *repairRun) outside(ctx context.Context) error {
 		case !r.Answers(n.Name):
 			r.add(Repaired{Node: n.Name, Symptom: string(symptom.NodeUnreachable), Evidence: "it does not answer over SSH", Left: "labctl up starts its machine"})
 		case f.Running():
-			r.add(Repaired{Node: n.Name, Symptom: string(kubeadmRunning), Evidence: "kubeadm runs on it", Left: "labctl join " + n.Name + " follows it to its end"})
+			r.add(Repaired{Node: n.Name, Symptom: string(kubeadmRunning), Evidence: "kubeadm runs on it",
+				Left: "labctl join " + n.Name + " follows it to its end"})
 		case f.Joined && session.FindNode(nodes, n.Name) == nil:
 			toJoin = append(toJoin, nonMember{n, symptom.NodeNameMismatch, "its kubelet runs and its Node was deleted",
 				"restart kubelet, which registers it", "restarted kubelet, which registered it"})

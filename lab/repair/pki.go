@@ -89,7 +89,8 @@ func wrongPair(certificate, key, ca string, names []string, now time.Time) error
 	case now.Before(is.NotBefore):
 		return nil // a clock is wrong, not the certificate
 	default:
-		if _, err := is.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}); err != nil {
+		options := x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageAny}}
+		if _, err := is.Verify(options); err != nil {
 			return errors.New("it is not signed by the cluster's authority")
 		}
 		for _, name := range names {
@@ -138,7 +139,7 @@ type kubeconfig struct {
 	}
 }
 
-// wrongCluster says what is wrong with a kubeconfig's cluster: it cannot be read, trusts another authority, or leads to none of the servers.
+// wrongCluster says what is wrong with a kubeconfig's cluster: it cannot be read, trusts another authority, or leads to no server of these.
 func wrongCluster(text, ca string, servers []string) error {
 	var k kubeconfig
 	if err := yaml.Unmarshal([]byte(text), &k); err != nil || len(k.Clusters) != 1 {

@@ -26,6 +26,9 @@ func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
 	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
 		err = r.onePass(ctx)
 	}
+	for again := 1; r.emerged && again < mostPasses && ctx.Err() == nil; again++ {
+		err = r.onePass(ctx)
+	}
 	for !r.DryRun && ctx.Err() == nil && r.climb(ctx) {
 		err = r.onePass(ctx)
 	}
@@ -34,6 +37,9 @@ func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
 	}
 	return r.found, r.step.End(err)
 }
+
+// mostPasses is how many passes may follow one another because each uncovers what the next may repair.
+const mostPasses = 3
 
 // onePass makes every repair of a component once, and waits for the verdict, which decides: if the lab is healthy, a repair that failed was
 // not needed.

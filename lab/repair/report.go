@@ -36,7 +36,9 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	if r.settle > 0 { // what was done takes its time
 		pace *= 3
 	}
+	r.emerged = false
 	var open []symptom.Finding
+	seen := map[string]int{}
 	err := wait.For(ctx, "the cluster to be healthy", budget, pace, r.showing(func(ctx context.Context) error {
 		if findings == nil {
 			if findings = r.diagnose(ctx); ctx.Err() != nil {
@@ -46,16 +48,38 @@ func (r *repairRun) verdict(ctx context.Context) error {
 		r.addLeft(lasting(findings, r.before, r.found))
 		open = failures(findings, r.found)
 		findings = nil
+		if r.emerged = r.settle == 0 && emerged(open, r.before, seen); r.emerged { // a rung of the ladder uncovers what passes
+			return wait.Hopeless(errors.New(named(open)))
+		}
 		if len(open) > 0 {
 			return errors.New(named(open))
 		}
 		return nil
 	}))
-	if err == nil || ctx.Err() != nil {
+	switch {
+	case err == nil, ctx.Err() != nil:
 		return err
+	case !r.emerged:
+		r.addLeft(open)
 	}
-	r.addLeft(open)
 	return nil
+}
+
+// emergedLooks is in how many looks a new failure must be found before it counts as one that waits for no repair: many pass by themselves.
+const emergedLooks = 3
+
+// emerged tells whether the repairs have uncovered a failure that was not found before them, so that another pass may repair it. seen
+// counts the looks that found each.
+func emerged(open, before []symptom.Finding, seen map[string]int) bool {
+	for _, f := range open {
+		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
+		if key := string(f.Symptom) + " " + f.Node; !was && !symptom.General(f.Symptom) {
+			if seen[key]++; seen[key] >= emergedLooks {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // showing shows on the step what the check waits for, whenever that changes.

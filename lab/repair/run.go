@@ -32,16 +32,17 @@ const (
 // repairRun is one run of repairs.
 type repairRun struct {
 	*cluster.Run
-	upTo   Rung
-	step   *event.Step
-	before []symptom.Finding    // of the diagnosis before the first repair of this pass
-	wrong  []kube.WrongDocument // that were found in this pass
-	looked bool                 // at the documents in this pass
-	waited bool                 // it did something that the cluster shows only after a while
-	settle time.Duration        // how long that may take, if not effectTime
-	mu     sync.Mutex
-	found  []Repaired
-	pass   int // how many of found are of earlier passes
+	upTo    Rung
+	step    *event.Step
+	before  []symptom.Finding    // of the diagnosis before the first repair of this pass
+	wrong   []kube.WrongDocument // that were found in this pass
+	looked  bool                 // at the documents in this pass
+	emerged bool                 // the last wait ended because a repair has uncovered another failure
+	waited  bool                 // it did something that the cluster shows only after a while
+	settle  time.Duration        // how long that may take, if not effectTime
+	mu      sync.Mutex
+	found   []Repaired
+	pass    int // how many of found are of earlier passes
 }
 
 // add keeps a finding and shows it.

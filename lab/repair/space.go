@@ -25,7 +25,8 @@ func (r *repairRun) space(ctx context.Context) error {
 		}
 	}
 	for _, c := range cramped {
-		f := Repaired{Symptom: string(symptom.DiskFull), Evidence: fmt.Sprintf("etcd member %s has the alarm %s: etcd takes no writes", c.Member, etcd.NoSpace)}
+		f := Repaired{Symptom: string(symptom.DiskFull),
+			Evidence: fmt.Sprintf("etcd member %s has the alarm %s: etcd takes no writes", c.Member, etcd.NoSpace)}
 		for _, n := range r.Cluster.ControlPlanes() {
 			if session.OwnsPeer(n, c.Member) {
 				f.Node = n.Name

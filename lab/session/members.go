@@ -38,11 +38,7 @@ func (s *Session) EveryControlPlane() []config.Node {
 
 // NamesOf lists the nodes' names in one line.
 func NamesOf(nodes []config.Node) string {
-	var names []string
-	for _, n := range nodes {
-		names = append(names, n.Name)
-	}
-	return strings.Join(names, ", ")
+	return strings.Join(config.Names(nodes), ", ")
 }
 
 // restoredFile names the control plane on which etcd was restored. It exists until `up` has reset the other control planes, because nothing

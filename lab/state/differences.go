@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,11 +22,7 @@ func (d Difference) String() string {
 	if d.Now == "" {
 		now = "no longer in the file"
 	}
-	made := d.Made
-	if made == "" {
-		made = "none"
-	}
-	return fmt.Sprintf("%s: made with %s, %s; to apply it: %s", d.Key, made, now, d.Takes)
+	return fmt.Sprintf("%s: made with %s, %s; to apply it: %s", d.Key, cmp.Or(d.Made, "none"), now, d.Takes)
 }
 
 // ChangedError is a cluster.yaml that up cannot apply to the lab that is there.

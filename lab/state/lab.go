@@ -101,11 +101,7 @@ func (l Lab) unknownNode(name string) error {
 	if n, ok := l.Cluster.Node(name); ok && n.Onboard {
 		return fmt.Errorf("%s is to be onboarded: run `labctl onboard %[1]s`", name)
 	}
-	var names []string
-	for _, n := range l.Cluster.Members() {
-		names = append(names, n.Name)
-	}
-	return config.Unknown("node", name, "the lab has", names)
+	return config.Unknown("node", name, "the lab has", config.Names(l.Cluster.Members()))
 }
 
 // Settle writes down what the lab is made with. It comes before the machines of the nodes are made.

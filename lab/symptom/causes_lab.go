@@ -42,9 +42,10 @@ var labCauses = []Symptom{
 		Measured: true, Repairable: true,
 	},
 	{
-		ID:       Unexplained,
-		Meaning:  "A part of the cluster does not do its work, and nothing that was read explains why.",
-		Hint:     "The evidence says what was measured, and what the logs say of it. `labctl diagnose --bundle FILE` saves everything that was read.",
+		ID:      Unexplained,
+		Meaning: "A part of the cluster does not do its work, and nothing that was read explains why.",
+		Hint: "The evidence says what was measured, and what the logs say of it. `labctl diagnose --bundle FILE` saves everything " +
+			"that was read.",
 		Measured: true,
 	},
 }

@@ -114,7 +114,7 @@ type Unit struct {
 	Result  string    `json:"result,omitempty"`
 	Since   time.Time `json:"since"`          // of its present state
 	Started time.Time `json:"started"`        // when its present or last run began
-	Boot    string    `json:"boot,omitempty"` // whether it starts with the machine: enabled, disabled, masked or another word of systemd's; "" when nobody knows
+	Boot    string    `json:"boot,omitempty"` // whether it starts with the machine: enabled, disabled, masked or another of systemd's words
 }
 
 // Certificate is one of a node's own.

@@ -3,26 +3,7 @@ package fact
 import (
 	"net"
 	"strings"
-
-	"k8slab/lab/join"
 )
-
-const subnetFile = "/run/flannel/subnet.env"
-
-// readSubnet is what flannel wrote of its network, nil when it has not.
-func readSubnet(m join.Machine) map[string]string {
-	text, err := m.Read(subnetFile)
-	if err != nil {
-		return nil
-	}
-	env := map[string]string{}
-	for line := range strings.Lines(text) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), "="); ok {
-			env[key] = value
-		}
-	}
-	return env
-}
 
 // readLinks are the interfaces of this machine, without those of pods.
 func readLinks() ([]Link, error) {

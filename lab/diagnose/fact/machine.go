@@ -96,7 +96,7 @@ func readMemory(meminfo string) Memory {
 
 // network reads the links, and what pods get their network from.
 func (c *collector) network(context.Context) error {
-	env := readSubnet(c.m)
+	env := c.m.SubnetEnv()
 	used := c.networkInUse()
 	plugins := c.m.List(cniPlugins)
 	links, err := readLinks()

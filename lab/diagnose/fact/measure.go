@@ -30,17 +30,22 @@ var organs = []organ{
 	{name: OrganSandbox, detail: "through CRI a pod sandbox is made, with its network and its container of the pause image, and removed",
 		measure: (*measurer).sandbox, after: "containerd", heavy: true,
 		words: []string{"RunPodSandbox", "CreatePodSandbox", "runc", "snapshot"}},
-	{name: OrganKubelet, detail: "what kubelet reads when it starts: its unit, program, flags, configuration, kubeconfig, and the cluster's CA",
-		measure: (*measurer).kubeletRestart, words: []string{"kubelet.service", "command failed", "failed to load", "config.yaml", "kubeadm-flags"}},
+	{name: OrganKubelet,
+		detail:  "what kubelet reads when it starts: its unit, program, flags, configuration, kubeconfig, and the cluster's CA",
+		measure: (*measurer).kubeletRestart,
+		words:   []string{"kubelet.service", "command failed", "failed to load", "config.yaml", "kubeadm-flags"}},
 	{name: OrganCertificates, detail: "certificates in files, in kubeconfigs and as they are served: their names, issuers and keys",
 		measure: (*measurer).identities, words: []string{"x509", "certificate", "tls:"}},
 	{name: OrganStaticPods, detail: "each static pod's manifest is a Pod, and runs as it is written",
 		measure: (*measurer).staticPods, after: "kubelet", words: []string{"manifest", "static pod", "mirror pod"}},
-	{name: OrganForwarding, detail: "the packet filter, the kernel and flannel's links pass packets of pods on, and kube-proxy's rules are there",
+	{name: OrganForwarding,
+		detail:  "the packet filter, the kernel and flannel's links pass packets of pods on, and kube-proxy's rules are there",
 		measure: (*measurer).forwarding, after: "containerd", words: []string{"kube-proxy", "iptables", "nft", "flannel"}},
-	{name: OrganDNS, detail: "the file of DNS servers that kubelet gives to pods can be read", measure: (*measurer).resolver, words: []string{"resolv.conf"}},
-	{name: OrganFileSystems, detail: "file systems that a node writes to have space and inodes, and can be written", measure: (*measurer).fileSystems,
-		words: []string{"No space left", "no space left", "Read-only file system", "read-only file system"}},
+	{name: OrganDNS, detail: "the file of DNS servers that kubelet gives to pods can be read",
+		measure: (*measurer).resolver, words: []string{"resolv.conf"}},
+	{name: OrganFileSystems, detail: "file systems that a node writes to have space and inodes, and can be written",
+		measure: (*measurer).fileSystems,
+		words:   []string{"No space left", "no space left", "Read-only file system", "read-only file system"}},
 }
 
 // asked is the name of the question: others have the same names as organs.
@@ -63,8 +68,8 @@ func wanted(m join.Machine) []organ {
 	return slices.DeleteFunc(slices.Clone(organs), func(o organ) bool { return o.heavy && emulated })
 }
 
-// take measures an organ. A measurement that was cut short is unread, as any other question is; where it had twice its time, and the processors
-// have time, the organ does not answer.
+// take measures an organ. A measurement that was cut short is unread, as any other question is; where it had twice its time, and the
+// processors have time, the organ does not answer.
 func (w *measurer) take(ctx context.Context, o organ) (Organ, error) {
 	began := time.Now()
 	defects, err := o.measure(w, ctx)
@@ -76,10 +81,9 @@ func (w *measurer) take(ctx context.Context, o organ) (Organ, error) {
 	return result, err
 }
 
-// errLate is a measurement that had no answer in its time, errSkipped one that cannot be made because of something that has checks of its own.
 var (
 	errLate    = errors.New("no answer in time")
-	errSkipped = errors.New("not measured")
+	errSkipped = errors.New("not measured") // because of something that has checks of its own
 )
 
 // busy reports whether more programs want a processor than there are: then a late answer proves nothing.
@@ -118,11 +122,13 @@ func settled(n *Node) {
 	}
 	slices.SortFunc(n.Organs, func(a, b Organ) int { return cmp.Compare(place(a.Name), place(b.Name)) })
 	n.Organs = slices.DeleteFunc(n.Organs, func(o Organ) bool {
-		unit := n.Units[organs[place(o.Name)].after]
+		of := organs[place(o.Name)]
+		started := n.Units[of.after].Started
+		age := n.Time.Sub(started)
 		missing := o.Name == OrganSandbox && len(o.Named) > 0 // an image does not come by waiting
-		young := o.Error != "" && !missing && !unit.Started.IsZero() && n.Time.Sub(unit.Started) < settle
+		young := o.Error != "" && !missing && !started.IsZero() && age < settle
 		if young {
-			n.Errors[organs[place(o.Name)].asked()] = fmt.Sprintf("%s has started only %s ago: %s", organs[place(o.Name)].after, n.Time.Sub(unit.Started).Round(time.Second), o.Error)
+			n.Errors[of.asked()] = fmt.Sprintf("%s has started only %s ago: %s", of.after, age.Round(time.Second), o.Error)
 		}
 		return young
 	})
@@ -190,12 +196,12 @@ func (w *measurer) forwarding(ctx context.Context) ([]join.Defect, error) {
 		if linksErr != nil {
 			err = errors.Join(err, linksErr)
 		}
-		return judgeLinks(links, readSubnet(w.m))
+		return judgeLinks(links, w.m.SubnetEnv())
 	})...)
 	return found, err
 }
 
-// linkTime is how long a link may be without what it needs: the first pod of a node, a trial's too, makes cni0 and then gives it an address.
+// linkTime is how long a link may be without what it needs: the first pod of a node, a trial's too, makes cni0, and later its address.
 const linkTime = time.Second
 
 // lasting are the defects that are still there after that time; none where none was for a moment.

@@ -51,8 +51,8 @@ type identity struct {
 	dated []Certificate // whose dates the judge compares with the right clock
 }
 
-// identities judges certificates where they lie and where they are served. How long they are valid is judged by their dates, from outside: this
-// machine's clock may be wrong.
+// identities judges certificates where they lie and where they are served. How long they are valid is judged by their dates, from outside:
+// this machine's clock may be wrong.
 func (w *measurer) identities(ctx context.Context) ([]join.Defect, error) {
 	i := &identity{w: w, cas: map[string][]*x509.Certificate{}}
 	i.authorities()
@@ -85,17 +85,24 @@ func (i *identity) authorities() {
 		names = append(names, "etcd/ca")
 	}
 	for _, name := range names {
-		file := path.Join(pkiDir, name+".crt")
-		text, err := i.w.m.Read(file)
-		if err == nil {
-			i.cas[name], err = kube.Certificates([]byte(text))
-		}
-		if err != nil {
-			i.bad(symptom.FileChanged, file, "%s", reason(err))
-			continue
-		}
-		i.key(file, []byte(text), path.Join(pkiDir, name+".key"), true)
+		i.cas[name] = i.certificates(name, true)
 	}
+}
+
+// certificates reads those of a file, and judges its key; none where they cannot be read.
+func (i *identity) certificates(name string, keyMayBeAway bool) []*x509.Certificate {
+	file := path.Join(pkiDir, name+".crt")
+	text, err := i.w.m.Read(file)
+	var certs []*x509.Certificate
+	if err == nil {
+		certs, err = kube.Certificates([]byte(text))
+	}
+	if err != nil {
+		i.bad(symptom.FileChanged, file, "%s", join.Plain(err))
+		return nil
+	}
+	i.key(file, []byte(text), path.Join(pkiDir, name+".key"), keyMayBeAway)
+	return certs
 }
 
 // key judges whether a key is that of a certificate. A CA's key may be elsewhere.
@@ -105,7 +112,7 @@ func (i *identity) key(file string, cert []byte, keyFile string, mayBeAway bool)
 		return
 	}
 	if err != nil {
-		i.bad(symptom.FileChanged, keyFile, "the key of %s: %s", file, reason(err))
+		i.bad(symptom.FileChanged, keyFile, "the key of %s: %s", file, join.Plain(err))
 		return
 	}
 	if _, err := tls.X509KeyPair(cert, []byte(key)); err != nil {
@@ -115,17 +122,11 @@ func (i *identity) key(file string, cert []byte, keyFile string, mayBeAway bool)
 
 // pair judges a certificate of kubeadm's with its key.
 func (i *identity) pair(cred credential) {
-	file := path.Join(pkiDir, cred.name+".crt")
-	text, err := i.w.m.Read(file)
-	var certs []*x509.Certificate
-	if err == nil {
-		certs, err = kube.Certificates([]byte(text))
-	}
-	if err != nil {
-		i.bad(symptom.FileChanged, file, "%s", reason(err))
+	certs := i.certificates(cred.name, false)
+	if certs == nil {
 		return
 	}
-	i.key(file, []byte(text), path.Join(pkiDir, cred.name+".key"), false)
+	file := path.Join(pkiDir, cred.name+".crt")
 	i.issued(file, certs[0], cred.issuer)
 	if cred.server != nil {
 		i.names(file, certs[0], cred.server(i))
@@ -139,7 +140,8 @@ func (i *identity) issued(where string, cert *x509.Certificate, ca string) {
 		return
 	}
 	if !slices.ContainsFunc(issuers, func(ca *x509.Certificate) bool { return cert.CheckSignatureFrom(ca) == nil }) {
-		i.bad(symptom.X509UnknownAuthority, where, "the CA in %s has not signed its certificate (issuer %s)", path.Join(pkiDir, ca+".crt"), cert.Issuer)
+		i.bad(symptom.X509UnknownAuthority, where, "the CA in %s has not signed its certificate (issuer %s)",
+			path.Join(pkiDir, ca+".crt"), cert.Issuer)
 	}
 }
 
@@ -156,7 +158,7 @@ func (i *identity) kubeconfig(file string) {
 	text, err := i.w.m.Read(file)
 	if err != nil {
 		if file == "/etc/kubernetes/admin.conf" && i.w.m.Exists(path.Join(manifestDir, "kube-apiserver.yaml")) {
-			i.bad(symptom.FileChanged, file, "%s", reason(err))
+			i.bad(symptom.FileChanged, file, "%s", join.Plain(err))
 		}
 		return // each component that misses one fails
 	}

@@ -2,9 +2,7 @@ package fact
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"sigs.k8s.io/yaml"
@@ -30,19 +28,11 @@ func (w *measurer) resolver(context.Context) ([]join.Defect, error) {
 		return nil, nil
 	}
 	if _, err := w.m.Read(file); err != nil {
-		d := join.Defect{Symptom: symptom.FileChanged, Where: file, Text: "kubelet gives it to pods, and none can start: " + reason(err)}
+		d := join.Defect{Symptom: symptom.FileChanged, Where: file, Text: "kubelet gives it to pods, and none can start: " + join.Plain(err)}
 		d.Hint = "write it again, such as an empty one where the network has no DNS server, or correct resolvConf in /var/lib/kubelet/config.yaml"
 		return []join.Defect{d}, nil
 	}
 	return nil, nil
-}
-
-// reason is why a file cannot be read, without its name.
-func reason(err error) string {
-	if inner, ok := errors.AsType[*fs.PathError](err); ok {
-		return inner.Err.Error()
-	}
-	return err.Error()
 }
 
 // written are the directories that programs of a node write to. What kubelet evicts pods for is a check of its own, with higher limits.
@@ -71,7 +61,8 @@ func (w *measurer) fileSystems(context.Context) ([]join.Defect, error) {
 		free := "df -i " + dir + "; df -h " + dir + ": remove what fills it"
 		switch {
 		case space.ReadOnly:
-			bad(symptom.ReadOnlyFilesystem, "mount -o remount,rw the file system of "+dir+"; dmesg says why it is read-only", "its file system is read-only")
+			bad(symptom.ReadOnlyFilesystem, "mount -o remount,rw the file system of "+dir+"; dmesg says why it is read-only",
+				"its file system is read-only")
 		case space.Bytes > 0 && space.FreeBytes < leastSpace:
 			bad(symptom.DiskFull, free, "its file system has %d bytes free", space.FreeBytes)
 		case space.Inodes > 0 && space.FreeInodes < leastInodes:

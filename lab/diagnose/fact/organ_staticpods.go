@@ -70,7 +70,7 @@ func (w *measurer) readManifests() (all []manifest, found []join.Defect) {
 			err = readErr
 		}
 		if err != nil {
-			bad(file, "", "kubelet cannot read it: %s", reason(err))
+			bad(file, "", "kubelet cannot read it: %s", join.Plain(err))
 			continue
 		}
 		pod, err := kube.ReadStaticPod([]byte(text))
@@ -112,10 +112,12 @@ func (m manifest) compare(processes []join.Process) []join.Defect {
 		if p.Image != "" && p.Image != want.Image {
 			found = append(found, join.Defect{Where: m.file, Text: fmt.Sprintf("%s runs %s and is to run %s", want.Name, p.Image, want.Image)})
 		}
-		if len(p.Command) == 0 || len(want.Command) == 0 || slices.ContainsFunc(want.Command, func(word string) bool { return strings.Contains(word, "$(") }) || slices.Equal(p.Command, want.Command) {
+		expands := slices.ContainsFunc(want.Command, func(word string) bool { return strings.Contains(word, "$(") })
+		if len(p.Command) == 0 || len(want.Command) == 0 || expands || slices.Equal(p.Command, want.Command) {
 			continue
 		}
-		found = append(found, join.Defect{Where: m.file, Text: fmt.Sprintf("%s does not run as it says: %s", want.Name, difference(want.Command, p.Command))})
+		text := fmt.Sprintf("%s does not run as it says: %s", want.Name, difference(want.Command, p.Command))
+		found = append(found, join.Defect{Where: m.file, Text: text})
 	}
 	return found
 }

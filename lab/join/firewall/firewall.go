@@ -1,10 +1,11 @@
 // Package firewall reads a machine's packet filter as its tools print it, as chains of rules, and says what becomes of a new connection
-// from or to another machine, or through this one. It runs nothing. Only what is certain counts as blocked: a rule with a condition that cannot be judged here
-// (a source, an interface, a mark) may let packets through, but it never drops.
+// from or to another machine, or through this one. It runs nothing. Only what is certain counts as blocked: a rule with a condition that
+// cannot be judged here (a source, an interface, a mark) may let packets through, but it never drops.
 package firewall
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -213,7 +214,7 @@ func (t Table) Stops(w Way, f Flow) Drop {
 }
 
 func (t Table) blocks(hook string, p packet) Drop {
-	for _, name := range sortedNames(t) {
+	for _, name := range slices.Sorted(maps.Keys(t)) {
 		c := t[name]
 		if c.hook != hook {
 			continue
@@ -229,13 +230,4 @@ func (t Table) blocks(hook string, p packet) Drop {
 		}
 	}
 	return Drop{}
-}
-
-func sortedNames(t Table) []string {
-	names := make([]string, 0, len(t))
-	for name := range t {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -1,6 +1,9 @@
 package reader
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 const (
 	// fewRecords is the most that somebody pastes of a complaint.
@@ -70,12 +73,9 @@ func (c *complaints) addSample(rec *record) {
 
 // provesNothing reports whether what is known in a record is too weak to prove a cause.
 func provesNothing(found []find) bool {
-	for _, f := range found {
-		if f.known.kind != ofCause || f.known.pattern.strength != weak && f.known.pattern.atLeast == 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(found, func(f find) bool {
+		return f.known.kind != ofCause || f.known.pattern.strength != weak && f.known.pattern.atLeast == 0
+	})
 }
 
 // recover forgets the complaints before a sign that they have passed.
@@ -94,12 +94,7 @@ func (c *complaints) isPasted() bool {
 	if c.records > fewRecords || c.recovered || c.reassured {
 		return false
 	}
-	for _, k := range c.kept {
-		if readHeader(k.raw).time != "" {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.kept, func(k complaint) bool { return readHeader(k.raw).time != "" })
 }
 
 // isExcerpt reports whether the text is a piece of a log that somebody cut out because of its errors.

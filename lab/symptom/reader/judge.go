@@ -51,12 +51,7 @@ func Certain(line string) (symptom.ID, bool) {
 }
 
 func rootAmong(id symptom.ID, ids []symptom.ID) bool {
-	for _, other := range ids {
-		if symptom.Brings(other, id) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ids, func(other symptom.ID) bool { return symptom.Brings(other, id) })
 }
 
 // findings turns what was seen into findings, root causes first.
@@ -135,12 +130,7 @@ func (s *scan) unexplained(proved []symptom.ID) []symptom.ID {
 }
 
 func reachesAny(id symptom.ID, ids []symptom.ID) bool {
-	for _, other := range ids {
-		if symptom.Brings(id, other) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ids, func(other symptom.ID) bool { return symptom.Brings(id, other) })
 }
 
 // explainers counts the causes that bring an ID about. Many do if it can be a sign of almost anything, as a timeout is.
@@ -221,12 +211,7 @@ func (s *scan) because(ids []symptom.ID) map[symptom.ID]symptom.ID {
 }
 
 func (s *scan) isConsequence(id symptom.ID, ids []symptom.ID) bool {
-	for _, other := range ids {
-		if s.brings(other, id) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(ids, func(other symptom.ID) bool { return s.brings(other, id) })
 }
 
 // brings reports whether a brought b about: because the graph says so, or because b is what an attempt left behind that a had ended. The

@@ -36,13 +36,7 @@ func commandOf(line []byte) string {
 	if words[0] == kubeadm {
 		return kubeadm
 	}
-	var kept []string
-	for _, w := range words {
-		if w[0] != '-' {
-			kept = append(kept, w)
-		}
-	}
-	return strings.Join(kept, " ")
+	return strings.Join(slices.DeleteFunc(words, func(w string) bool { return w[0] == '-' }), " ")
 }
 
 const kubeadm = "kubeadm"
