@@ -33,16 +33,18 @@ type Machine struct {
 // Cluster is a way to ask the cluster itself.
 type Cluster struct {
 	Kube *kube.Client
-	Etcd *etcd.Client
+	Etcd *etcd.Client // nil where nobody has its certificates
 }
 
 // Close drops the connections.
 func (c Cluster) Close() {
 	c.Kube.Close()
-	_ = c.Etcd.Close()
+	if c.Etcd != nil {
+		_ = c.Etcd.Close()
+	}
 }
 
-// Sources are where facts come from.
+// Sources are where facts come from. Without Peers, the cluster may be anybody's, and Open is its one way to it, for the control plane "".
 type Sources struct {
 	Lab      string
 	Labnode  string        // on every machine
@@ -230,13 +232,15 @@ func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, apiQuestion)
 		defer cancel()
-		askAPI(ctx, c.Kube, &api)
+		askAPI(ctx, c.Kube, len(s.Peers) > 0, &api)
 	})
-	wg.Go(func() {
-		ctx, cancel := s.within(ctx, etcdLimit)
-		defer cancel()
-		askEtcd(ctx, c.Etcd, &members)
-	})
+	if c.Etcd != nil {
+		wg.Go(func() {
+			ctx, cancel := s.within(ctx, etcdLimit)
+			defer cancel()
+			askEtcd(ctx, c.Etcd, &members)
+		})
+	}
 	wg.Wait()
 	for i := range proof {
 		proof[i].Error = event.Redact(proof[i].Error)
@@ -257,8 +261,12 @@ func (s Sources) first(ctx context.Context) (string, Cluster, error) {
 	defer cancel()
 	results := make(chan opened)
 	asked := 0
-	for _, m := range s.Peers {
-		if m.Role != "control-plane" || s.Open == nil {
+	ways := s.Peers
+	if len(ways) == 0 {
+		ways = []fact.Peer{{Role: roleControlPlane}}
+	}
+	for _, m := range ways {
+		if m.Role != roleControlPlane || s.Open == nil {
 			continue
 		}
 		asked++

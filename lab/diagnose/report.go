@@ -3,6 +3,7 @@
 package diagnose
 
 import (
+	"slices"
 	"time"
 
 	"k8slab/lab/symptom"
@@ -100,9 +101,14 @@ func (r Report) Failed() bool {
 }
 
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.
-func (r Report) Problems() (all []string) {
+func (r Report) Problems() []string { return r.lines(true) }
+
+// Warnings are those of the other findings.
+func (r Report) Warnings() []string { return r.lines(false) }
+
+func (r Report) lines(fail bool) (all []string) {
 	for _, c := range causesOf(r.Findings) {
-		if !c.Failed() {
+		if c.Failed() != fail {
 			continue
 		}
 		line := c.title()
@@ -110,6 +116,16 @@ func (r Report) Problems() (all []string) {
 			line += ": " + c.Evidence[0].Text
 		}
 		all = append(all, line)
+	}
+	return all
+}
+
+// Hints are what to do about the problems, or if there are none about the warnings.
+func (r Report) Hints() (all []string) {
+	for _, c := range causesOf(r.Findings) {
+		if c.Failed() == r.Failed() && !slices.Contains(all, c.Hint) {
+			all = append(all, c.Hint)
+		}
 	}
 	return all
 }

@@ -29,8 +29,8 @@ func await(ctx context.Context, s *session.Session, v *session.Admin, step *even
 	ctx, cancel := context.WithTimeoutCause(ctx, ProofBudget, fmt.Errorf("the proof's %s budget ran out", ProofBudget))
 	defer cancel()
 	for _, c := range conditions(s, diagnose.Cluster{Kube: v.Kube, Etcd: v.Etcd}) {
-		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, c.check))); err != nil {
+		step.Progress("%s", c.Name)
+		if err := wait.For(ctx, c.Name, ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, c.Check))); err != nil {
 			return err
 		}
 	}
