@@ -135,6 +135,20 @@ func TestProofThatDoesNotCome(t *testing.T) {
 	})
 }
 
+// Nobody waits for what only a repair mends.
+func TestProofOfWhatDoesNotPass(t *testing.T) {
+	inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.change(func() { delete(w.objects, "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy") })
+		begin := time.Now()
+		err := w.lab.Up(t.Context(), "proof")
+		if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "kube-proxy-crash: daemonset kube-system/kube-proxy does not exist") ||
+			!strings.HasSuffix(err.Error(), "next: labctl repair") || took > health.ProofBudget/2 {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
 // What the cluster has of a node is listed, until a reset has removed all of it.
 func TestTraces(t *testing.T) {
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {

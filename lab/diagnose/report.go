@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
 )
 
@@ -101,14 +102,19 @@ func (r Report) Failed() bool {
 }
 
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.
-func (r Report) Problems() []string { return r.lines(true) }
+func (r Report) Problems() []string { return r.lines((*cause).Failed) }
 
 // Warnings are those of the other findings.
-func (r Report) Warnings() []string { return r.lines(false) }
+func (r Report) Warnings() []string { return r.lines(func(c *cause) bool { return !c.Failed() }) }
 
-func (r Report) lines(fail bool) (all []string) {
+// Lasting are the problems that labctl repair repairs and that never pass by themselves.
+func (r Report) Lasting() []string {
+	return r.lines(func(c *cause) bool { return c.Failed() && c.Repairable && joining.Remedy(c.Symptom) != joining.Retry })
+}
+
+func (r Report) lines(such func(*cause) bool) (all []string) {
 	for _, c := range causesOf(r.Findings) {
-		if c.Failed() != fail {
+		if !such(c) {
 			continue
 		}
 		line := c.title()
