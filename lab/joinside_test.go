@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8slab/lab/event"
+	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/symptom"
 )
@@ -213,6 +214,27 @@ func TestOthersRequestsStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A join that somebody began with a join command of labctl waits for its certificate. labctl join, which waits for that join, approves it.
+func TestJoinByHandIsApproved(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.approver = func() bool { return false }
+		_, took, err := rejoined(t, w, func() {
+			b := w.box("w1")
+			b.waits = func() bool { return w.issued("w1") }
+			b.facts.JoinUnit, b.atWork = "activating", func() join.Outcome {
+				b.facts.Joined, b.facts.CA = true, "ca"
+				w.addNode(b)
+				return join.Outcome{Joined: true, Finished: true}
+			}
+			w.addToken("byhand", "made by labctl join-command")
+			w.ask("w1", "byhand")
+		})
+		if err != nil || took > soon || w.count("kube PUT "+requests+"/csr-w1/approval") != 1 || w.count("w1: /usr/bin/labnode join") > 0 {
+			t.Errorf("%s, %v, changes %q", took, err, w.lab.Changes())
+		}
+	})
 }
 
 // A join command is not printed before the cluster can be joined with it.

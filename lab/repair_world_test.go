@@ -34,6 +34,8 @@ func (w *world) flannelPods(node string) (names []string) {
 	return names
 }
 
+const flannelConfig = "/api/v1/namespaces/kube-flannel/configmaps/flannel"
+
 // networkRepairs are damages inside a cluster that has all its nodes, and what shows that they are repaired.
 var networkRepairs = []struct {
 	name, symptom, node, evidence string
@@ -53,6 +55,19 @@ var networkRepairs = []struct {
 		func(w *world) error {
 			if pods := w.flannelPods("w1"); !slices.Equal(pods, []string{"flannel-w1-2"}) || w.box("w1").noSubnet {
 				return fmt.Errorf("flannel's pods are %q", pods)
+			}
+			return nil
+		}},
+	{"flannel's configuration was edited, and it ended", string(symptom.NetworkPluginPodsFailing), "", "ConfigMap kube-flannel/flannel differs at data.net-conf.json",
+		func(w *world) {
+			w.objects[flannelConfig]["data"].(object)["net-conf.json"] = "{"
+			pod := w.objects["/api/v1/namespaces/kube-flannel/pods/flannel-w1"]
+			pod["status"].(object)["conditions"] = []object{{"type": "Ready", "status": "False"}}
+			pod["status"].(object)["containerStatuses"] = []object{{"name": "flannel", "restartCount": 3, "state": object{"waiting": object{"reason": "CrashLoopBackOff"}}}}
+		},
+		func(w *world) error {
+			if text := w.objects[flannelConfig]["data"].(object)["net-conf.json"]; text == "{" || !slices.Equal(w.flannelPods("w1"), []string{"flannel-w1-2"}) {
+				return fmt.Errorf("flannel's pods are %q with %v", w.flannelPods("w1"), text)
 			}
 			return nil
 		}},

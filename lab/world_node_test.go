@@ -74,7 +74,7 @@ func (n *worldNode) Run(ctx context.Context, cmd node.Command) error {
 		}
 		stdin = string(text)
 	}
-	if strings.HasPrefix(line, labnodePath+" join") {
+	if strings.HasPrefix(line, labnodePath+" join") || strings.HasPrefix(line, labnodePath+" follow") {
 		n.w.waitForJoin(ctx, n.name, stdin)
 	}
 	n.w.mu.Lock()

@@ -167,12 +167,10 @@ func (w *world) waitForJoin(ctx context.Context, name, configuration string) {
 	w.mu.Lock()
 	b := w.box(name)
 	holds := b.waits
-	if holds != nil {
+	if holds != nil && configuration != "" { // else another began it
 		_ = yaml.Unmarshal([]byte(strings.TrimPrefix(configuration, "---\n")), &c)
 		id, _, _ := strings.Cut(c.Discovery.BootstrapToken.Token, ".")
-		w.objects[requests+"/csr-"+name] = object{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
-			"metadata": object{"name": "csr-" + name}, "status": object{}, "spec": object{"request": certificateRequest("system:node:" + name),
-				"signerName": "kubernetes.io/kube-apiserver-client-kubelet", "username": "system:bootstrap:" + id, "usages": []any{"client auth"}}}
+		w.ask(name, id)
 	}
 	w.mu.Unlock()
 	if holds == nil {
@@ -187,6 +185,13 @@ func (w *world) waitForJoin(ctx context.Context, name, configuration string) {
 		}
 		return errors.New("it waits")
 	})
+}
+
+// ask has the machine ask for its certificate with a token.
+func (w *world) ask(name, token string) {
+	w.objects[requests+"/csr-"+name] = object{"apiVersion": "certificates.k8s.io/v1", "kind": "CertificateSigningRequest",
+		"metadata": object{"name": "csr-" + name}, "status": object{}, "spec": object{"request": certificateRequest("system:node:" + name),
+			"signerName": "kubernetes.io/kube-apiserver-client-kubelet", "username": "system:bootstrap:" + token, "usages": []any{"client auth"}}}
 }
 
 // issued tells whether the machine has its certificate.

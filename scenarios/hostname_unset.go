@@ -11,7 +11,7 @@ var hostnameUnset = Fault{
 	Inject:  on("hostname", "localhost"),
 	Effect:  refuses(symptom.HostnameInvalid),
 	Symptom: symptom.HostnameInvalid,
-	Recover: nodeVerb("join"),
+	Recover: [][]string{{"join", Node}, {"repair"}}, // a join gives the Node its name, and leaves the machine's
 	Restore: ownName,
 }
 

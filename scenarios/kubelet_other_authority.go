@@ -10,6 +10,7 @@ var kubeletOtherAuthority = Fault{
 	Inject:  kubeletConf.make,
 	Effect:  kubeletSilent,
 	Recover: repair,
+	May:     []Change{Identity}, // the repair has kubelet's kubeconfig made anew, with its certificate
 	Restore: kubeletConf.undo,
 }
 

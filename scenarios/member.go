@@ -110,7 +110,8 @@ func beginJoin(ctx context.Context, t Target) error {
 	return t.startJoin(ctx, command, "--command-file", command)
 }
 
-// startJoin marks the command's token, so that forgetJoinByHand finds it, and runs labnode with a file of the content in the background.
+// startJoin marks the command's token, so that forgetJoinByHand finds it, and runs labnode with a file of the content in the background. The
+// machine keeps the outcome; in its journal the failure would outlast a later join, which labctl runs.
 func (t Target) startJoin(ctx context.Context, command, flag, content string) error {
 	token := tokenFlag.FindStringSubmatch(command)
 	if token == nil {
@@ -121,7 +122,8 @@ func (t Target) startJoin(ctx context.Context, command, flag, content string) er
 	}
 	return t.shell(ctx, t.Node, `
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
-		systemd-run --quiet --collect --unit "$2" sh -c 'labnode join '"$3"' /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
+		systemd-run --quiet --collect --property StandardOutput=null --property StandardError=null --unit "$2" \
+			sh -c 'labnode join '"$3"' /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
 		content, byHand, flag)
 }
 

@@ -205,8 +205,8 @@ func (j *nodeJoin) watchSide(ctx context.Context, token string) (stop func() *jo
 	return func() *join.SideFault { cancel(); return <-ended }
 }
 
-// mendSide repairs what is the lab's own. A request for a certificate is approved only if it was made with the token that this run made for
-// this node, and names this node: SideWatch looks at no other.
+// mendSide repairs what is the lab's own. A request for a certificate is approved only if it was made with the token that labctl made for
+// this join, and names this node: SideWatch looks at no other.
 func (j *nodeJoin) mendSide(ctx context.Context, f join.SideFault, token string) {
 	var err error
 	did := ""
@@ -230,19 +230,47 @@ func (j *nodeJoin) mendSide(ctx context.Context, f join.SideFault, token string)
 	}
 }
 
-// showOthers watches a join that an earlier run began, with the token that it made, until the returned function is called.
+// showOthers watches a join that somebody else began, with a token that labctl made, until the returned function is called.
 func (j *nodeJoin) showOthers(ctx context.Context) (stop func()) {
-	var stops []func()
+	ctx, cancel := context.WithCancel(ctx)
+	var watches sync.WaitGroup
 	if j.node.Role == config.ControlPlane {
-		stops = append(stops, j.showLearner(ctx))
+		end := j.showLearner(ctx)
+		watches.Go(func() { <-ctx.Done(); end() })
 	}
-	if ids, err := j.Admin.Kube.BootstrapTokens(ctx, joinMark(j.node.Name)); err == nil && len(ids) == 1 {
-		end := j.watchSide(ctx, ids[0])
-		stops = append(stops, func() { end() })
-	}
-	return func() {
-		for _, stop := range stops {
-			stop()
+	watches.Go(func() {
+		if id := j.othersToken(ctx); id != "" {
+			end := j.watchSide(ctx, id)
+			<-ctx.Done()
+			end()
 		}
-	}
+	})
+	return func() { cancel(); watches.Wait() }
+}
+
+// othersToken waits until it knows the ID of the token that another run's join uses: the one for joins of this node, or the one of a
+// join command with which this node asks for its certificate. "" says that ctx has ended.
+func (j *nodeJoin) othersToken(ctx context.Context) (id string) {
+	_ = wait.For(ctx, "the token of the join of "+j.node.Name, tokenTTL, join.SideEvery, func(ctx context.Context) error {
+		if ids, err := j.Admin.Kube.BootstrapTokens(ctx, joinMark(j.node.Name)); err == nil && len(ids) == 1 {
+			id = ids[0]
+			return nil
+		}
+		side, err := j.side(ctx)
+		if err != nil {
+			return err
+		}
+		made, err := j.Admin.Kube.BootstrapTokens(ctx, joinCommandMark)
+		if err != nil {
+			return err
+		}
+		for _, r := range side.CSRs {
+			if r.Node == j.node.Name && r.State == "pending" && slices.Contains(made, r.TokenID()) {
+				id = r.TokenID()
+				return nil
+			}
+		}
+		return errors.New("no request for a certificate waits")
+	})
+	return id
 }

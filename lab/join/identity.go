@@ -3,6 +3,7 @@ package join
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -14,18 +15,43 @@ import (
 )
 
 func checkHostname(_ context.Context, p *preflight) Check {
-	name := p.t.Name
-	hint := "hostnamectl set-hostname NAME, of lower-case letters, digits and dashes"
+	wrong := invalidHostname(p.t.Name)
+	switch own := p.memberName(); {
+	case wrong == "":
+		return ok("%s", p.t.Name)
+	case own != "":
+		return fixable(symptom.HostnameInvalid, "hostnamectl set-hostname "+own, "%s; its Node is %s", wrong, own)
+	}
+	return blocked(symptom.HostnameInvalid, "hostnamectl set-hostname NAME, of lower-case letters, digits and dashes", "%s", wrong)
+}
+
+// invalidHostname says why a machine cannot join under the name, "" if it can.
+func invalidHostname(name string) string {
 	switch {
 	case name == "" || name == "(none)":
-		return blocked(symptom.HostnameInvalid, hint, "the machine has no host name")
+		return "the machine has no host name"
 	case name == "localhost" || strings.HasPrefix(name, "localhost."):
-		return blocked(symptom.HostnameInvalid, hint, "the machine is named %s, as every machine is before it gets a name", name)
+		return fmt.Sprintf("the machine is named %s, as every machine is before it gets a name", name)
 	}
 	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
-		return blocked(symptom.HostnameInvalid, hint, "%q: %s", name, problems[0])
+		return fmt.Sprintf("%q: %s", name, problems[0])
 	}
-	return ok("%s", name)
+	return ""
+}
+
+// memberName is the name under which the machine has joined, "" if it has not, or under no valid one.
+func (p *preflight) memberName() string {
+	if name := p.m.nodeName(); p.m.Exists(kubeletConf) && invalidHostname(name) == "" {
+		return name
+	}
+	return ""
+}
+
+// repairHostname names a member as its Node, until the machine starts again: then its own files name it.
+func repairHostname(ctx context.Context, p *preflight) (string, error) {
+	name := p.memberName()
+	_, err := p.m.Run(ctx, "hostname", name)
+	return "named the machine " + name, err
 }
 
 var machineIDShape = regexp.MustCompile(`^[0-9a-f]{32}$`)

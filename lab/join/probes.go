@@ -62,7 +62,8 @@ func toJoinControlPlane(t Target) bool { return t.ControlPlane && t.Endpoint != 
 
 // table has every check, from cause to effect: the first of two failures is the nearer to the cause. Preflight's come before Validate's.
 var table = []probe{
-	{id: CheckHostname, ignore: []string{"hostname"}, run: checkHostname, Traits: Traits{Refutes: causes{symptom.HostnameInvalid}}},
+	{id: CheckHostname, ignore: []string{"hostname"}, run: checkHostname, repair: repairHostname,
+		Traits: Traits{Repairable: true, Refutes: causes{symptom.HostnameInvalid}}},
 	{id: CheckMachineID, scope: beforeJoin, run: checkMachineID},
 	{id: CheckProductUUID, scope: beforeJoin, run: checkProductUUID},
 	{id: CheckMemory, scope: beforeJoin, ignore: []string{"mem"}, run: checkMemory},

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"encoding/pem"
 	"os"
 	"slices"
 	"strings"
@@ -85,6 +86,27 @@ func TestFixSwapRefuses(t *testing.T) {
 		t.Errorf("%s %q", got.Result, got.Evidence)
 	}
 	s.has("/etc/shared", "/dev/vda5 none swap sw 0 0\n")
+}
+
+// A member is named as its Node. What a machine that has not joined is to be called is for a person to say.
+func TestFixHostname(t *testing.T) {
+	s := newScene(t, false)
+	s.write("/proc/sys/kernel/hostname", "localhost\n")
+	s.does("hostname", func() (string, error) { s.write("/proc/sys/kernel/hostname", "kube-apiserver\n"); return "", nil })
+	if got, _ := s.fixed("hostname"); got.Result != Blocked {
+		t.Errorf("not a member: %s, fixed %q", got.Result, got.Fixed)
+	}
+	ca, key := newCA(t)
+	s.write("/etc/kubernetes/kubelet.conf", "")
+	s.write("/var/lib/kubelet/pki/kubelet-client-current.pem",
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leaf(t, ca, key, clusterShape{}).Certificate[0]})))
+	got := repair(t.Context(), s.Machine, s.target, s.probe("hostname"), Check{ID: "hostname", Result: Fixable})
+	if got.Result != OK || got.Fixed != "named the machine kube-apiserver" {
+		t.Errorf("a member: %+v", got)
+	}
+	if ran := s.changed(); !slices.Contains(ran, "hostname kube-apiserver") {
+		t.Errorf("ran %q", ran)
+	}
 }
 
 func TestFixModulesAndSysctls(t *testing.T) {

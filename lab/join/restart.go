@@ -33,7 +33,7 @@ func KubeletRestart(ctx context.Context, m Machine) ([]Defect, error) {
 		return nil, nil
 	}
 	r.args = m.arguments(r.unit)
-	found := slices.Concat(r.loads(ctx), r.program(ctx), r.flagsFile(), r.config(), r.kubeconfig())
+	found := slices.Concat(r.loads(ctx), r.program(ctx), r.flagsFile(), r.runtime(), r.config(), r.kubeconfig())
 	return found, context.Cause(ctx) // a program that was cut off proves nothing
 }
 
@@ -131,6 +131,20 @@ func (r *restart) flagsFile() []Defect {
 		return []Defect{wrong(symptom.FileChanged, kubeletFlags, "kubelet would start without kubeadm's flags: it sets no KUBELET_KUBEADM_ARGS")}
 	}
 	return nil
+}
+
+// runtime judges the socket that kubelet's flags name, which go before its configuration.
+func (r *restart) runtime() []Defect {
+	socket := socketPath(flagValue(r.args, "container-runtime-endpoint"))
+	if socket == "" || r.m.Exists(socket) {
+		return nil
+	}
+	for _, other := range runtimeSockets {
+		if r.m.Exists(other) {
+			return []Defect{wrong(symptom.CRIEndpointWrong, "kubelet's flags", "there is no %s, which they name, but %s", socket, other)}
+		}
+	}
+	return nil // no runtime runs, which has a check of its own
 }
 
 // plain is an error of a file without the file's name, which stands before it.

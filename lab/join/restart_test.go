@@ -117,6 +117,11 @@ func TestKubeletRestart(t *testing.T) {
 			f.write(kubeletFlags, `KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.21 --v=4"`+"\n")
 			f.answer("/usr/bin/kubelet "+kubeletArgs+" --v=4 --version", "Kubernetes v1.36.3")
 		}, "", ""},
+		{"a flag for another runtime", func(f *fakeMachine) {
+			f.write(kubeletFlags, `KUBELET_KUBEADM_ARGS="--node-ip=192.0.2.21 --container-runtime-endpoint=unix:///var/run/dockershim.sock"`+"\n")
+			f.write(containerdSocket, "")
+			f.answer("/usr/bin/kubelet "+kubeletArgs+" --container-runtime-endpoint=unix:///var/run/dockershim.sock --version", "Kubernetes v1.36.3")
+		}, symptom.CRIEndpointWrong, "flags"},
 		{"its program is not executable", func(f *fakeMachine) { f.remove("/usr/bin/kubelet"); f.write("/usr/bin/kubelet", "x") }, symptom.KubeBinariesMissing, "/usr/bin/kubelet"},
 		{"its program changed and does not run", func(f *fakeMachine) {
 			started(f)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"k8slab/lab/cluster"
@@ -16,7 +17,8 @@ import (
 )
 
 // network applies the pod network's manifest again if its objects differ. It restarts flannel on a node whose subnet.env is missing, or has
-// the subnet of a Node that was deleted. CNI plugins and their configuration are repaired by labnode.
+// the subnet of a Node that was deleted. CNI plugins and their configuration are repaired by labnode. Only where something fails does it look
+// for what others have edited: an administrator may have meant it.
 func (r *repairRun) network(ctx context.Context) error {
 	manifest, err := health.Manifests(r.Session)
 	if err != nil {
@@ -26,13 +28,20 @@ func (r *repairRun) network(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	differs := "flannel or the probe is not deployed as the lab does it"
+	if current && len(failures(r.before, nil)) > 0 {
+		lacking, err := r.Admin.Kube.Lacking(ctx, manifest)
+		if err != nil {
+			return err
+		}
+		current, differs = len(lacking) == 0, differs+": "+strings.Join(lacking, ", ")
+	}
 	if !current {
-		r.repaired(Repaired{Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: "flannel or the probe is not deployed as the lab does it"},
-			"apply their manifest again", "applied their manifest again")
+		r.repaired(Repaired{Symptom: string(symptom.NetworkPluginPodsFailing), Evidence: differs}, "apply their manifest again", "applied their manifest again")
 		if r.DryRun {
 			return nil
 		}
-		return r.Admin.Kube.Apply(ctx, manifest)
+		return errors.Join(r.Admin.Kube.Apply(ctx, manifest), r.renewFailed(ctx))
 	}
 	pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
 	if err != nil {
@@ -49,6 +58,17 @@ func (r *repairRun) network(ctx context.Context) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// renewFailed deletes flannel's pods that are not ready: one that ended would wait for minutes before it reads what was applied.
+func (r *repairRun) renewFailed(ctx context.Context) error {
+	pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
+	for _, p := range pods {
+		if !p.Ready && !p.Deleting {
+			err = errors.Join(err, r.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name))
+		}
+	}
+	return err
 }
 
 // flannelOn repairs flannel on the node of its pod p. The subnet is the Node's.

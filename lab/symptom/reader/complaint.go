@@ -45,6 +45,7 @@ var failureWords = normalizeAll("error", "failed", "failure", "cannot", "can't",
 
 // harmlessWords mark a record in which such a word means no failure.
 var harmlessWords = normalizeAll("system container stats", "nameserver limits", "no relationship found between node", "orphaned pod",
+	"failed to process watch event", "failed to open /run/systemd/transient/", "k8slab-trial",
 	"summary stats", "update stats for container", "skipping pod synchronization", "container log stats", "can't get disk usage",
 	"partial failures", "TLS handshake error", "ensure lease", "failed to get rootfs", "image filesystem", "cadvisor",
 	"container factory", "reload cni", "leader election record", "object has been modified", "cannot get PodSandbox",

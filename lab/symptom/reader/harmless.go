@@ -25,8 +25,8 @@ var (
 	oomElsewhere = regexp.MustCompile(`oom_memcg=/\S*(?:kubepods|machine|lxc|docker|libpod|nspawn)`)
 )
 
-// kubelets is in the header of a journal's lines that the kubelet wrote.
-var kubelets = []byte(" kubelet[")
+// inJournal is in the header of a journal's lines that a program of keptRepeating wrote.
+var inJournal = map[string][]byte{"kubelet": []byte(" kubelet["), "containerd": []byte(" containerd[")}
 
 // origin is what the text has said of where its lines come from.
 type origin struct {
@@ -35,19 +35,25 @@ type origin struct {
 	// before the report began.
 	oomElsewhere bool
 	beforeOOM    *tally
-	latest       []byte // the header of the kubelet's last line in a journal
+	latest       map[string][]byte // the start of the last record of each program in keptRepeating
 }
 
 // note keeps what the record at hand says about those after it, and takes back what it shows to be another machine's.
 func (o *origin) note(raw []byte, seen tallies) {
-	if start := raw[:min(len(raw), headerReach)]; bytes.Contains(start, kubelets) {
-		o.latest = append(o.latest[:0], start...)
+	start := raw[:min(len(raw), headerReach)]
+	for program, mark := range inJournal {
+		if bytes.Contains(start, mark) {
+			o.latest[program] = append(o.latest[program][:0], start...)
+		}
+	}
+	if bytes.Contains(raw, ofEtcd) {
+		o.latest["etcd"] = append(o.latest["etcd"][:0], start...)
 	}
 	switch {
 	case bytes.Contains(raw, virtualization) && contained.Match(raw):
 		o.container = true
 		for id, t := range seen {
-			if isKernels(t.first.raw) && isKernels(t.last.raw) {
+			if isComputers(t.first.raw) && isComputers(t.last.raw) {
 				delete(seen, id)
 			}
 		}
@@ -65,6 +71,11 @@ func (o *origin) note(raw []byte, seen tallies) {
 // probed finds the event of a probe that failed. It does not say whether the probe still fails.
 var probed = regexp.MustCompile(`\bWarning +Unhealthy +pod/`)
 
+// pastEvent finds the event of something that the kubelet tries again and again, which it has not told of for longer than it is ever silent:
+// it sends such an event of a pod at least once in 5 minutes.
+var pastEvent = regexp.MustCompile(`^\s*(?:\S+\s+)?(?:\d+[dh]|[1-9]\d+m|[6-9]m)\S*\s+(?:\(.*?\)\s+)?Warning\s+` +
+	`(?:FailedCreatePodSandBox|FailedMount|NetworkNotReady|Failed|BackOff|ErrImageNeverPull)\s`)
+
 // atStart finds what every kubelet says once when it starts, in its journal and as an event of its Node.
 var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDiskCapacity +node/|Reason:InvalidDiskCapacity`)
 
@@ -79,7 +90,8 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 	if len(found) == 0 {
 		return found
 	}
-	kernels, start := o.container && isKernels(raw), otherSnapshotter.Match(raw)
+	computers, start := o.container && isComputers(raw), otherSnapshotter.Match(raw)
+	old := pastEvent.Match(raw)
 	return slices.DeleteFunc(found, func(f find) bool {
 		switch {
 		case f.known.kind != ofCause:
@@ -88,19 +100,21 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 			return true
 		case f.known.id == symptom.EtcdSlow && bytes.Contains(raw, housekeeping):
 			return true
-		case symptom.General(f.known.id) && probed.Match(raw):
+		case symptom.General(f.known.id) && probed.Match(raw), old:
 			return true
 		case f.known.id == symptom.NodeUnreachable && programOf(raw) == "sshd": // a client went away; the node did answer
 			return true
 		case f.known.id == symptom.ImageFilesystemZero && atStart.Match(raw):
 			return true
 		}
-		return kernels || start || f.known.id == symptom.OutOfMemory && o.oomElsewhere
+		return computers || start || f.known.id == symptom.OutOfMemory && o.oomElsewhere
 	})
 }
 
-// isKernels reports whether a record of a journal is the kernel's.
-func isKernels(raw []byte) bool { return programOf(raw) == "kernel" }
+// isComputers reports whether a record of a container's journal is about the whole computer: the kernel's, or of its modules.
+func isComputers(raw []byte) bool {
+	return slices.Contains([]string{"kernel", "systemd-modules-load"}, programOf(raw))
+}
 
 // programOf is the program that wrote a record of a journal.
 func programOf(raw []byte) string { return readHeader(raw).program }

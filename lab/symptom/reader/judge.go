@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sort"
+	"sync"
 
 	"k8slab/lab/symptom"
 )
@@ -143,7 +144,7 @@ func reachesAny(id symptom.ID, ids []symptom.ID) bool {
 }
 
 // explainers counts the causes that bring an ID about. Many do if it can be a sign of almost anything, as a timeout is.
-var explainers = func() map[symptom.ID]int {
+var explainers = sync.OnceValue(func() map[symptom.ID]int {
 	n := map[symptom.ID]int{}
 	for _, a := range symptom.All() {
 		for _, b := range symptom.All() {
@@ -153,7 +154,7 @@ var explainers = func() map[symptom.ID]int {
 		}
 	}
 	return n
-}()
+})
 
 // order sorts the causes by which to look at first. What stops nothing comes last; before it what only names the step that failed; and
 // particular causes come before general ones. Of the particular ones, what ended a command comes first, the last command before earlier
@@ -174,10 +175,10 @@ func (s *scan) order(ids []symptom.ID) {
 			return []int{last(isMinor(id)), 2, t.first.line}
 		}
 		if symptom.General(id) {
-			return []int{last(isMinor(id)), 1, explainers[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
+			return []int{last(isMinor(id)), 1, explainers()[id], last(t.fatal == 0), last(!t.proved()), t.first.line, t.record}
 		}
 		return []int{last(isMinor(id)), 0, last(t.fatal == 0), last(!t.proved()), present[id], -t.run, t.firstFatal.line,
-			explainers[id], t.first.line, t.record}
+			explainers()[id], t.first.line, t.record}
 	}
 	sort.SliceStable(ids, func(i, j int) bool {
 		a, b := rank(ids[i]), rank(ids[j])

@@ -35,7 +35,8 @@ type scan struct {
 const findLimit = 200
 
 func newScan() *scan {
-	s := &scan{words: words(), tallies: tallies{}, cleared: map[symptom.ID]bool{}, details: make([]bool, len(details))}
+	s := &scan{words: words(), tallies: tallies{}, cleared: map[symptom.ID]bool{}, details: make([]bool, len(details)),
+		origin: origin{latest: map[string][]byte{}}}
 	s.reader.onRecord = s.judge
 	s.reader.onLine = func(number int, line []byte) {
 		if s.duplicates.reads(number, line) {
