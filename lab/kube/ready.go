@@ -15,22 +15,32 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes"
 )
 
-// Ready reports whether the API server says it is ready, naming the checks that fail if it does not, such as "etcd failed: reason withheld",
-// or else what it answered.
+// Ready reports whether the API server says it is ready, naming the checks that fail if it does not.
 func (c *Client) Ready(ctx context.Context) error {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
+	failing, err := Readyz(ctx, c.set, "")
+	if err == nil && len(failing) > 0 {
+		err = errors.New("api server is not ready: " + strings.Join(failing, ", "))
+	}
+	return err
+}
+
+// Readyz asks the API server whether it is ready, or one part of it such as "/etcd". failing are the parts that are not, such as "etcd
+// failed: reason withheld", or else what it answered. It is an error if it did not answer.
+func Readyz(ctx context.Context, set kubernetes.Interface, part string) (failing []string, err error) {
 	status := 0
-	body, err := c.set.Discovery().RESTClient().Get().AbsPath("/readyz").Param("verbose", "").MaxRetries(0).Do(ctx).StatusCode(&status).Raw()
+	request := set.Discovery().RESTClient().Get().AbsPath("/readyz"+part).Param("verbose", "")
+	body, err := request.MaxRetries(0).Do(ctx).StatusCode(&status).Raw()
 	switch status {
 	case 0:
-		return fmt.Errorf("ask the API server whether it is ready: %w", err)
+		return nil, fmt.Errorf("ask the API server whether it is ready: %w", err)
 	case http.StatusOK:
-		return nil
+		return nil, nil
 	}
-	var failing []string
 	for line := range strings.Lines(string(body)) {
 		if check, ok := strings.CutPrefix(strings.TrimSpace(line), "[-]"); ok {
 			failing = append(failing, check)
@@ -39,7 +49,7 @@ func (c *Client) Ready(ctx context.Context) error {
 	if len(failing) == 0 {
 		failing = []string{fmt.Sprintf("it answered %d: %v", status, err)}
 	}
-	return errors.New("api server is not ready: " + strings.Join(failing, ", "))
+	return failing, nil
 }
 
 // NodeCondition returns a condition of a Node. One that was never reported has no status, and a message that says so.

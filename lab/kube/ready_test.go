@@ -1,12 +1,23 @@
 package kube
 
 import (
+	"net/http"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+func TestReadyzPart(t *testing.T) {
+	f := newFakeAPI(t)
+	f.on("GET /readyz/etcd", http.StatusInternalServerError, "[-]etcd failed: reason withheld\n")
+	c, _ := f.client()
+	failing, err := Readyz(t.Context(), c.set, "/etcd")
+	if err != nil || strings.Join(failing, ";") != "etcd failed: reason withheld" {
+		t.Errorf("failing %q, error %v", failing, err)
+	}
+}
 
 func TestNodeReady(t *testing.T) {
 	for want, conditions := range map[string][]corev1.NodeCondition{
