@@ -58,8 +58,8 @@ func TestStatusOfBrokenClusters(t *testing.T) {
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 		w.up()
 		w.clean()
-		if err := w.lab.Healthy(t.Context()); err != nil {
-			t.Errorf("a healthy lab: %v", err)
+		if r, err := w.lab.Diagnose(t.Context(), health.DiagnoseOptions{Brief: true}); err != nil || !r.Healthy {
+			t.Errorf("a healthy lab: %+v, %v", r.Findings, err)
 		}
 		st, err := w.lab.Status(t.Context())
 		if err != nil || !st.Healthy || len(st.Nodes) != 5 || st.Libvirt != "lxc:///system of this computer" {
@@ -88,8 +88,8 @@ func (w *world) wantIll(damage func(*world), want string) {
 	if text := strings.Join(st.Problems, "\n"); err != nil || st.Healthy || !strings.Contains(text, want) {
 		t.Errorf("status: %v, %q, want %q", err, text, want)
 	}
-	if err := w.lab.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("healthy: %v, want %q", err, want)
+	if r, err := w.lab.Diagnose(t.Context(), health.DiagnoseOptions{Brief: true}); err != nil || r.Healthy || !slices.Equal(r.Problems(), st.Problems) {
+		t.Errorf("diagnosed: %q, %v, while the status has %q", r.Problems(), err, st.Problems)
 	}
 	if len(w.lab.Changes()) > 0 {
 		t.Errorf("looking changed %q", w.lab.Changes())
@@ -118,9 +118,6 @@ func TestStatusOfSilence(t *testing.T) {
 		if states["cp1"] != machine.Running || states["w1"] != machine.Paused {
 			t.Errorf("machines are %v", states)
 		}
-		if err := w.lab.Healthy(t.Context()); err == nil || !strings.Contains(err.Error(), "no route to host") {
-			t.Errorf("healthy: %v", err)
-		}
 	})
 }
 
@@ -133,6 +130,20 @@ func TestProofThatDoesNotCome(t *testing.T) {
 		err := w.lab.Up(t.Context(), "proof")
 		if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "pods reach pods and a Service by name") ||
 			!strings.Contains(err.Error(), "no such host") || took > 2*health.ProofBudget {
+			t.Errorf("after %s: %v", took, err)
+		}
+	})
+}
+
+// Nobody waits for what only a repair mends.
+func TestProofOfWhatDoesNotPass(t *testing.T) {
+	inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.change(func() { delete(w.objects, "/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy") })
+		begin := time.Now()
+		err := w.lab.Up(t.Context(), "proof")
+		if took := time.Since(begin); err == nil || !strings.Contains(err.Error(), "kube-proxy-crash: daemonset kube-system/kube-proxy does not exist") ||
+			!strings.HasSuffix(err.Error(), "next: labctl repair") || took > health.ProofBudget/2 {
 			t.Errorf("after %s: %v", took, err)
 		}
 	})

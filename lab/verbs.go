@@ -68,14 +68,6 @@ func (l *Lab) Status(ctx context.Context) (health.Status, error) {
 	return st, err
 }
 
-// Healthy says what is wrong with the lab, nil for nothing: see health.Healthy.
-func (l *Lab) Healthy(ctx context.Context) error {
-	_, err := ask(ctx, l, access{within: health.StatusBudget}, func(ctx context.Context, s *session.Session) (struct{}, error) {
-		return struct{}{}, health.Healthy(ctx, s)
-	})
-	return err
-}
-
 // Traces lists what the cluster still has of a node: see health.Traces.
 func (l *Lab) Traces(ctx context.Context, name string) ([]string, error) {
 	return askAdmin(ctx, l, access{within: health.StatusBudget}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]string, error) {

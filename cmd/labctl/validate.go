@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/lab"
+	"k8slab/lab/diagnose"
 	"k8slab/lab/event"
+	"k8slab/lab/health"
 	"k8slab/lab/image"
 	"k8slab/lab/validate"
 )
@@ -106,7 +108,7 @@ func (a *app) validate(ctx context.Context, v validation, areas []string) ([]val
 	return findings, ctx.Err()
 }
 
-// validatedCluster opens the cluster. In a lab, etcd is asked directly; done closes that connection.
+// validatedCluster opens the cluster. In a lab, its machines are asked too; done closes these connections.
 func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), err error) {
 	if v.kubeconfig != "" || v.context != "" {
 		c, err := validate.Open(v.kubeconfig, v.context, v.image, nil)
@@ -123,7 +125,7 @@ func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), 
 	return c, l.Close, nil
 }
 
-// labCluster opens the lab's cluster, whose etcd and kubelets are asked directly until the lab is closed.
+// labCluster opens the lab's cluster, whose machines are asked directly until the lab is closed.
 func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.Cluster, error) {
 	kubeconfig, err := l.Closed().Kubeconfig()
 	if err != nil {
@@ -134,9 +136,8 @@ func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.
 		return nil, err
 	}
 	c.Patience, c.Dial = l.TimeScale(), l.Dial
-	c.Etcd = func(ctx context.Context) ([]string, error) {
-		s, err := l.EtcdMembers(ctx)
-		return s.Problems, err
+	c.Diagnose = func(ctx context.Context) (diagnose.Report, error) {
+		return l.Diagnose(ctx, health.DiagnoseOptions{Brief: true})
 	}
 	return c, nil
 }

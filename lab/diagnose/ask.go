@@ -21,7 +21,8 @@ var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, {"kube-system", "ku
 // newestEvents is how many warnings are kept.
 const newestEvents = 200
 
-// askAPI asks the API server everything at once.
+// askAPI asks the API server everything at once. Without a wish the cluster is not a lab's, and nothing is asked that only a lab must
+// have.
 func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API) {
 	if err := k.Answers(ctx); err != nil {
 		out.Error = errorText(err)
@@ -50,11 +51,6 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API)
 	ask("leases", func() (err error) { out.Leases, err = k.LeaseRenewals(ctx); return err })
 	ask("bootstrap tokens", func() (err error) { out.Tokens, err = k.TokenLives(ctx); return err })
 	ask("events", func() (err error) { out.Events, err = k.Warnings(ctx, newestEvents); return err })
-	ask("what joins need", func() (err error) { out.Needs, err = k.MissingForJoins(ctx); return err })
-	ask("rights", func() (err error) { out.Rights, err = k.LostRights(ctx); return err })
-	if want != nil {
-		ask("documents", func() (err error) { out.Documents, err = k.WrongDocuments(ctx, *want); return err })
-	}
 	ask("admission", func() error { return askAdmission(ctx, k, out) })
 	out.Leaders = map[string]fact.Leader{}
 	for _, component := range []string{kube.ControllerManager, kube.Scheduler} {
@@ -71,16 +67,31 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API)
 		out.Pods = pods
 		return err
 	})
-	for _, name := range ownDaemonSets {
-		wg.Go(func() {
-			ready, want, err := k.DaemonSet(ctx, name[0], name[1])
-			mu.Lock()
-			defer mu.Unlock()
-			out.DaemonSets[name[0]+"/"+name[1]] = fact.DaemonSet{Ready: ready, Want: want, Missing: kube.NotFound(err), Error: errorText(err)}
-		})
+	if want != nil {
+		ask("what joins need", func() (err error) { out.Needs, err = k.MissingForJoins(ctx); return err })
+		ask("rights", func() (err error) { out.Rights, err = k.LostRights(ctx); return err })
+		ask("documents", func() (err error) { out.Documents, err = k.WrongDocuments(ctx, *want); return err })
+		for _, name := range ownDaemonSets {
+			wg.Go(func() {
+				ready, want, err := k.DaemonSet(ctx, name[0], name[1])
+				mu.Lock()
+				defer mu.Unlock()
+				out.DaemonSets[name[0]+"/"+name[1]] = fact.DaemonSet{Ready: ready, Want: want, Missing: kube.NotFound(err), Error: errorText(err)}
+			})
+		}
 	}
 	wg.Wait()
+	if want == nil {
+		allow(out)
+	}
 	out.Pods = worthKeeping(out.Pods, out.Nodes)
+}
+
+// allow leaves out what may be meant in a cluster that somebody else runs: policies that refuse what is tried here, users' own networks, and
+// pods that have failed, which their controllers have replaced.
+func allow(out *fact.API) {
+	out.Rejections = slices.DeleteFunc(out.Rejections, func(r kube.Rejection) bool { return !r.Silent })
+	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool { return !Own(p) || p.Phase == "Failed" })
 }
 
 // strangeNode is the name of a Node that no cluster has: for the dry run of a registration.

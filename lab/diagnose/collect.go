@@ -33,16 +33,18 @@ type Machine struct {
 // Cluster is a way to ask the cluster itself.
 type Cluster struct {
 	Kube *kube.Client
-	Etcd *etcd.Client
+	Etcd *etcd.Client // nil where nobody has its certificates
 }
 
 // Close drops the connections.
 func (c Cluster) Close() {
 	c.Kube.Close()
-	_ = c.Etcd.Close()
+	if c.Etcd != nil {
+		_ = c.Etcd.Close()
+	}
 }
 
-// Sources are where facts come from.
+// Sources are where facts come from. Without Peers, the cluster may be anybody's, and Open is its one way to it, for the control plane "".
 type Sources struct {
 	Lab      string
 	Labnode  string        // on every machine
@@ -57,7 +59,7 @@ type Sources struct {
 	Peers []fact.Peer
 	// Open asks the cluster through one control plane, with the credentials that are there.
 	Open func(ctx context.Context, controlPlane string) (Cluster, error)
-	// Want is what the cluster's own documents must say; nil where nobody knows that.
+	// Want is what the cluster's own documents must say; nil of a cluster that is not a lab's.
 	Want *kube.Want
 	// Prove measures what must hold in a healthy cluster; nil where nobody knows that.
 	Prove func(context.Context, Cluster) []fact.Organ
@@ -246,11 +248,13 @@ func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
 		defer cancel()
 		askAPI(ctx, c.Kube, s.Want, &api)
 	})
-	wg.Go(func() {
-		ctx, cancel := s.within(ctx, etcdLimit)
-		defer cancel()
-		askEtcd(ctx, c.Etcd, &members)
-	})
+	if c.Etcd != nil {
+		wg.Go(func() {
+			ctx, cancel := s.within(ctx, etcdLimit)
+			defer cancel()
+			askEtcd(ctx, c.Etcd, &members)
+		})
+	}
 	wg.Wait()
 	for i := range proof {
 		proof[i].Error = event.Redact(proof[i].Error)
@@ -271,8 +275,12 @@ func (s Sources) first(ctx context.Context) (string, Cluster, error) {
 	defer cancel()
 	results := make(chan opened)
 	asked := 0
-	for _, m := range s.Peers {
-		if m.Role != "control-plane" || s.Open == nil {
+	ways := s.Peers
+	if len(ways) == 0 {
+		ways = []fact.Peer{{Role: roleControlPlane}}
+	}
+	for _, m := range ways {
+		if m.Role != roleControlPlane || s.Open == nil {
 			continue
 		}
 		asked++

@@ -99,7 +99,11 @@ func (j *judgement) unexplained() {
 		}
 	}
 	for _, v := range append(failures, j.vague...) {
-		if v.Error == "" || v.Late || j.accounted(v.Node) {
+		if v.Error == "" || j.accounted(v.Node) {
+			continue
+		}
+		if v.Late {
+			j.unread = append(j.unread, strings.TrimSpace(v.Node+" "+v.Name)+": "+v.Error)
 			continue
 		}
 		f := j.findKind(symptom.Unexplained, v.Name, v.Node, cmp.Or(v.Detail, "measured"), v.Error)
@@ -177,9 +181,12 @@ func silent(m *fact.Machine) bool {
 	return m == nil || m.SSH != "" || m.State != stateRunning && m.State != ""
 }
 
+// apart reports whether the cluster has no machine that could be asked: nobody but its API server tells of it.
+func (j *judgement) apart() bool { return len(j.f.Machines) == 0 && !j.f.Part }
+
 // cluster reports whether there is a cluster, as far as the API server or a machine says so.
 func (j *judgement) cluster() bool {
-	return j.f.API.Via != "" || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
+	return j.f.API.Via != "" || j.apart() || slices.ContainsFunc(j.f.Machines, func(m fact.Machine) bool { return joined(&m) })
 }
 
 // oneAPI merges the findings of several machines that cannot reach the API server into one.

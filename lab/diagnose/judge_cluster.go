@@ -96,10 +96,10 @@ func (j *judgement) leaders() {
 		if l.Renewed.IsZero() {
 			continue
 		}
-		now := j.f.Time
+		now := j.clusterTime()
 		for _, m := range j.machines {
 			if strings.HasPrefix(l.Holder, m.Name+"_") {
-				now = now.Add(offset(m))
+				now = j.f.Time.Add(offset(m))
 			}
 		}
 		old := now.Sub(l.Renewed)
@@ -114,10 +114,33 @@ func (j *judgement) leaders() {
 	}
 }
 
+// clusterTime is the time by the clocks of the cluster, of which nothing but its Leases may be known: that of the host, unless no Lease is
+// that new.
+func (j *judgement) clusterTime() time.Time {
+	newest := time.Time{}
+	for _, renewed := range j.f.API.Leases {
+		newest = later(newest, renewed)
+	}
+	for _, l := range j.f.API.Leaders {
+		newest = later(newest, l.Renewed)
+	}
+	if newest.Before(j.f.Time) {
+		return newest
+	}
+	return j.f.Time
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
+}
+
 // record judges a Node's conditions except Ready, which the machine's own checks know better.
 func (j *judgement) record(n kube.Node) {
 	m := j.machines[n.Name]
-	if m == nil || silent(m) {
+	if m == nil && !j.apart() || m != nil && silent(m) {
 		return
 	}
 	switch {
@@ -128,7 +151,7 @@ func (j *judgement) record(n kube.Node) {
 	case n.Pressure != "":
 		j.find(symptom.InsufficientResources, n.Name, "API", n.Pressure).Level = symptom.Warn
 	}
-	if n.PodCIDR == "" && j.f.Time.Sub(n.Created) > settleTime {
+	if n.PodCIDR == "" && m != nil && j.f.Time.Sub(n.Created) > settleTime {
 		j.find(symptom.PodCIDRNotAssigned, n.Name, "API", "its Node has no podCIDR")
 	}
 }

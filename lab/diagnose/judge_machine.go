@@ -231,6 +231,11 @@ func (j *judgement) unready() {
 	for i := range j.f.Machines {
 		j.notReady(&j.f.Machines[i])
 	}
+	for _, n := range j.f.API.Nodes {
+		if j.apart() {
+			j.notReady(&fact.Machine{Name: n.Name})
+		}
+	}
 }
 
 // notReady adds a finding for a Node that is not Ready when nothing else was found on its machine: then kubelet runs and does not work.

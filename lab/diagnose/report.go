@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
 )
 
@@ -96,9 +97,19 @@ func (r Report) Failed() bool {
 }
 
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.
-func (r Report) Problems() (all []string) {
+func (r Report) Problems() []string { return r.lines((*cause).Failed) }
+
+// Warnings are those of the other findings.
+func (r Report) Warnings() []string { return r.lines(func(c *cause) bool { return !c.Failed() }) }
+
+// Lasting are the problems that labctl repair repairs and that never pass by themselves.
+func (r Report) Lasting() []string {
+	return r.lines(func(c *cause) bool { return c.Failed() && c.Repairable && joining.Remedy(c.Symptom) != joining.Retry })
+}
+
+func (r Report) lines(such func(*cause) bool) (all []string) {
 	for _, c := range causesOf(r.Findings) {
-		if !c.Failed() {
+		if !such(c) {
 			continue
 		}
 		line := c.title()
@@ -106,6 +117,16 @@ func (r Report) Problems() (all []string) {
 			line += ": " + c.Evidence[0].Text
 		}
 		all = append(all, line)
+	}
+	return all
+}
+
+// Hints are what to do about the problems, or if there are none about the warnings.
+func (r Report) Hints() (all []string) {
+	for _, c := range causesOf(r.Findings) {
+		if c.Failed() == r.Failed() && !slices.Contains(all, c.Hint) {
+			all = append(all, c.Hint)
+		}
 	}
 	return all
 }

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"k8slab/config"
 	"k8slab/lab/diagnose"
 	"k8slab/lab/diagnose/fact"
@@ -28,94 +26,30 @@ const (
 	probeService   = "probe.k8slab.svc.cluster.local:" + probePort
 )
 
-// condition is something that must hold in a healthy cluster.
-type condition struct {
-	organ string // what it is about
-	name  string
-	check func(context.Context) error // of one that a node does not meet, an ailing
-}
-
-// ailing is what is wrong with one node.
-type ailing struct {
-	node string
-	err  error
-}
-
-func (a ailing) Error() string { return a.node + ": " + a.err.Error() }
-func (a ailing) Unwrap() error { return a.err }
-
 // conditions define a healthy cluster. Each depends on those before it, and Prove waits for them in this order.
-func conditions(s *session.Session, c diagnose.Cluster) []condition {
-	return []condition{
-		{"API server", "API server ready", c.Kube.Ready},
-		{"etcd", "every etcd member a started, healthy voter", func(ctx context.Context) error { return etcdComplete(ctx, s, c) }},
-		{"node", "every node Ready", func(ctx context.Context) error { return nodesReady(ctx, s, c) }},
-		{"pod network", "pod network, kube-proxy and probe deployed", func(ctx context.Context) error {
+func conditions(s *session.Session, c diagnose.Cluster) []diagnose.Condition {
+	return []diagnose.Condition{
+		{Organ: "API server", Name: "API server ready", Check: c.Kube.Ready},
+		{Organ: "etcd", Name: "every etcd member a started, healthy voter", Check: func(ctx context.Context) error { return etcdComplete(ctx, s, c) }},
+		{Organ: "node", Name: "every node Ready", Check: func(ctx context.Context) error { return nodesReady(ctx, s, c) }},
+		{Organ: "pod network", Name: "pod network, kube-proxy and probe deployed", Check: func(ctx context.Context) error {
 			return errors.Join(c.Kube.DaemonSetReady(ctx, FlannelNamespace, "flannel"), c.Kube.DaemonSetReady(ctx, "kube-system", "kube-proxy"),
 				c.Kube.DaemonSetReady(ctx, probeNamespace, "probe"))
 		}},
-		{"CoreDNS", "CoreDNS running", func(ctx context.Context) error { return c.Kube.DeploymentReady(ctx, "kube-system", "coredns") }},
-		{"pod network", "pods reach pods and a Service by name across all nodes",
-			func(ctx context.Context) error { return podsReach(ctx, s, c) }},
+		{Organ: "CoreDNS", Name: "CoreDNS running", Check: func(ctx context.Context) error { return c.Kube.DeploymentReady(ctx, "kube-system", "coredns") }},
+		{Organ: "pod network", Name: "pods reach pods and a Service by name across all nodes",
+			Check: func(ctx context.Context) error { return podsReach(ctx, s, c) }},
 	}
 }
 
 // measure checks all conditions once, concurrently. On emulated machines it checks one after another: at once, every answer would come too
 // late.
 func measure(ctx context.Context, s *session.Session, c diagnose.Cluster) []fact.Organ {
-	all := conditions(s, c)
-	found := make([][]fact.Organ, len(all))
-	var g errgroup.Group
+	atOnce := -1
 	if s.Emulated() {
-		g.SetLimit(1)
+		atOnce = 1
 	}
-	for i, one := range all {
-		g.Go(func() error {
-			began := time.Now()
-			err := one.check(ctx)
-			found[i] = one.organs(err)
-			for k := range found[i] {
-				found[i][k].Elapsed = time.Since(began).Round(time.Millisecond).Seconds()
-				found[i][k].Late = err != nil && ctx.Err() != nil
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return slices.Concat(found...)
-}
-
-// organs are one for each node that does not meet the condition, or else one for the cluster.
-func (c condition) organs(err error) []fact.Organ {
-	var all []fact.Organ
-	for _, one := range parts(err) {
-		o := fact.Organ{Name: c.organ, Detail: c.name}
-		if a, ok := errors.AsType[ailing](one); ok {
-			o.Node, one = a.node, a.err
-		}
-		o.Error = one.Error()
-		all = append(all, o)
-	}
-	if len(all) == 0 {
-		all = []fact.Organ{{Name: c.organ, Detail: c.name}}
-	}
-	return all
-}
-
-// parts are the errors that were joined.
-func parts(err error) []error {
-	if err == nil {
-		return nil
-	}
-	joined, ok := err.(interface{ Unwrap() []error })
-	if !ok {
-		return []error{err}
-	}
-	var all []error
-	for _, one := range joined.Unwrap() {
-		all = append(all, parts(one)...)
-	}
-	return all
+	return diagnose.Measure(ctx, conditions(s, c), atOnce)
 }
 
 func etcdComplete(ctx context.Context, s *session.Session, c diagnose.Cluster) error {
@@ -141,9 +75,9 @@ func nodesReady(ctx context.Context, s *session.Session, c diagnose.Cluster) err
 	for _, n := range s.Cluster.Members() {
 		switch k := session.FindNode(nodes, n.Name); {
 		case k == nil:
-			errs = append(errs, ailing{n.Name, errors.New("no such Node")})
+			errs = append(errs, diagnose.Ailing{Node: n.Name, Err: errors.New("no such Node")})
 		case !k.Ready:
-			errs = append(errs, ailing{n.Name, fmt.Errorf("not Ready: %s", k.Reason)})
+			errs = append(errs, diagnose.Ailing{Node: n.Name, Err: fmt.Errorf("not Ready: %s", k.Reason)})
 		}
 	}
 	return errors.Join(errs...)
@@ -177,7 +111,7 @@ func podsReach(ctx context.Context, s *session.Session, c diagnose.Cluster) erro
 	for _, n := range members {
 		p, known := byNode[n.Name]
 		if !known {
-			return ailing{n.Name, errors.New("its probe has no address yet")}
+			return diagnose.Ailing{Node: n.Name, Err: errors.New("its probe has no address yet")}
 		}
 		question.Add("target", net.JoinHostPort(p.IP, probePort))
 		question.Add("pod", p.Name)
@@ -185,7 +119,7 @@ func podsReach(ctx context.Context, s *session.Session, c diagnose.Cluster) erro
 	answers, err := session.FromEachNode(members, func(n config.Node) ([]string, error) {
 		failures, err := askProbe(ctx, s, n.Name, byNode[n.Name].IP, question)
 		if err != nil {
-			err = ailing{n.Name, err}
+			err = diagnose.Ailing{Node: n.Name, Err: err}
 		}
 		return failures, err
 	})
@@ -227,7 +161,7 @@ func unreached(nodes []config.Node, answers [][]string, owner map[string]string)
 		for _, at := range slices.Sorted(maps.Keys(about)) {
 			err := fmt.Errorf("%s's pod cannot reach: %s", n.Name, strings.Join(about[at], "; "))
 			if at != "" {
-				err = ailing{at, err}
+				err = diagnose.Ailing{Node: at, Err: err}
 			}
 			errs = append(errs, err)
 		}

@@ -19,7 +19,7 @@ import (
 const ProofBudget = 6 * time.Minute
 
 // Prove waits until every condition holds, and then until nothing is wrong. What a diagnosis finds meanwhile is shown, and is in the error
-// if the time runs out.
+// if the time runs out, or if what it finds will not pass: then the wait ends.
 func Prove(ctx context.Context, s *session.Session, v *session.Admin) error {
 	step := s.Events.Start("", "proof", ProofBudget)
 	return step.End(await(ctx, s, v, step))
@@ -29,34 +29,45 @@ func await(ctx context.Context, s *session.Session, v *session.Admin, step *even
 	ctx, cancel := context.WithTimeoutCause(ctx, ProofBudget, fmt.Errorf("the proof's %s budget ran out", ProofBudget))
 	defer cancel()
 	for _, c := range conditions(s, diagnose.Cluster{Kube: v.Kube, Etcd: v.Etcd}) {
-		step.Progress("%s", c.name)
-		if err := wait.For(ctx, c.name, ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, c.check))); err != nil {
+		step.Progress("%s", c.Name)
+		if err := wait.For(ctx, c.Name, ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, c.Check))); err != nil {
 			return err
 		}
 	}
 	// Each held at some moment. Healthy means that all hold at the same time, and that no finding fails.
-	return wait.For(ctx, "a healthy cluster", ProofBudget, s.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
+	return wait.For(ctx, "a healthy cluster", ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, func(ctx context.Context) error {
 		return Healthy(ctx, s)
-	}))
+	})))
 }
 
 // patience is how long a condition may take before a diagnosis looks for the reason, and how long a reason stays.
 const patience = 20 * time.Second
 
+// lastingLooks is how many diagnoses in a row must find the same lasting problem until nobody waits for it to pass.
+const lastingLooks = 3
+
 // explained is the check, and after some time without success what a diagnosis finds.
 func explained(s *session.Session, check func(context.Context) error) func(context.Context) error {
 	next := time.Now().Add(patience * time.Duration(s.TimeScale()))
 	reason := ""
+	var lasting map[string]int // by how many looks in a row
 	return func(ctx context.Context) error {
 		err := check(ctx)
 		if err == nil {
 			return nil
 		}
 		if time.Now().After(next) {
-			if r, lookErr := Diagnose(ctx, s, DiagnoseOptions{}); lookErr == nil && r.Failed() {
+			r, lookErr := Diagnose(ctx, s, DiagnoseOptions{})
+			if lookErr == nil && r.Failed() {
 				reason = "\nthe diagnosis finds " + strings.Join(r.Problems(), "; ")
 			}
-			next = time.Now().Add(patience * time.Duration(s.TimeScale()))
+			again := map[string]int{}
+			for _, problem := range r.Lasting() {
+				if again[problem] = lasting[problem] + 1; again[problem] == lastingLooks {
+					return wait.Hopeless(errorWith(err, reason+"\nit does not pass by itself; next: labctl repair"))
+				}
+			}
+			lasting, next = again, time.Now().Add(patience*time.Duration(s.TimeScale()))
 		}
 		return errorWith(err, reason)
 	}

@@ -110,6 +110,9 @@ func Prepare(cfg *rest.Config, mutated func(what string)) {
 
 // Close drops the idle connections; one in use ends with its request.
 func (c *Client) Close() {
+	if c.http == nil { // Of
+		return
+	}
 	utilnet.CloseIdleConnectionsFor(c.http.Transport)
 }
 

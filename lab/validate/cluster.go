@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -13,8 +12,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"k8slab/lab/diagnose"
+	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/kube"
-	"k8slab/lab/wait"
 )
 
 // staticPods are the components that kubeadm runs as static pods of a control plane. Their pods are named COMPONENT-NODE.
@@ -25,56 +25,83 @@ const etcdComponent = "etcd"
 // ClusterChecks check the control plane, and what every Node needs of it.
 func (c *Cluster) ClusterChecks() []Check {
 	return []Check{
-		check(AreaCluster, "the API server is ready", c.apiReady),
-		check(AreaCluster, "every Node is Ready", c.nodesReady),
-		check(AreaCluster, "no Node is under pressure", c.noPressure),
-		check(AreaCluster, "control planes run their static pods", c.staticPodsReady),
-		check(AreaCluster, "etcd has its quorum and no alarm", c.etcdHealthy),
-		check(AreaCluster, "CoreDNS is ready", c.coreDNSReady),
-		check(AreaCluster, "kube-proxy is ready on every Node", func(ctx context.Context) (Finding, error) { return c.kubeProxyReady(ctx, "") }),
+		check(AreaCluster, verdict, c.healthy),
 		check(AreaCluster, "versions are within the skew policy", c.skew),
 	}
 }
 
-func (c *Cluster) apiReady(ctx context.Context) (Finding, error) {
-	reasons, err := kube.Readyz(ctx, c.Kube, "")
-	t := tally{faults: reasons, good: []string{"/readyz answered ok"}}
-	return t.finding("read the API server's log: kubectl -n kube-system logs -l component=kube-apiserver, or crictl logs on the control plane"), err
+const verdict = "nothing is wrong that a diagnosis finds"
+
+// healthy is the verdict of a diagnosis.
+func (c *Cluster) healthy(ctx context.Context) (Finding, error) {
+	look := c.Diagnose
+	if look == nil {
+		look = c.diagnose
+	}
+	r, err := look(ctx)
+	if err != nil {
+		return Finding{}, err
+	}
+	t := tally{faults: append(r.Problems(), r.Undetermined...), warnings: r.Warnings(), good: []string{"no finding"}}
+	if r.Healthy {
+		t.faults = nil
+	}
+	for _, text := range r.Unread {
+		t.warnings = append(t.warnings, "not known: "+text)
+	}
+	f := t.finding(few(r.Hints()))
+	if f.Next == "" && f.Status != Passed {
+		f.Next = "look again with an administrator's rights, and when the cluster has less to do"
+	}
+	f.Findings = r.Findings
+	return f, nil
 }
 
-func (c *Cluster) nodesReady(ctx context.Context) (Finding, error) {
+// distance is how many times the limits of a diagnosis the answers may take of a cluster that is not on this computer.
+const distance = 3
+
+// diagnose finds what an API server alone can tell.
+func (c *Cluster) diagnose(ctx context.Context) (diagnose.Report, error) {
+	facts := diagnose.Collect(ctx, diagnose.Sources{
+		Patience: distance * max(1, c.Patience), Since: fact.NoTexts,
+		Open: func(context.Context, string) (diagnose.Cluster, error) {
+			return diagnose.Cluster{Kube: kube.Of(c.Kube)}, nil
+		},
+		Prove: func(ctx context.Context, _ diagnose.Cluster) []fact.Organ {
+			return diagnose.Measure(ctx, c.conditions(), -1)
+		},
+	})
+	if err := ctx.Err(); err != nil {
+		return diagnose.Report{}, context.Cause(ctx)
+	}
+	return diagnose.NewReport(facts)
+}
+
+// conditions are what holds in a healthy cluster of any make.
+func (c *Cluster) conditions() []diagnose.Condition {
+	return []diagnose.Condition{
+		{Organ: "node", Name: "every Node Ready", Check: c.nodesReady},
+		{Organ: fact.OrganStaticPods, Name: "control planes run their static pods", Check: c.staticPodsReady},
+		{Organ: "CoreDNS", Name: "CoreDNS running", Check: c.coreDNSReady},
+		{Organ: "pod network", Name: "kube-proxy ready on every Node", Check: func(ctx context.Context) error {
+			f, err := c.kubeProxyReady(ctx, "")
+			if err == nil && f.Status == Failed {
+				err = errors.New(f.Detail)
+			}
+			return err
+		}},
+	}
+}
+
+func (c *Cluster) nodesReady(ctx context.Context) error {
 	nodes, err := c.nodes(ctx)
-	var t tally
+	errs := []error{err}
 	for _, n := range nodes {
 		if err := kube.NodeReady(&n); err != nil {
-			t.faults = append(t.faults, err.Error())
-		} else {
-			t.good = append(t.good, n.Name)
+			errs = append(errs, diagnose.Ailing{Node: n.Name, Err: err})
 		}
 	}
-	return t.finding("read the kubelet's journal on the Node: journalctl -u kubelet; in a lab: labctl diagnose"), err
-}
-
-// strains are the conditions that are False on a healthy Node.
-var strains = []corev1.NodeConditionType{
-	corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable,
-}
-
-func (c *Cluster) noPressure(ctx context.Context) (Finding, error) {
-	nodes, err := c.nodes(ctx)
-	var t tally
-	for _, n := range nodes {
-		count := len(t.faults)
-		for _, kind := range strains {
-			if cond := kube.NodeCondition(&n, kind); cond.Status == corev1.ConditionTrue {
-				t.faults = append(t.faults, fmt.Sprintf("%s: %s: %s", n.Name, kind, cond.Message))
-			}
-		}
-		if len(t.faults) == count {
-			t.good = append(t.good, n.Name)
-		}
-	}
-	return t.finding("free memory or disk space on the Node, or fix its pod network; evictions continue until then"), err
+	return errors.Join(errs...)
 }
 
 // controlPlane is what the control planes' static pods are, by component and Node.
@@ -111,48 +138,16 @@ func (c *Cluster) controlPlane(ctx context.Context) (cp controlPlane, err error)
 	return cp, nil
 }
 
-const (
-	// reportBudget is how long a kubelet may take to report a new static pod as ready.
-	reportBudget = 30 * time.Second
-	young        = 2 * time.Minute
-)
+// young is how old a static pod may be that its kubelet has not reported as ready.
+const young = 2 * time.Minute
 
-// staticPodsReady waits for the report of static pods that have just been made.
-func (c *Cluster) staticPodsReady(ctx context.Context) (f Finding, err error) {
-	waited := wait.For(ctx, "static pods to be ready", c.patient(reportBudget), settlePace, func(ctx context.Context) error {
-		cp, looked := c.controlPlane(ctx)
-		if err = looked; err != nil {
-			return nil // the finding's error
-		}
-		f = c.judgeStatic(ctx, cp)
-		if f.Status == Failed && cp.starting() {
-			return errors.New(f.Detail)
-		}
-		return nil
-	})
-	if err == nil && waited != nil && ctx.Err() != nil {
-		err = waited
+// staticPodsReady says what kubeadm's control planes do not run; others have no static pods.
+func (c *Cluster) staticPodsReady(ctx context.Context) error {
+	cp, err := c.controlPlane(ctx)
+	if err != nil || len(cp.pods) == 0 {
+		return err
 	}
-	return f, err
-}
-
-// starting tells whether one of the pods is young and not ready.
-func (cp controlPlane) starting() bool {
-	for _, pods := range cp.pods {
-		for _, p := range pods {
-			if !kube.PodReady(p) && time.Since(p.CreationTimestamp.Time) < young {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (c *Cluster) judgeStatic(ctx context.Context, cp controlPlane) Finding {
-	if len(cp.pods) == 0 {
-		return absent("no control plane runs its components as kubeadm's static pods")
-	}
-	var t tally
+	var errs []error
 	for _, component := range staticPods {
 		if component == etcdComponent && len(cp.pods[component]) == 0 {
 			continue // it is outside of the cluster
@@ -160,80 +155,34 @@ func (c *Cluster) judgeStatic(ctx context.Context, cp controlPlane) Finding {
 		for _, node := range cp.nodes {
 			switch pod := cp.pods[component][node]; {
 			case pod == nil:
-				t.faults = append(t.faults, node+" runs no "+component)
-			case !kube.PodReady(pod):
-				t.faults = append(t.faults, fmt.Sprintf("%s is not ready: %s", pod.Name, c.why(ctx, pod)))
+				errs = append(errs, diagnose.Ailing{Node: node, Err: errors.New("it runs no " + component)})
+			case !kube.PodReady(pod) && time.Since(pod.CreationTimestamp.Time) >= young:
+				errs = append(errs, diagnose.Ailing{Node: node, Err: fmt.Errorf("%s is not ready: %s", pod.Name, c.why(ctx, pod))})
 			}
 		}
 	}
-	t.good = []string{"all are ready on " + strings.Join(cp.nodes, ", ")}
-	return t.finding("read the component's log on its control plane: crictl ps -a, crictl logs; and its manifest in /etc/kubernetes/manifests")
-}
-
-const etcdNext = "bring the members back before any Node joins; in a lab: labctl etcd members, labctl diagnose"
-
-// etcdHealthy asks Etcd about the members. Without it, it checks etcd's pods and the API server's own connection to etcd.
-func (c *Cluster) etcdHealthy(ctx context.Context) (Finding, error) {
-	if c.Etcd != nil {
-		problems, err := c.Etcd(ctx)
-		t := tally{faults: problems, good: []string{"every member is a healthy voter, and there is no alarm"}}
-		return t.finding(etcdNext), err
-	}
-	cp, err := c.controlPlane(ctx)
-	if err != nil {
-		return Finding{}, err
-	}
-	reasons, err := kube.Readyz(ctx, c.Kube, "/etcd")
-	if err != nil {
-		return Finding{}, err
-	}
-	if len(reasons) > 0 {
-		return fail(etcdNext, "the API server cannot use etcd: %s", few(reasons)), nil
-	}
-	pods := cp.pods[etcdComponent]
-	if len(pods) == 0 {
-		return pass("the API server can use etcd, which is not in the cluster's pods; alarms are seen with etcd's certificates only"), nil
-	}
-	var down []string
-	for _, p := range pods {
-		if !kube.PodReady(p) {
-			down = append(down, p.Name+": "+c.why(ctx, p))
-		}
-	}
-	slices.Sort(down)
-	up := fmt.Sprintf("%d of %d members' pods are ready", len(pods)-len(down), len(pods))
-	if len(down) > 0 {
-		return fail(etcdNext, "%s; %s", up, few(down)), nil
-	}
-	return pass("%s; alarms are seen with etcd's certificates only", up), nil
+	return errors.Join(errs...)
 }
 
 // coreDNSReady looks for CoreDNS by the label that every distribution keeps, because clients find it by its Service.
-func (c *Cluster) coreDNSReady(ctx context.Context) (Finding, error) {
+func (c *Cluster) coreDNSReady(ctx context.Context) error {
 	list, err := c.Kube.AppsV1().Deployments(metav1.NamespaceSystem).List(ctx, metav1.ListOptions{LabelSelector: "k8s-app=kube-dns"})
 	if err != nil {
-		return Finding{}, fmt.Errorf("list deployments of namespace kube-system: %w", err)
+		return fmt.Errorf("list deployments of namespace kube-system: %w", err)
 	}
-	if len(list.Items) == 0 {
-		return absent("namespace kube-system has no Deployment with the label k8s-app=kube-dns"), nil
-	}
-	var t tally
+	var errs []error
 	for _, d := range list.Items {
 		line, ready := replicas(&d)
 		if ready {
-			t.good = append(t.good, line)
 			continue
 		}
 		pods, err := c.podsOf(ctx, d.Namespace, d.Spec.Selector)
-		if err != nil {
-			return Finding{}, err
-		}
 		if i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return !kube.PodReady(&p) }); i >= 0 {
 			line += fmt.Sprintf("; pod %s: %s", pods[i].Name, c.why(ctx, &pods[i]))
 		}
-		t.faults = append(t.faults, line)
+		errs = append(errs, errors.New(line), err)
 	}
-	return t.finding("without it, names of Services do not resolve: kubectl -n kube-system describe pods -l k8s-app=kube-dns"), nil
+	return errors.Join(errs...)
 }
 
 // replicas says how many pods of a Deployment are ready, and whether all are, at least one.

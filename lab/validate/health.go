@@ -30,7 +30,8 @@ const noBefore = "there is no snapshot from before to compare with"
 func (c *Cluster) HealthChecks(node string, before *Snapshot) []Check {
 	h := &health{c, node, before}
 	return []Check{
-		check(AreaCluster, "every Node is Ready, and none has gone", h.members),
+		check(AreaCluster, verdict, c.healthy),
+		check(AreaCluster, "no Node has gone", h.members),
 		check(AreaCluster, "the workload has reached "+where(node), c.onNodes(node, c.spread)),
 		try(AreaCluster, "a new pod starts on "+whereStarts(node), h.starts),
 		check(AreaCluster, "no more pods fail or wait than before", h.pods),
@@ -60,25 +61,20 @@ func (h *health) members(ctx context.Context) (Finding, error) {
 	if err != nil {
 		return Finding{}, err
 	}
-	var t tally
+	if h.before == nil {
+		return absent(noBefore), nil
+	}
 	there := map[string]bool{}
 	for _, n := range nodes {
 		there[n.Name] = true
-		if err := kube.NodeReady(&n); err != nil {
-			t.faults = append(t.faults, err.Error())
+	}
+	t := tally{good: []string{fmt.Sprintf("there are %d Nodes, %d were there before", len(nodes), len(h.before.Nodes))}}
+	for _, name := range slices.Sorted(maps.Keys(h.before.Nodes)) {
+		if !there[name] {
+			t.faults = append(t.faults, name+" was a Node before and is not one now")
 		}
 	}
-	detail := fmt.Sprintf("%d Nodes are Ready", len(nodes))
-	if h.before != nil {
-		detail += fmt.Sprintf(", %d were there before", len(h.before.Nodes))
-		for _, name := range slices.Sorted(maps.Keys(h.before.Nodes)) {
-			if !there[name] {
-				t.faults = append(t.faults, name+" was a Node before and is not one now")
-			}
-		}
-	}
-	t.good = append(t.good, detail)
-	return t.finding("see `kubectl describe node NAME` and the kubelet's journal there; in the lab `labctl diagnose`"), nil
+	return t.finding("see whether somebody deleted it: `kubectl get events -A`; in the lab `labctl diagnose`"), nil
 }
 
 // spread requires a ready pod of a DaemonSet on each node.

@@ -1,6 +1,7 @@
 // Package validate checks a running cluster before and after a node is added: area by area, each with a list of checks, and each check says
-// what it saw. It works on any cluster, needs an administrator's rights, and knows nothing of the lab. A check of something that the
-// cluster does not have, such as a storage system, is not applicable, never passed.
+// what it saw. It works on any cluster, needs an administrator's rights, and knows nothing of the lab. What is wrong with a cluster is up to
+// a diagnosis; the other checks are of what none sees. A check of something that the cluster does not have, such as a storage system, is not
+// applicable, never passed.
 package validate
 
 import (
@@ -19,7 +20,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"k8slab/lab/diagnose"
 	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
 
@@ -54,6 +57,8 @@ type Finding struct {
 	Status Status `json:"status"`
 	Detail string `json:"detail"`         // the evidence, or why it is not applicable
 	Next   string `json:"next,omitempty"` // the next step, of a warning or a failure
+	// Findings are those of a diagnosis, if the check is one: of what labctl diagnose says the same.
+	Findings []symptom.Finding `json:"findings,omitempty"`
 }
 
 // Check is one check of the cluster. Look ends soon after its context, and leaves nothing in the cluster. It sets the finding's Status,
@@ -77,8 +82,8 @@ type Cluster struct {
 	Owner string
 	// Patience is a factor for the time that test pods may take, for machines with emulated processors; 0 is 1.
 	Patience int
-	// Etcd says what is wrong with etcd's members, such as alarms. If it is nil, only the API server and etcd's pods are asked.
-	Etcd func(ctx context.Context) (problems []string, err error)
+	// Diagnose is the verdict of those who know the cluster's machines. If it is nil, only the API server is asked.
+	Diagnose func(ctx context.Context) (diagnose.Report, error)
 	// Impersonate makes a client that acts as another user; with nil, what needs one is not tested.
 	Impersonate func(user string, groups []string) (kubernetes.Interface, error)
 	// Dial reaches the addresses of nodes, such as a kubelet's; with nil, what needs it is not tested.

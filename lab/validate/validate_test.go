@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/kubernetes/scheme"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	restfake "k8s.io/client-go/rest/fake"
 	clienttesting "k8s.io/client-go/testing"
@@ -58,8 +60,16 @@ func newWorld(t *testing.T, objects ...runtime.Object) (*world, *Cluster) {
 	return w, &Cluster{Kube: w, Dynamic: dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), kinds), Image: "labnode"}
 }
 
-// Discovery has a REST client, which the fake's own has not.
+// Discovery and CoreV1 have a REST client, which the fake's own have not.
 func (w *world) Discovery() discovery.DiscoveryInterface {
+	return restDiscovery{w.Clientset.Discovery(), w.rest()}
+}
+
+func (w *world) CoreV1() corev1client.CoreV1Interface {
+	return restCore{w.Clientset.CoreV1(), w.rest()}
+}
+
+func (w *world) rest() rest.Interface {
 	client := restfake.CreateHTTPClient(func(r *http.Request) (*http.Response, error) {
 		status, body := http.StatusOK, "ok"
 		if said := w.ready[r.URL.Path]; said != "" {
@@ -67,7 +77,7 @@ func (w *world) Discovery() discovery.DiscoveryInterface {
 		}
 		return &http.Response{StatusCode: status, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(body))}, nil
 	})
-	return restDiscovery{w.Clientset.Discovery(), &restfake.RESTClient{Client: client, NegotiatedSerializer: scheme.Codecs}}
+	return &restfake.RESTClient{Client: client, GroupVersion: corev1.SchemeGroupVersion, NegotiatedSerializer: scheme.Codecs.WithoutConversion()}
 }
 
 type restDiscovery struct {
@@ -76,6 +86,13 @@ type restDiscovery struct {
 }
 
 func (d restDiscovery) RESTClient() rest.Interface { return d.rest }
+
+type restCore struct {
+	corev1client.CoreV1Interface
+	rest rest.Interface
+}
+
+func (c restCore) RESTClient() rest.Interface { return c.rest }
 
 func (w *world) addAccount(a clienttesting.Action) (bool, runtime.Object, error) {
 	name := a.(clienttesting.CreateAction).GetObject().(*corev1.Namespace).Name
@@ -253,7 +270,7 @@ func TestRunKeepsOrderAndErrors(t *testing.T) {
 		check(AreaStorage, "b", func(context.Context) (Finding, error) { return Finding{}, io.ErrUnexpectedEOF }),
 	})
 	want := []Finding{{Area: AreaCluster, Check: "a", Status: Passed, Detail: "good"}, {Area: AreaStorage, Check: "b", Status: Failed, Detail: "unexpected EOF"}}
-	if !slices.Equal(findings, want) {
+	if !reflect.DeepEqual(findings, want) {
 		t.Errorf("%+v", findings)
 	}
 }

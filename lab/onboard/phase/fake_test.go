@@ -166,7 +166,6 @@ func (w *world) Traces(context.Context, string) ([]string, error) {
 }
 
 func (w *world) Preflight(context.Context, string, bool) ([]join.Check, error) { return nil, nil }
-func (w *world) Healthy(context.Context) error                                 { return nil }
 
 func (w *world) Node(context.Context, string) (*kube.Node, error) { return w.node, nil }
 

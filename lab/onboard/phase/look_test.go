@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"k8slab/config"
+	"k8slab/lab/diagnose"
 	"k8slab/lab/join"
 	"k8slab/lab/machine"
 	"k8slab/lab/onboard"
+	"k8slab/lab/symptom"
 	"k8slab/lab/validate"
 )
 
@@ -318,5 +320,29 @@ func TestLookingAtNothing(t *testing.T) {
 	must(t, b.Run(t.Context(), onboard.Options{}))
 	if st := b.state(t); st.PhaseStatus[onboard.StorageIntegration] != onboard.NotApplicable || st.Progress() != "8 of 9 completed, 1 not applicable" {
 		t.Errorf("phases are %v, %s", st.PhaseStatus, st.Progress())
+	}
+}
+
+// A node that has not joined yet is no reason against an onboarding; what is wrong elsewhere is.
+func TestDiagnosisBesideTheNode(t *testing.T) {
+	failing := func(node string) symptom.Finding {
+		return symptom.Finding{Symptom: symptom.DiskFull, Level: symptom.Fail, Node: node}
+	}
+	for _, tt := range []struct {
+		nodes   []string
+		healthy bool
+	}{{[]string{"w3"}, true}, {[]string{"w3", "w1"}, false}, {[]string{""}, false}, {nil, true}} {
+		r, err := beside("w3", func(context.Context) (r diagnose.Report, err error) {
+			for _, node := range tt.nodes {
+				r.Findings = append(r.Findings, failing(node))
+			}
+			return r, nil
+		})(t.Context())
+		if err != nil || r.Healthy != tt.healthy {
+			t.Errorf("%q: %+v, %v", tt.nodes, r, err)
+		}
+	}
+	if beside("w3", nil) != nil {
+		t.Error("a cluster that only its API server tells of has a diagnosis of its own")
 	}
 }

@@ -9,13 +9,16 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 
+	"k8slab/lab/diagnose"
 	"k8slab/lab/event"
 	"k8slab/lab/gitrepo"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/machine"
 	"k8slab/lab/onboard"
+	"k8slab/lab/symptom"
 	"k8slab/lab/validate"
 )
 
@@ -24,7 +27,6 @@ type Lab interface {
 	machines
 	joiner
 	Preflight(ctx context.Context, node string, fix bool) ([]join.Check, error)
-	Healthy(ctx context.Context) error
 }
 
 type machines interface {
@@ -119,13 +121,27 @@ func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.U
 
 // preChecks are what must hold before anything is changed.
 func preChecks(c Config) []validate.Check {
-	v := c.Cluster
+	v := *c.Cluster
+	v.Diagnose = beside(c.Target.Node, v.Diagnose)
 	checks := append(v.ClusterChecks(), v.GitOpsChecks()...)
 	checks = append(checks, v.StorageChecks("")...)
 	for _, room := range v.CapacityChecks(c.CPUs, c.Memory) {
 		checks = append(checks, beforeJoining(room, kube.Of(v.Kube), c.Target.Node))
 	}
 	return append(checks, machineCheck(c.Lab, c.Target.Node), repositoryCheck(c))
+}
+
+// beside is the diagnosis without what is wrong with the node: that of a resumed onboarding may not have joined yet.
+func beside(node string, look func(context.Context) (diagnose.Report, error)) func(context.Context) (diagnose.Report, error) {
+	if look == nil {
+		return nil
+	}
+	return func(ctx context.Context) (diagnose.Report, error) {
+		r, err := look(ctx)
+		r.Findings = slices.DeleteFunc(r.Findings, func(f symptom.Finding) bool { return f.Node == node })
+		r.Healthy = !r.Failed() && len(r.Undetermined) == 0
+		return r, err
+	}
 }
 
 // beforeJoining is a check that is about a node which is still to come: a resumed onboarding may find it there.
@@ -141,21 +157,10 @@ func beforeJoining(check validate.Check, members nodes, node string) validate.Ch
 	return check
 }
 
-// postChecks are the cluster's own validations, and in the lab the proof that `up` gives.
+// postChecks are the cluster's own validations: of a lab, among them the verdict with which `up` ends.
 func postChecks(c Config) []validate.Check {
 	v, node := c.Cluster, c.Target.Node
-	checks := append(v.ClusterChecks(), v.StorageChecks(node)...)
-	checks = append(checks, v.MonitoringChecks(node)...)
-	checks = append(checks, v.NetworkChecks(node)...)
-	if c.Lab == nil {
-		return checks
-	}
-	return append(checks, validate.Check{Area: validate.AreaCluster, Name: "the lab's own proof holds", Look: func(ctx context.Context) (validate.Finding, error) {
-		if err := c.Lab.Healthy(ctx); err != nil {
-			return validate.Finding{Status: validate.Failed, Detail: err.Error(), Next: "labctl diagnose"}, nil
-		}
-		return validate.Finding{Status: validate.Passed, Detail: "nodes, etcd, the pod network and CoreDNS are as `labctl up` wants them"}, nil
-	}})
+	return slices.Concat(v.ClusterChecks(), v.StorageChecks(node), v.MonitoringChecks(node), v.NetworkChecks(node))
 }
 
 // machineCheck is the target's own preflight, if the lab has its machine already.
