@@ -21,7 +21,7 @@ var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, {"kube-system", "ku
 // newestEvents is how many warnings are kept.
 const newestEvents = 200
 
-// askAPI asks the API server everything at once. Without a wish the cluster is not a lab's, and nothing is asked that only a lab must
+// askAPI asks the API server everything at once. Without want the cluster is not a lab's, and nothing is asked that only a lab must
 // have.
 func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API) {
 	if err := k.Answers(ctx); err != nil {
