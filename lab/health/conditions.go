@@ -123,37 +123,40 @@ func podsReach(ctx context.Context, s *session.Session, c diagnose.Cluster) erro
 		}
 		return failures, err
 	})
-	return errors.Join(append([]error{err}, unreached(members, answers, owner)...)...)
+	return errors.Join(append([]error{err}, unreached(members, answers, byNode)...)...)
 }
 
 // unreached says what the pods of the nodes could not reach. Of a way that is cut, the end that most of the cut ways share is ailing.
-func unreached(nodes []config.Node, answers [][]string, owner map[string]string) (errs []error) {
+func unreached(nodes []config.Node, answers [][]string, probes map[string]kube.Pod) (errs []error) {
 	cut := map[string]int{}
-	far := func(failure string) string { // the node that it names
-		for ip, node := range owner {
-			if strings.Contains(failure, net.JoinHostPort(ip, probePort)) {
-				return node
+	far := func(failure string) (named []string) { // the nodes whose probes it names
+		for _, n := range nodes {
+			p := probes[n.Name]
+			if strings.Contains(failure, net.JoinHostPort(p.IP, probePort)) || strings.Contains(failure, p.Name) {
+				named = append(named, n.Name)
 			}
 		}
-		return ""
+		return named
 	}
 	for i, n := range nodes {
 		for _, failure := range answers[i] {
 			cut[n.Name]++
-			if to := far(failure); to != n.Name {
-				cut[to]++
+			for _, to := range far(failure) {
+				if to != n.Name {
+					cut[to]++
+				}
 			}
 		}
 	}
 	for i, n := range nodes {
 		about := map[string][]string{}
 		for _, failure := range answers[i] {
-			at := n.Name
-			switch to := far(failure); {
-			case to == "" || to == n.Name || cut[to] < cut[at]:
-			case cut[to] > cut[at]:
-				at = to
-			default: // it may be either end
+			at, ends := n.Name, far(failure)
+			switch {
+			case len(ends) == 0, len(ends) == 1 && (ends[0] == n.Name || cut[ends[0]] < cut[at]):
+			case len(ends) == 1 && cut[ends[0]] > cut[at]:
+				at = ends[0]
+			default: // it may be any of them
 				at = ""
 			}
 			about[at] = append(about[at], failure)

@@ -14,7 +14,6 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/join"
-	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
@@ -44,18 +43,15 @@ func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+
 // because of it, those that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
 	var errs []error
-	// The diagnosis gives a new Node time to get its pod network; a controller manager that assigns none shows at once.
-	nodes, _ := r.Admin.Kube.Nodes(ctx)
-	unassigned := slices.ContainsFunc(nodes, func(n kube.Node) bool { return n.PodCIDR == "" })
 	for _, n := range r.Cluster.ControlPlanes() {
 		if f := r.Fact(n); f.Joined && !f.Running() && ctx.Err() == nil {
-			errs = append(errs, r.manifestsOf(ctx, n, unassigned))
+			errs = append(errs, r.manifestsOf(ctx, n))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, unassigned bool) error {
+func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
 	on := r.Nodes[n.Name]
 	var files []string
 	for _, p := range staticPods {
@@ -70,8 +66,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, unassigned b
 		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 	}
 	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
-		assigns := !unassigned || !slices.Contains(p.other, symptom.PodCIDRNotAssigned)
-		works := passes(checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other) && assigns
+		works := passes(checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other)
 		return readable(is[p.file()]) && (works || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
 	})
 	if len(suspects) == 0 {
