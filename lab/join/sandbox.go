@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -29,8 +30,9 @@ const (
 	trialAge = time.Minute
 )
 
-// ErrNoRuntime is a runtime that cannot be asked, for which it has checks of its own.
-var ErrNoRuntime = errors.New("no container runtime answers")
+// ErrUntried is that a sandbox cannot be tried, for a reason that has checks of its own: no container runtime answers, or flannel has no
+// subnet for the node yet, for which its plugin waits half a minute.
+var ErrUntried = errors.New("no container runtime answers, or flannel has no subnet yet")
 
 // TrialError is what the runtime says when it cannot make a sandbox.
 type TrialError struct {
@@ -44,16 +46,19 @@ func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
 
 // TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it
 // tries the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same
-// again. It removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrNoRuntime.
+// again. It removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrUntried.
 // It takes no longer than trialTime and trialEnd together.
 func TrySandbox(ctx context.Context, m Machine) error {
+	if used := m.networks(); len(used) > 0 && slices.Contains(used[0].types, "flannel") && m.SubnetEnv() == nil {
+		return ErrUntried
+	}
 	socket, bad := m.runtimeSocket(Target{})
 	if bad.Result != "" || !m.Exists(socket) {
-		return ErrNoRuntime
+		return ErrUntried
 	}
 	client, err := m.dialCRI(socket)
 	if err != nil {
-		return ErrNoRuntime
+		return ErrUntried
 	}
 	defer client.Close()
 	t := &trial{m: m, run: runtimeapi.NewRuntimeServiceClient(client)}
@@ -137,7 +142,7 @@ func (t *trial) make(ctx context.Context) error {
 func trialError(err error) error {
 	s := status.Convert(err)
 	if s.Code() == codes.Unavailable || s.Code() == codes.Unimplemented {
-		return ErrNoRuntime
+		return ErrUntried
 	}
 	return &TrialError{Said: s.Message(), Late: s.Code() == codes.DeadlineExceeded || s.Code() == codes.Canceled}
 }

@@ -18,6 +18,12 @@ import (
 // bystanders are sandboxes that no trial may touch: a pod's, one of a stranger in the trials' namespace, and a trial that is being made.
 var bystanders = []string{"a-pod", "a-stranger", "a-young-trial"}
 
+// canTry is a member's runtime, where flannel runs.
+func canTry(f *fakeMachine) *fakeCRI {
+	f.write("/run/flannel/subnet.env", "FLANNEL_SUBNET=10.244.3.1/24\n")
+	return serveCRI(f, "")
+}
+
 func withBystanders(c *fakeCRI) *fakeCRI {
 	now := time.Now().UnixNano()
 	old := time.Now().Add(-time.Hour).UnixNano()
@@ -66,7 +72,7 @@ func TestTrySandbox(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFakeMachine(t)
-			c := withBystanders(serveCRI(f, ""))
+			c := withBystanders(canTry(f))
 			tt.prepare(f, c)
 			if err := TrySandbox(t.Context(), f.Machine); !tt.want(err) {
 				t.Errorf("%v", err)
@@ -91,7 +97,7 @@ func says(text string, late bool) func(error) bool {
 // Its caller goes away, and nothing stays.
 func TestTrialOfACallerWhoGoesAway(t *testing.T) {
 	f := newFakeMachine(t)
-	c := withBystanders(serveCRI(f, ""))
+	c := withBystanders(canTry(f))
 	ctx, cancel := context.WithCancel(t.Context())
 	c.sandboxes.run = func(ctx context.Context) error {
 		cancel()
@@ -106,21 +112,26 @@ func TestTrialOfACallerWhoGoesAway(t *testing.T) {
 	}
 }
 
-func TestNoRuntimeForATrial(t *testing.T) {
+func TestUntried(t *testing.T) {
 	f := newFakeMachine(t)
-	if err := TrySandbox(t.Context(), f.Machine); !errors.Is(err, ErrNoRuntime) {
+	if err := TrySandbox(t.Context(), f.Machine); !errors.Is(err, ErrUntried) {
 		t.Errorf("without a socket: %v", err)
 	}
 	serveCRI(f, "cri")
-	if err := TrySandbox(t.Context(), f.Machine); !errors.Is(err, ErrNoRuntime) {
+	if err := TrySandbox(t.Context(), f.Machine); !errors.Is(err, ErrUntried) {
 		t.Errorf("without CRI: %v", err)
+	}
+	f = newFakeMachine(t)
+	serveCRI(f, "")
+	if err := TrySandbox(t.Context(), f.Machine); !errors.Is(err, ErrUntried) {
+		t.Errorf("where flannel has no subnet: %v", err)
 	}
 }
 
 // Two at once have names of their own, and cgroups where kubelet puts pods.
 func TestTrialsAtOnce(t *testing.T) {
 	f := newFakeMachine(t)
-	c := serveCRI(f, "")
+	c := canTry(f)
 	c.driver = runtimeapi.CgroupDriver_SYSTEMD
 	var wg sync.WaitGroup
 	for range 4 {
@@ -145,7 +156,7 @@ func TestTrialsAtOnce(t *testing.T) {
 
 func TestProcesses(t *testing.T) {
 	f := newFakeMachine(t)
-	c := serveCRI(f, "")
+	c := canTry(f)
 	c.sandboxes.info = `{"config":{"image":{"user_specified_image":"example.com/etcd:1"}},"runtimeSpec":{"process":{"args":["etcd","--name=cp1"]}}}`
 	at := func(pod string, state runtimeapi.ContainerState) {
 		c.sandboxes.list = append(c.sandboxes.list, &runtimeapi.Container{Metadata: &runtimeapi.ContainerMetadata{Name: "etcd"}, State: state,

@@ -166,7 +166,7 @@ func (w *measurer) sandbox(ctx context.Context) ([]join.Defect, error) {
 	err := join.TrySandbox(ctx, w.m)
 	failed, ok := errors.AsType[*join.TrialError](err)
 	switch {
-	case errors.Is(err, join.ErrNoRuntime):
+	case errors.Is(err, join.ErrUntried):
 		return nil, errSkipped
 	case !ok:
 		return nil, err
