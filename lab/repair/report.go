@@ -38,14 +38,14 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	}
 	r.emerged = false
 	var open []symptom.Finding
-	seen := map[string]int{}
+	seen, stays := map[string]int{}, map[string]int{}
 	err := wait.For(ctx, "the cluster to be healthy", budget, pace, r.showing(func(ctx context.Context) error {
 		if findings == nil {
 			if findings = r.diagnose(ctx); ctx.Err() != nil {
 				return context.Cause(ctx) // a diagnosis that was cut off proves nothing
 			}
 		}
-		r.addLeft(lasting(findings, r.before, r.found))
+		r.addLeft(lasting(findings, r.before, r.found, stays))
 		open = failures(findings, r.found)
 		findings = nil
 		if r.emerged = r.settle == 0 && emerged(open, r.before, seen); r.emerged { // a rung of the ladder uncovers what passes
@@ -73,8 +73,8 @@ const emergedLooks = 3
 func emerged(open, before []symptom.Finding, seen map[string]int) bool {
 	for _, f := range open {
 		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
-		if key := string(f.Symptom) + " " + f.Node; !was && !symptom.General(f.Symptom) {
-			if seen[key]++; seen[key] >= emergedLooks {
+		if !was && !symptom.General(f.Symptom) {
+			if seen[looked(f)]++; seen[looked(f)] >= emergedLooks {
 				return true
 			}
 		}
@@ -147,13 +147,30 @@ func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 }
 
 // lasting are the failures that will not go away by waiting: a person has to remove their cause, they were there before the first repair,
-// nobody called them repairable then, and nothing was repaired on their node.
-func lasting(findings, before []symptom.Finding, found []Repaired) []symptom.Finding {
+// nobody called them repairable then, and nothing was repaired on their node. What was repaired there counts for some looks only, unless it
+// may be why they fail: a kubelet that was started does not empty its disk. seen counts those looks.
+func lasting(findings, before []symptom.Finding, found []Repaired, seen map[string]int) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
 		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node && !b.Repairable })
-		return !was || f.Repairable || symptom.General(f.Symptom) || slices.ContainsFunc(found, func(t Repaired) bool { return t.Node == f.Node && t.Did != "" })
+		if !was || f.Repairable || symptom.General(f.Symptom) {
+			return true
+		}
+		there := slices.DeleteFunc(slices.Clone(found), func(t Repaired) bool { return t.Node != f.Node || t.Did == "" })
+		if len(there) == 0 {
+			return false
+		}
+		seen[looked(f)]++
+		return seen[looked(f)] < lastingLooks || slices.ContainsFunc(there, func(t Repaired) bool {
+			return t.Symptom == string(f.Symptom) || symptom.Brings(symptom.ID(t.Symptom), f.Symptom)
+		})
 	})
 }
+
+// lastingLooks is in how many looks a failure must be found that a repair beside it may not have been about.
+const lastingLooks = 5
+
+// looked is the failure's name among those that are counted.
+func looked(f symptom.Finding) string { return string(f.Symptom) + " " + f.Node }
 
 // unforeseen are the failures for which a dry run found no repair.
 func unforeseen(findings []symptom.Finding, found []Repaired) []symptom.Finding {

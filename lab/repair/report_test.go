@@ -34,15 +34,23 @@ func TestLasting(t *testing.T) {
 	wall, stale, silent := onNode(symptom.FirewallBlocked, "cp3"), repairable(onNode(symptom.CNIStaleConfig, "w1")), onNode(symptom.KubeletNotRunning, "w2")
 	before := []symptom.Finding{wall, stale, silent}
 	now := []symptom.Finding{wall, stale, silent, onNode(symptom.DiskFull, "w2")}
-	if got := lasting(now, before, []Repaired{{Node: "w1", Symptom: "cni-stale-config", Did: "moved it aside"}}); len(got) != 1 || got[0].Node != "cp3" {
+	if got := lasting(now, before, []Repaired{{Node: "w1", Symptom: "cni-stale-config", Did: "moved it aside"}}, map[string]int{}); len(got) != 1 || got[0].Node != "cp3" {
 		t.Errorf("%+v", got)
 	}
-	if got := lasting(now, before, []Repaired{{Node: "cp3", Did: "removed a rule"}}); len(got) != 0 {
+	if got := lasting(now, before, []Repaired{{Node: "cp3", Symptom: string(symptom.FirewallBlocked), Did: "removed a rule"}}, map[string]int{looked(wall): lastingLooks}); len(got) != 0 {
 		t.Errorf("its node was repaired, so it may pass: %+v", got)
 	}
 	missing := onNode(symptom.FlannelSubnetEnvMissing, "w2")
-	if got := lasting([]symptom.Finding{missing}, []symptom.Finding{repairable(missing)}, []Repaired{{Did: "applied the manifest"}}); len(got) != 0 {
+	if got := lasting([]symptom.Finding{missing}, []symptom.Finding{repairable(missing)}, []Repaired{{Did: "applied the manifest"}}, map[string]int{}); len(got) != 0 {
 		t.Errorf("a repair of the whole cluster is on its way: %+v", got)
+	}
+	started := []Repaired{{Node: "w2", Symptom: string(symptom.KubeletNotRunning), Did: "started kubelet"}}
+	full := []symptom.Finding{onNode(symptom.DiskFull, "w2")}
+	seen := map[string]int{}
+	for look := 1; look <= lastingLooks; look++ {
+		if got := lasting(full, full, started, seen); len(got) == 1 != (look == lastingLooks) {
+			t.Errorf("look %d at a full disk beside a kubelet that was started: %+v", look, got)
+		}
 	}
 }
 
