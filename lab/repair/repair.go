@@ -21,12 +21,13 @@ import (
 // climbs the ladder, as far as upTo. For what needs a person it returns the diagnosis' findings. It starts no machine that is off. It
 // returns when the repairs have taken effect: the diagnosis no longer finds their causes, and the proof holds, unless something is left.
 func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
-	r := &repairRun{Run: c, upTo: upTo, step: c.Events.Start("", "repair", 0)}
+	r := &repairRun{Run: c, upTo: upTo, more: morePasses, step: c.Events.Start("", "repair", 0)}
 	err := r.onePass(ctx)
 	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
 		err = r.onePass(ctx)
 	}
-	for again := 1; r.emerged && again < mostPasses && ctx.Err() == nil; again++ {
+	for r.emerged && ctx.Err() == nil {
+		r.more--
 		err = r.onePass(ctx)
 	}
 	for !r.DryRun && ctx.Err() == nil && r.climb(ctx) {
@@ -38,8 +39,8 @@ func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
 	return r.found, r.step.End(err)
 }
 
-// mostPasses is how many passes may follow one another because each uncovers what the next may repair.
-const mostPasses = 3
+// morePasses is how many passes may follow the first because each uncovers what the next may repair. The last one leaves what it uncovers.
+const morePasses = 2
 
 // onePass makes every repair of a component once, and waits for the verdict, which decides: if the lab is healthy, a repair that failed was
 // not needed.

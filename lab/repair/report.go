@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -48,7 +49,7 @@ func (r *repairRun) verdict(ctx context.Context) error {
 		r.addLeft(lasting(findings, r.before, r.found, stays))
 		open = failures(findings, r.found)
 		findings = nil
-		if r.emerged = r.settle == 0 && emerged(open, r.before, seen); r.emerged { // a rung of the ladder uncovers what passes
+		if r.emerged = r.settle == 0 && r.more > 0 && emerged(open, r.before, seen); r.emerged { // a rung of the ladder uncovers what passes
 			return wait.Hopeless(errors.New(named(open)))
 		}
 		if len(open) > 0 {
@@ -65,12 +66,16 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	return nil
 }
 
-// emergedLooks is in how many looks a new failure must be found before it counts as one that waits for no repair: many pass by themselves.
+// emergedLooks is in how many looks in a row a new failure must be found before it counts as one that waits for no repair: many pass by
+// themselves, and come again.
 const emergedLooks = 3
 
 // emerged tells whether the repairs have uncovered a failure that was not found before them, so that another pass may repair it. seen
 // counts the looks that found each.
 func emerged(open, before []symptom.Finding, seen map[string]int) bool {
+	maps.DeleteFunc(seen, func(key string, _ int) bool {
+		return !slices.ContainsFunc(open, func(f symptom.Finding) bool { return looked(f) == key })
+	})
 	for _, f := range open {
 		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
 		if !was && !symptom.General(f.Symptom) {

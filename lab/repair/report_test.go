@@ -91,3 +91,20 @@ func TestRepairedTellsOneThing(t *testing.T) {
 		}
 	}
 }
+
+// A failure that comes and goes is none that a repair has uncovered; one that stays is.
+func TestEmerged(t *testing.T) {
+	before := []symptom.Finding{onNode(symptom.DiskFull, "w2")}
+	wall := onNode(symptom.FirewallBlocked, "w2")
+	seen := map[string]int{}
+	for range 3 * emergedLooks {
+		if emerged(append(before, wall), before, seen) || emerged(before, before, seen) {
+			t.Fatal("it was seen in every other look only")
+		}
+	}
+	for look := 1; look <= emergedLooks; look++ {
+		if got := emerged(append(before, wall), before, seen); got != (look == emergedLooks) {
+			t.Errorf("look %d in a row: %t", look, got)
+		}
+	}
+}

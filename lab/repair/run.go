@@ -38,6 +38,7 @@ type repairRun struct {
 	wrong   []kube.WrongDocument // that were found in this pass
 	looked  bool                 // at the documents in this pass
 	emerged bool                 // the last wait ended because a repair has uncovered another failure
+	more    int                  // passes that may still follow because a repair uncovers another failure
 	waited  bool                 // it did something that the cluster shows only after a while
 	settle  time.Duration        // how long that may take, if not effectTime
 	mu      sync.Mutex
