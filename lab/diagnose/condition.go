@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -18,13 +19,20 @@ type Condition struct {
 	Check func(context.Context) error // of one that a node does not meet, an Ailing; of several, joined
 }
 
-// Ailing is what is wrong with one node.
+// Ailing is what is wrong with one node, or with another organ than the condition's.
 type Ailing struct {
-	Node string
-	Err  error
+	Node  string
+	Organ string // "" for the condition's
+	Err   error
 }
 
-func (a Ailing) Error() string { return a.Node + ": " + a.Err.Error() }
+func (a Ailing) Error() string {
+	if a.Node == "" {
+		return a.Err.Error()
+	}
+	return a.Node + ": " + a.Err.Error()
+}
+
 func (a Ailing) Unwrap() error { return a.Err }
 
 // Measure checks all conditions once, so many at the same time; -1 is all.
@@ -54,7 +62,7 @@ func (c Condition) organs(err error) []fact.Organ {
 	for _, one := range parts(err) {
 		o := fact.Organ{Name: c.Organ, Detail: c.Name}
 		if a, ok := errors.AsType[Ailing](one); ok {
-			o.Node, one = a.Node, a.Err
+			o.Node, o.Name, one = a.Node, cmp.Or(a.Organ, c.Organ), a.Err
 		}
 		o.Error = one.Error()
 		all = append(all, o)

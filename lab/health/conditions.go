@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,8 @@ import (
 const (
 	probeNamespace = "k8slab"
 	probePort      = "8080"
-	probeService   = "probe.k8slab.svc.cluster.local:" + probePort
+	probeName      = "probe.k8slab.svc.cluster.local"
+	probeService   = probeName + ":" + probePort
 )
 
 // conditions define a healthy cluster. Each depends on those before it, and Prove waits for them in this order.
@@ -149,7 +151,7 @@ func unreached(nodes []config.Node, answers [][]string, probes map[string]kube.P
 		}
 	}
 	for i, n := range nodes {
-		about := map[string][]string{}
+		about := map[diagnose.Ailing][]string{} // without their errors
 		for _, failure := range answers[i] {
 			at, ends := n.Name, far(failure)
 			switch {
@@ -159,14 +161,18 @@ func unreached(nodes []config.Node, answers [][]string, probes map[string]kube.P
 			default: // it may be any of them
 				at = ""
 			}
-			about[at] = append(about[at], failure)
-		}
-		for _, at := range slices.Sorted(maps.Keys(about)) {
-			err := fmt.Errorf("%s's pod cannot reach: %s", n.Name, strings.Join(about[at], "; "))
-			if at != "" {
-				err = diagnose.Ailing{Node: at, Err: err}
+			what := diagnose.Ailing{Node: at}
+			if strings.Contains(failure, "lookup "+probeName) {
+				what.Organ = fact.OrganDNS
 			}
-			errs = append(errs, err)
+			about[what] = append(about[what], failure)
+		}
+		for _, what := range slices.SortedFunc(maps.Keys(about), func(a, b diagnose.Ailing) int {
+			return cmp.Compare(a.Node+" "+a.Organ, b.Node+" "+b.Organ)
+		}) {
+			failures := about[what]
+			what.Err = fmt.Errorf("%s's pod cannot reach: %s", n.Name, strings.Join(failures, "; "))
+			errs = append(errs, what)
 		}
 	}
 	return errs

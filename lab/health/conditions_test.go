@@ -3,6 +3,7 @@ package health
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8slab/config"
@@ -27,14 +28,15 @@ func TestUnreached(t *testing.T) {
 		{"behind the Service", [][]string{{service + "probe-c"}, {service + "probe-c"}, {service + "probe-c"}}, []string{"w2", "w2", "w2"}},
 		{"one reaches nobody", [][]string{{}, {"10.244.0.2:8080: i/o timeout", "10.244.2.2:8080: i/o timeout"}, {}}, []string{"w1"}},
 		{"a way between two", [][]string{{"10.244.1.2:8080: i/o timeout"}, {}, {}}, []string{""}},
-		{"no name is known", [][]string{{}, {"probe.k8slab.svc: no such host"}, {}}, []string{"w1"}},
+		{"no name is known", [][]string{{}, {"lookup " + probeName + " on 10.96.0.10:53: i/o timeout", "10.244.0.2:8080: i/o timeout"}, {}},
+			[]string{"w1", "w1 DNS"}},
 		{"two are missed", [][]string{{service + "probe-b, probe-c"}, {}, {}}, []string{""}},
 	}
 	for _, tt := range tests {
 		var got []string
 		for _, err := range unreached(nodes, tt.answers, probes) {
 			a, _ := errors.AsType[diagnose.Ailing](err)
-			got = append(got, a.Node)
+			got = append(got, strings.TrimSpace(a.Node+" "+a.Organ))
 		}
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
