@@ -209,6 +209,14 @@ func (r *damageRound) name(ctx context.Context) {
 		r.ended.Named = Silent
 		r.ended.Said = []string{"no finding, but: " + err.Error()}
 	}
+	if r.ended.Named != Harmless { // a repair would take away what can explain it
+		r.keep(ctx, "unnamed")
+	}
+}
+
+// keep saves the evidence of the round.
+func (r *damageRound) keep(ctx context.Context, of string) {
+	r.saveEvidence(ctx, fmt.Sprintf("damage-%d-%s-%s", r.ended.Round, cmp.Or(r.damage.Node, "cluster"), of))
 }
 
 // pointed waits until a finding points at the damage.
@@ -268,7 +276,7 @@ func (r *damageRound) clear(ctx context.Context) error {
 	}
 	mended := r.ended.Named == Harmless || r.ended.Healed == Healed
 	if !mended {
-		r.saveEvidence(ctx, fmt.Sprintf("damage-%d-%s", r.ended.Round, cmp.Or(r.damage.Node, "cluster")))
+		r.keep(ctx, "unhealed")
 	}
 	r.step("undo")
 	err := r.damage.undo(ctx, r.target, !mended)

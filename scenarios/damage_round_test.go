@@ -26,6 +26,7 @@ type ruins struct {
 	up       bool              // labctl up brings the lab back when the damage is undone
 	stubborn bool              // the damage cannot be undone
 	uid      string            // of another node, when repaired
+	kept     []string          // bundles
 }
 
 const theFile = "/usr/bin/containerd"
@@ -72,6 +73,9 @@ func (l *ruins) Labctl(ctx context.Context, args ...string) (string, error) {
 			findings = append(findings, l.says...)
 		}
 		out, _ := json.Marshal(map[string]any{"findings": findings})
+		if i := slices.Index(args, "--bundle"); i > 0 {
+			l.kept = append(l.kept, filepath.Base(args[i+1]))
+		}
 		return string(out), nil
 	case "kubectl":
 		if slices.Contains(args, "nodes") {
@@ -136,7 +140,7 @@ func TestOutcomesOfDamage(t *testing.T) {
 				lab := tt.lab
 				lab.model = newModel(t)
 				record := Record{Path: filepath.Join(t.TempDir(), "faults.json")}
-				d := RunDamage(t.Context(), &lab, 5, onFile(t, 5), Options{Record: record})
+				d := RunDamage(t.Context(), &lab, 5, onFile(t, 5), Options{Record: record, Evidence: "kept"})
 				if d.Named != tt.named || d.Healed != tt.healed || d.Class != tt.class || d.By != tt.by || d.Restored != tt.restored || !strings.Contains(d.Reason, tt.reason) {
 					got, _ := json.Marshal(d)
 					t.Errorf("got %s after %q", got, lab.calls)
@@ -149,6 +153,11 @@ func TestOutcomesOfDamage(t *testing.T) {
 				}
 				if left, err := record.Left(); err != nil || (len(left) == 0) != tt.restored {
 					t.Errorf("in the record: %v, %v", left, err)
+				}
+				for what, want := range map[string]bool{"unnamed": tt.named == Misnamed || tt.named == Silent, "unhealed": tt.healed == DeadEnd || tt.healed == Lost} {
+					if got := slices.ContainsFunc(lab.kept, func(f string) bool { return strings.Contains(f, what) }); got != want {
+						t.Errorf("the evidence of what is %s is kept: %t", what, got)
+					}
 				}
 				if lab.damaged == tt.restored {
 					t.Errorf("the damage is left: %v", lab.damaged)
