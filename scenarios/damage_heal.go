@@ -23,7 +23,6 @@ func (r *damageRound) getOver(ctx context.Context) error {
 	}
 	begun := time.Now()
 	defer func() { r.ended.ToHeal = time.Since(begun).Seconds() }()
-	said := slices.Clone(r.ended.Said)
 	err := r.repair(ctx)
 	if err != nil && ctx.Err() == nil {
 		err = errors.Join(err, r.followHints(ctx))
@@ -33,7 +32,6 @@ func (r *damageRound) getOver(ctx context.Context) error {
 		_, upErr := r.target.Labctl(ctx, "up")
 		err = errors.Join(err, r.heals(ctx, "labctl up", upErr))
 	}
-	r.ended.Said = said // of the damage, and not of what was left of it
 	if r.ended.Healed == Healed {
 		return nil
 	}

@@ -51,7 +51,7 @@ type Damaged struct {
 	Named      Naming      `json:"named,omitempty"`
 	Healed     Healing     `json:"healed,omitempty"`
 	By         string      `json:"by,omitempty"`   // the commands after which the lab was healthy
-	Said       []string    `json:"said,omitempty"` // findings that failed when the diagnosis was last asked
+	Said       []string    `json:"said,omitempty"` // findings that failed when the diagnosis was last asked to name the damage
 	Reason     string      `json:"reason,omitempty"`
 	Restored   bool        `json:"restored"` // the lab is as before: the next round can begin
 	ToName     float64     `json:"to_name"`  // seconds from the damage to the finding that names it
@@ -154,38 +154,43 @@ func (r *damageRound) verdict(ctx context.Context) error {
 		return err
 	}
 	if len(r.failed) > 0 {
-		return fmt.Errorf("diagnose: %s", strings.Join(r.ended.Said, "; "))
+		return fmt.Errorf("diagnose: %s", strings.Join(r.said(), "; "))
 	}
 	return healthy(ctx, r.target)
 }
 
 // ask asks the diagnosis which findings fail.
 func (r *damageRound) ask(ctx context.Context) error {
-	r.failed, r.ended.Said = nil, nil
+	r.failed = nil
 	out, err := r.target.Labctl(ctx, "diagnose", "-o", "json") // exit status 1 says that there is something
 	var report struct{ Findings []symptom.Finding }
 	if unread := json.Unmarshal([]byte(out), &report); unread != nil {
 		return errors.Join(err, unread)
 	}
 	r.failed = slices.DeleteFunc(report.Findings, func(f symptom.Finding) bool { return f.Level != symptom.Fail })
+	return nil
+}
+
+// said are the findings that failed when the diagnosis was last asked.
+func (r *damageRound) said() (all []string) {
 	for _, f := range r.failed {
-		said := string(f.Symptom) + " on " + f.Node
+		one := string(f.Symptom) + " on " + f.Node
 		if f.Node == "" {
-			said = string(f.Symptom)
+			one = string(f.Symptom)
 		}
 		if len(f.Evidence) > 0 {
-			said += ": " + f.Evidence[0].Text
+			one += ": " + f.Evidence[0].Text
 		}
-		r.ended.Said = append(r.ended.Said, said)
+		all = append(all, one)
 	}
-	return nil
+	return all
 }
 
 // name has the diagnosis name the damage. Damage that does not show is brought to light: what could need the damaged thing starts again.
 func (r *damageRound) name(ctx context.Context) {
 	r.step("diagnose")
 	begun := time.Now()
-	defer func() { r.ended.ToName = time.Since(begun).Seconds() }()
+	defer func() { r.ended.ToName, r.ended.Said = time.Since(begun).Seconds(), append(r.ended.Said, r.said()...) }()
 	if r.ended.Named = Named; r.pointed(ctx, quietBudget) {
 		return
 	}
