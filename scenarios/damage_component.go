@@ -191,7 +191,7 @@ func (d Damage) name() string {
 // mentionedIn tells whether the text names the damaged thing. A number alone is no port.
 func (d Damage) mentionedIn(text string) bool {
 	if !strings.HasPrefix(d.How, "drop-") {
-		return mentions(text, d.name())
+		return mentions(text, d.name()) || d.Kind == "unit" && mentions(text, "/etc/systemd/system/"+d.name()) // the link that masks it
 	}
 	found, err := regexp.MatchString(`(?i)(port |:|tcp/|udp/)`+regexp.QuoteMeta(d.name())+`\b`, text)
 	return err == nil && found

@@ -157,6 +157,8 @@ func TestNames(t *testing.T) {
 		{file("/etc/kubernetes/manifests/kube-scheduler.yaml"), fails(symptom.ControlPlaneCrashloop, "w1"), true},
 		{file("/opt/cni/bin/bridge"), fails(symptom.CNIPluginBinaryMissing, "w1"), true},
 		{Damage{Kind: "unit", How: "mask", Node: "w1", What: "containerd.service"}, fails(symptom.RuntimeSocketMissing, "w1"), true},
+		{Damage{Kind: "unit", How: "mask", Node: "w1", What: "a.service"}, fails(symptom.FileChanged, "w1", "/etc/systemd/system/a.service: it masks"), true},
+		{Damage{Kind: "unit", How: "mask", Node: "w1", What: "a.service"}, fails(symptom.FileChanged, "w1", "/etc/systemd/system/ba.service: it masks"), false},
 		{Damage{Kind: "unit", How: "stop", Node: "w1", What: "ssh.service"}, fails(symptom.NodeUnreachable, "w1"), true},
 		{Damage{Kind: "unit", How: "stop", Node: "w1", What: "ssh.service"}, fails(symptom.RuntimeSocketMissing, "w1"), false},
 		{Damage{Kind: "image", How: "remove", Node: "w1", What: "registry.k8s.io/kube-proxy:v1.36.0"}, fails(symptom.ImagePullFailure, "w1"), true},
