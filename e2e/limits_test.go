@@ -139,10 +139,13 @@ var _ = Describe("a computer that gives out", Label("ci", "Disruptive"), Serial,
 var _ = Describe("a disk that fails", Label("ci", "Disruptive"), Serial, func() {
 	It("is said, before anything is made", func(ctx SpecContext) {
 		under, home := filepath.Join(suite.home, "u"), filepath.Join(suite.home, "v")
-		Expect(errors.Join(os.Mkdir(under, 0o700), os.Mkdir(home, 0o700))).To(Succeed())
+		Expect(errors.Join(os.MkdirAll(under, 0o700), os.MkdirAll(home, 0o700))).To(Succeed())
 		before := takeTraces()
 		here(ctx, "mount", "-t", "tmpfs", "-o", "size=16m,mode=0700", "e2e-disk", under)
-		DeferCleanup(func(ctx SpecContext) { _ = exec.CommandContext(ctx, "umount", "--quiet", home, under).Run() }) // after a failure
+		DeferCleanup(func(ctx SpecContext) {
+			_ = exec.CommandContext(ctx, "umount", "--quiet", home, under).Run() // after a failure
+			Expect(errors.Join(os.Remove(under), os.Remove(home))).To(Succeed())
+		})
 		image := filepath.Join(under, "image")
 		here(ctx, "truncate", "-s", "64m", image)
 		here(ctx, "mkfs.ext4", "-q", image)
