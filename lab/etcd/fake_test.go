@@ -12,6 +12,7 @@ import (
 // fakeRemote is a set of endpoints that answer only what they were told to; any
 // other call fails the test.
 type fakeRemote struct {
+	late     int // removals without an answer before the first with one
 	t        *testing.T
 	lists    map[string]func(ctx context.Context) ([]Member, error)
 	statuses map[string]func(ctx context.Context) (answer, error)
@@ -68,6 +69,10 @@ func (f *fakeRemote) status(ctx context.Context, endpoint string) (answer, error
 func (f *fakeRemote) remove(_ context.Context, endpoint string, id uint64) error {
 	call := fmt.Sprintf("%s %d", endpoint, id)
 	f.called("remove " + call)
+	if f.late > 0 {
+		f.late--
+		return context.DeadlineExceeded
+	}
 	err, ok := f.removals[call]
 	if !ok {
 		f.t.Errorf("unexpected removal %s", call)

@@ -104,6 +104,8 @@ func TestRemove(t *testing.T) {
 		{"a learner", func(f *fakeRemote) { f.cluster(1, member(1), member(2), learner); f.removals[at(1)+" 3"] = nil }, 3, []string{"etcd remove member m3 (3)"}, false, false},
 		{"a living one while another is down", func(f *fakeRemote) { f.down(3) }, 2, nil, true, true},
 		{"etcd refuses", func(f *fakeRemote) { f.removals[at(1)+" 3"] = fmt.Errorf("no") }, 3, []string{"etcd remove member m3 (3)"}, false, true},
+		{"nobody leads yet", func(f *fakeRemote) { f.late = 2; f.removals[at(1)+" 3"] = nil }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, 3), false, false},
+		{"nobody ever leads", func(f *fakeRemote) { f.late = 99 }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, removals), false, true},
 		{"no list", func(f *fakeRemote) { f.down(1) }, 3, nil, false, true},
 	}
 	for _, tt := range tests {
