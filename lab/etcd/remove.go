@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 )
 
 // QuorumError refuses a removal, with the voters counted before and after it.
@@ -76,44 +73,36 @@ func count(b bool) int {
 	return 0
 }
 
-// Remove removes a member, judging the quorum from a fresh status first; one that is not in the cluster is fine. After any other failure
-// the removal may have happened: removing again is safe.
-func (c *Client) Remove(ctx context.Context, id uint64) error {
-	for try := 1; ; try++ {
-		err := c.removeOnce(ctx, id)
-		if try == removals || ctx.Err() != nil || !late(err) {
-			return err
-		}
-	}
-}
-
 // removals is how often a removal is asked for whose answer does not come in time: a leader that reaches nobody holds the others up until
 // they have elected one of their own.
 const removals = 5
 
-// late tells whether a request had no answer in time.
-func late(err error) bool {
-	return errors.Is(err, context.DeadlineExceeded) || status.Code(err) == codes.DeadlineExceeded
-}
-
-func (c *Client) removeOnce(ctx context.Context, id uint64) error {
-	statuses, err := c.Status(ctx)
-	if err != nil {
-		return fmt.Errorf("remove etcd member %x: %w", id, err)
+// Remove removes a member, judging the quorum from a fresh status first; one that is not in the cluster is fine. After any other failure
+// the removal may have happened: removing again is safe.
+func (c *Client) Remove(ctx context.Context, id uint64) error {
+	for try := 1; ; try++ {
+		statuses, err := c.Status(ctx)
+		if err != nil {
+			return fmt.Errorf("remove etcd member %x: %w", id, err)
+		}
+		target := statusOf(statuses, id)
+		if target == nil {
+			return nil
+		}
+		if err := QuorumAfterRemoval(statuses, id); err != nil {
+			return err
+		}
+		via := spokesman(statuses, id)
+		c.mutated(fmt.Sprintf("etcd remove member %s", target.Member))
+		err = c.removeAt(ctx, via.Member.ClientURLs[0], id)
+		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		switch {
+		case err == nil, errors.Is(err, errNoMember):
+			return nil
+		case !late || try == removals:
+			return fmt.Errorf("remove etcd member %s through %s: %w", target.Member, via.Member, err)
+		}
 	}
-	target := statusOf(statuses, id)
-	if target == nil {
-		return nil
-	}
-	if err := QuorumAfterRemoval(statuses, id); err != nil {
-		return err
-	}
-	via := spokesman(statuses, id)
-	c.mutated(fmt.Sprintf("etcd remove member %s", target.Member))
-	if err := c.removeAt(ctx, via.Member.ClientURLs[0], id); err != nil && !errors.Is(err, errNoMember) {
-		return fmt.Errorf("remove etcd member %s through %s: %w", target.Member, via.Member, err)
-	}
-	return nil
 }
 
 func (c *Client) removeAt(ctx context.Context, endpoint string, id uint64) error {

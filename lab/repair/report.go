@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -39,17 +38,18 @@ func (r *repairRun) verdict(ctx context.Context) error {
 	}
 	r.emerged = false
 	var open []symptom.Finding
-	seen, stays := map[string]int{}, map[string]int{}
+	var rows map[string]int
 	err := wait.For(ctx, "the cluster to be healthy", budget, pace, r.showing(func(ctx context.Context) error {
 		if findings == nil {
 			if findings = r.diagnose(ctx); ctx.Err() != nil {
 				return context.Cause(ctx) // a diagnosis that was cut off proves nothing
 			}
 		}
-		r.addLeft(lasting(findings, r.before, r.found, stays))
+		rows = inARow(rows, failures(findings, r.found))
+		r.addLeft(lasting(findings, r.before, r.found, rows))
 		open = failures(findings, r.found)
 		findings = nil
-		if r.emerged = r.settle == 0 && r.more > 0 && emerged(open, r.before, seen); r.emerged { // a rung of the ladder uncovers what passes
+		if r.emerged = r.settle == 0 && r.more > 0 && emerged(open, r.before, rows); r.emerged { // a rung of the ladder uncovers what passes
 			return wait.Hopeless(errors.New(named(open)))
 		}
 		if len(open) > 0 {
@@ -70,22 +70,26 @@ func (r *repairRun) verdict(ctx context.Context) error {
 // themselves, and come again.
 const emergedLooks = 3
 
-// emerged tells whether the repairs have uncovered a failure that was not found before them, so that another pass may repair it. seen
-// counts the looks that found each.
-func emerged(open, before []symptom.Finding, seen map[string]int) bool {
-	maps.DeleteFunc(seen, func(key string, _ int) bool {
-		return !slices.ContainsFunc(open, func(f symptom.Finding) bool { return looked(f) == key })
+// emerged tells whether the repairs have uncovered a failure that was not found before them, so that another pass may repair it. rows are
+// inARow's.
+func emerged(open, before []symptom.Finding, rows map[string]int) bool {
+	return slices.ContainsFunc(open, func(f symptom.Finding) bool {
+		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return looked(b) == looked(f) })
+		return !was && !symptom.General(f.Symptom) && rows[looked(f)] >= emergedLooks
 	})
-	for _, f := range open {
-		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node })
-		if !was && !symptom.General(f.Symptom) {
-			if seen[looked(f)]++; seen[looked(f)] >= emergedLooks {
-				return true
-			}
-		}
-	}
-	return false
 }
+
+// inARow is in how many looks in a row each failure was found, after another look.
+func inARow(rows map[string]int, failing []symptom.Finding) map[string]int {
+	now := map[string]int{}
+	for _, f := range failing {
+		now[looked(f)] = rows[looked(f)] + 1
+	}
+	return now
+}
+
+// looked is the failure's name among those that are counted.
+func looked(f symptom.Finding) string { return string(f.Symptom) + " " + f.Node }
 
 // showing shows on the step what the check waits for, whenever that changes.
 func (r *repairRun) showing(check func(context.Context) error) func(context.Context) error {
@@ -153,29 +157,22 @@ func failures(findings []symptom.Finding, found []Repaired) []symptom.Finding {
 
 // lasting are the failures that will not go away by waiting: a person has to remove their cause, they were there before the first repair,
 // nobody called them repairable then, and nothing was repaired on their node. What was repaired there counts for some looks only, unless it
-// may be why they fail: a kubelet that was started does not empty its disk. seen counts those looks.
-func lasting(findings, before []symptom.Finding, found []Repaired, seen map[string]int) []symptom.Finding {
+// may be why they fail: a kubelet that was started does not empty its disk. rows are inARow's.
+func lasting(findings, before []symptom.Finding, found []Repaired, rows map[string]int) []symptom.Finding {
 	return slices.DeleteFunc(failures(findings, found), func(f symptom.Finding) bool {
-		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return b.Symptom == f.Symptom && b.Node == f.Node && !b.Repairable })
+		was := slices.ContainsFunc(before, func(b symptom.Finding) bool { return looked(b) == looked(f) && !b.Repairable })
 		if !was || f.Repairable || symptom.General(f.Symptom) {
 			return true
 		}
 		there := slices.DeleteFunc(slices.Clone(found), func(t Repaired) bool { return t.Node != f.Node || t.Did == "" })
-		if len(there) == 0 {
-			return false
-		}
-		seen[looked(f)]++
-		return seen[looked(f)] < lastingLooks || slices.ContainsFunc(there, func(t Repaired) bool {
+		return len(there) > 0 && rows[looked(f)] < lastingLooks || slices.ContainsFunc(there, func(t Repaired) bool {
 			return t.Symptom == string(f.Symptom) || symptom.Brings(symptom.ID(t.Symptom), f.Symptom)
 		})
 	})
 }
 
-// lastingLooks is in how many looks a failure must be found that a repair beside it may not have been about.
+// lastingLooks is in how many looks in a row a failure must be found that a repair beside it may not have been about.
 const lastingLooks = 5
-
-// looked is the failure's name among those that are counted.
-func looked(f symptom.Finding) string { return string(f.Symptom) + " " + f.Node }
 
 // unforeseen are the failures for which a dry run found no repair.
 func unforeseen(findings []symptom.Finding, found []Repaired) []symptom.Finding {

@@ -1,6 +1,7 @@
 package repair
 
 import (
+	"slices"
 	"testing"
 
 	"k8slab/lab/symptom"
@@ -46,9 +47,10 @@ func TestLasting(t *testing.T) {
 	}
 	started := []Repaired{{Node: "w2", Symptom: string(symptom.KubeletNotRunning), Did: "started kubelet"}}
 	full := []symptom.Finding{onNode(symptom.DiskFull, "w2")}
-	seen := map[string]int{}
+	var rows map[string]int
 	for look := 1; look <= lastingLooks; look++ {
-		if got := lasting(full, full, started, seen); len(got) == 1 != (look == lastingLooks) {
+		rows = inARow(rows, full)
+		if got := lasting(full, full, started, rows); len(got) == 1 != (look == lastingLooks) {
 			t.Errorf("look %d at a full disk beside a kubelet that was started: %+v", look, got)
 		}
 	}
@@ -96,15 +98,20 @@ func TestRepairedTellsOneThing(t *testing.T) {
 func TestEmerged(t *testing.T) {
 	before := []symptom.Finding{onNode(symptom.DiskFull, "w2")}
 	wall := onNode(symptom.FirewallBlocked, "w2")
-	seen := map[string]int{}
+	var rows map[string]int
+	look := func(findings []symptom.Finding) bool {
+		rows = inARow(rows, findings)
+		return emerged(findings, before, rows)
+	}
+	both := append(slices.Clone(before), wall)
 	for range 3 * emergedLooks {
-		if emerged(append(before, wall), before, seen) || emerged(before, before, seen) {
+		if look(both) || look(before) {
 			t.Fatal("it was seen in every other look only")
 		}
 	}
-	for look := 1; look <= emergedLooks; look++ {
-		if got := emerged(append(before, wall), before, seen); got != (look == emergedLooks) {
-			t.Errorf("look %d in a row: %t", look, got)
+	for n := 1; n <= emergedLooks; n++ {
+		if got := look(both); got != (n == emergedLooks) {
+			t.Errorf("look %d in a row: %t", n, got)
 		}
 	}
 }

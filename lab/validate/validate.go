@@ -65,7 +65,7 @@ type Finding struct {
 // Detail and Next; an error says that the check could not be made, which counts as a failure.
 type Check struct {
 	Area Area
-	Name string // what holds if it passes, such as "every Node is Ready"
+	Name string // what holds if it passes, such as "no Node has gone"
 	Look func(ctx context.Context) (Finding, error)
 	// Tries tells a check that makes test objects. They are gone when Look returns, but for those of a process that was killed.
 	Tries bool
