@@ -48,8 +48,12 @@ var kubeadmDamages = []struct {
 		spoil("w2", pkiFiles+"ca.crt", "x")},
 	{"kubelet's flags are gone", "w2", symptom.FileChanged, kubelets + "kubeadm-flags.env is missing or empty", "wrote what kubeadm makes", spoil("w2", kubelets+"kubeadm-flags.env", "")},
 	{"kubelet's configuration is no YAML", "w1", symptom.FileChanged, kubelets + "config.yaml is not what kubeadm makes", "wrote what kubeadm makes", spoil("w1", kubelets+"config.yaml", "\x00{")},
-	{"kubelet's state was cut by a full disk", "w1", symptom.FileChanged, kubelets + "cpu_manager_state", "moved it aside",
-		func(_ *testing.T, w *world) { w.box("w1").empty = []string{kubelets + "cpu_manager_state"} }},
+	{"kubelet's state was cut by a full disk", "w1", symptom.FileChanged, kubelets + "cpu_manager_state", "moved it aside", spoil("w1", kubelets+"cpu_manager_state", "\n")},
+	{"kubelet's record of pods is cut", "cp2", symptom.FileChanged, "does not start with it: " + kubelets + "allocated_pods_state", "moved it aside",
+		func(_ *testing.T, w *world) {
+			files := w.box("cp2").files
+			files[kubelets+"cpu_manager_state"], files[kubelets+"allocated_pods_state"] = `{"policyName":"none"}`, `{"data":"{\"entries\":{`
+		}},
 	{"a manifest is gone", "cp2", symptom.ControlPlaneCrashloop, manifestDir + "kube-apiserver.yaml is missing", "wrote the manifest", spoil("cp2", manifestDir+"kube-apiserver.yaml", "")},
 	{"etcd's manifest is cut", "cp3", symptom.EtcdUnreachable, manifestDir + "etcd.yaml is no manifest of a pod", "wrote the manifest", spoil("cp3", manifestDir+"etcd.yaml", "kind: P")},
 	{"kube-proxy was deleted", "", symptom.KubeProxyCrash, "kube-proxy is missing", "applied kubeadm's manifest", deleted("/apis/apps/v1/namespaces/kube-system/daemonsets/kube-proxy")},

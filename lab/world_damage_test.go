@@ -26,7 +26,6 @@ type damage struct {
 	noLabnode bool           // its labnode does not run until it is written again
 	atWork    func() join.Outcome
 	ill       string     // the rung of a repair's ladder that heals it
-	empty     []string   // files of kubelet without content
 	illness   join.Check // what its labnode says of that
 }
 

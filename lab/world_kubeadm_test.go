@@ -82,9 +82,9 @@ func (w *world) kubeadm(b *box, argv []string, stdin string) (out string, status
 		b.files[argv[3]], _ = w.file(b, argv[2])
 		return "", 0, true
 	case argv[0] == "find" && strings.Contains(line, "_manager_state"):
-		for _, name := range b.empty {
-			if b.files[name+".k8slab-saved"] == "" {
-				out += name + "\n"
+		for _, name := range []string{"cpu_manager_state", "allocated_pods_state"} {
+			if _, is := b.files[kubelets+name]; is && b.files[kubelets+name+".k8slab-saved"] == "" {
+				out += kubelets + name + "\n"
 			}
 		}
 		return out, 0, true
@@ -136,9 +136,7 @@ func (w *world) script(b *box, script string, args []string, stdin string) (out 
 		return w.phase(b, strings.Join(args, " "), stdin)
 	case strings.Contains(script, "k8slab-saved"):
 		for _, name := range args {
-			if slices.Contains(b.empty, name) {
-				b.files[name+".k8slab-saved"] = "nothing"
-			} else if text, status := w.file(b, name); status == 0 {
+			if text, status := w.file(b, name); status == 0 {
 				b.files[name+".k8slab-saved"], b.files[name] = text, ""
 			}
 		}

@@ -109,6 +109,9 @@ const electionTries = 3
 // errNoMember is a remote's word that the member to change is not in the cluster.
 var errNoMember = errors.New("member not found")
 
+// errUnsettled is a remote's word that it has not been connected to a quorum for 5 s (etcd's HealthInterval), and so changes no members.
+var errUnsettled = errors.New("etcdserver: unhealthy cluster")
+
 // Client talks to one cluster. It keeps no connections between calls, so none can go stale while machines stop and start. It is safe for
 // concurrent use.
 type Client struct {

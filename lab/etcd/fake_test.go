@@ -13,6 +13,7 @@ import (
 // other call fails the test.
 type fakeRemote struct {
 	late     int // removals without an answer before the first with one
+	early    int // removals that come too early before them
 	t        *testing.T
 	lists    map[string]func(ctx context.Context) ([]Member, error)
 	statuses map[string]func(ctx context.Context) (answer, error)
@@ -69,6 +70,10 @@ func (f *fakeRemote) status(ctx context.Context, endpoint string) (answer, error
 func (f *fakeRemote) remove(_ context.Context, endpoint string, id uint64) error {
 	call := fmt.Sprintf("%s %d", endpoint, id)
 	f.called("remove " + call)
+	if f.early > 0 {
+		f.early--
+		return errUnsettled
+	}
 	if f.late > 0 {
 		f.late--
 		return context.DeadlineExceeded

@@ -131,8 +131,11 @@ func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) err
 		_, err := pb.NewClusterClient(conn).MemberRemove(ctx, &pb.MemberRemoveRequest{ID: id})
 		return err
 	})
-	if errors.Is(err, rpctypes.ErrMemberNotFound) {
+	switch {
+	case errors.Is(err, rpctypes.ErrMemberNotFound):
 		return errNoMember
+	case errors.Is(err, rpctypes.ErrUnhealthy):
+		return errUnsettled
 	}
 	return err
 }

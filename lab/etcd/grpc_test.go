@@ -227,7 +227,7 @@ func TestWireRemoveErrors(t *testing.T) {
 	if err := r.remove(t.Context(), "https://192.0.2.1:2379", 3); !errors.Is(err, errNoMember) {
 		t.Errorf("absent member: error %v", err)
 	}
-	if err := r.remove(t.Context(), "https://192.0.2.1:2379", 4); err == nil || !strings.Contains(err.Error(), "unhealthy cluster") {
+	if err := r.remove(t.Context(), "https://192.0.2.1:2379", 4); !errors.Is(err, errUnsettled) {
 		t.Errorf("refused removal: error %v", err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // QuorumError refuses a removal, with the voters counted before and after it.
@@ -73,9 +74,12 @@ func count(b bool) int {
 	return 0
 }
 
-// removals is how often a removal is asked for whose answer does not come in time: a leader that reaches nobody holds the others up until
-// they have elected one of their own.
-const removals = 5
+// A leader that reaches nobody holds the others up until they have elected one of their own, which changes no members for 5 s. So a removal
+// without an answer in time, and one that came too early, is asked for again.
+const (
+	removals = 5
+	settling = 2 * time.Second
+)
 
 // Remove removes a member, judging the quorum from a fresh status first; one that is not in the cluster is fine. After any other failure
 // the removal may have happened: removing again is safe.
@@ -95,12 +99,19 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 		via := spokesman(statuses, id)
 		c.mutated(fmt.Sprintf("etcd remove member %s", target.Member))
 		err = c.removeAt(ctx, via.Member.ClientURLs[0], id)
+		early := errors.Is(err, errUnsettled)
 		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
 		switch {
 		case err == nil, errors.Is(err, errNoMember):
 			return nil
-		case !late || try == removals:
+		case !early && !late || try == removals:
 			return fmt.Errorf("remove etcd member %s through %s: %w", target.Member, via.Member, err)
+		}
+		if early {
+			select {
+			case <-time.After(settling):
+			case <-ctx.Done():
+			}
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"testing/synctest"
 )
 
 // voters makes statuses of members 1…n from letters: h(ealthy) or d(own) voters,
@@ -105,25 +106,29 @@ func TestRemove(t *testing.T) {
 		{"a living one while another is down", func(f *fakeRemote) { f.down(3) }, 2, nil, true, true},
 		{"etcd refuses", func(f *fakeRemote) { f.removals[at(1)+" 3"] = fmt.Errorf("no") }, 3, []string{"etcd remove member m3 (3)"}, false, true},
 		{"nobody leads yet", func(f *fakeRemote) { f.late = 2; f.removals[at(1)+" 3"] = nil }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, 3), false, false},
+		{"who leads has just been elected", func(f *fakeRemote) { f.early = 3; f.removals[at(1)+" 3"] = nil }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, 4), false, false},
+		{"nobody is ever settled", func(f *fakeRemote) { f.early = 99 }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, removals), false, true},
 		{"nobody ever leads", func(f *fakeRemote) { f.late = 99 }, 3, slices.Repeat([]string{"etcd remove member m3 (3)"}, removals), false, true},
 		{"no list", func(f *fakeRemote) { f.down(1) }, 3, nil, false, true},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			f := newFake(t)
-			f.cluster(1, member(1), member(2), member(3))
-			tt.arrange(f)
-			var mutated []string
-			err := f.client(func(what string) { mutated = append(mutated, what) }, at(1)).Remove(t.Context(), tt.remove)
-			if (err != nil) != tt.failed {
-				t.Errorf("error %v", err)
-			}
-			if _, refused := errors.AsType[*QuorumError](err); refused != tt.refused {
-				t.Errorf("error %v of type %T", err, err)
-			}
-			if !slices.Equal(mutated, tt.mutated) {
-				t.Errorf("reported %q, want %q", mutated, tt.mutated)
-			}
+			synctest.Test(t, func(t *testing.T) { // so that waiting takes no time
+				f := newFake(t)
+				f.cluster(1, member(1), member(2), member(3))
+				tt.arrange(f)
+				var mutated []string
+				err := f.client(func(what string) { mutated = append(mutated, what) }, at(1)).Remove(t.Context(), tt.remove)
+				if (err != nil) != tt.failed {
+					t.Errorf("error %v", err)
+				}
+				if _, refused := errors.AsType[*QuorumError](err); refused != tt.refused {
+					t.Errorf("error %v of type %T", err, err)
+				}
+				if !slices.Equal(mutated, tt.mutated) {
+					t.Errorf("reported %q, want %q", mutated, tt.mutated)
+				}
+			})
 		})
 	}
 }

@@ -3,9 +3,11 @@ package repair
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -98,29 +100,35 @@ func (r *repairRun) kubeletConfiguration(ctx context.Context, n config.Node, is 
 	return nil
 }
 
-// kubeletState moves files of kubelet's own aside that are empty, as a disk without space leaves them. kubelet does not start with such a
-// file, and makes a new one.
+// kubeletState moves files of kubelet's own aside that are empty or cut, as a disk without space leaves them. kubelet does not start with
+// such a file, and makes a new one.
 func (r *repairRun) kubeletState(ctx context.Context, n config.Node) error {
-	out, err := r.Nodes[n.Name].Read(ctx, "find", kubeletDir, "-maxdepth", "2", "-type", "f", "-size", "0", "(", "-name", "*_manager_state",
-		"-o", "-name", "kubelet_internal_checkpoint", "-o", "-name", "kubelet.crt", "-o", "-name", "kubelet.key", ")")
+	on, serving := r.Nodes[n.Name], kubeletDir+"pki/kubelet."
+	out, err := on.Read(ctx, "find", kubeletDir, "-maxdepth", "2", "-type", "f", "(", "-name", "*_manager_state", "-o", "-name", "*_pods_state",
+		"-o", "-name", "kubelet_internal_checkpoint", "-o", "-size", "0", "(", "-name", "kubelet.crt", "-o", "-name", "kubelet.key", ")", ")")
 	if err != nil {
 		return err
 	}
-	empty := strings.Fields(out)
-	if len(empty) == 0 {
+	found := strings.Fields(out)
+	state := slices.DeleteFunc(slices.Clone(found), func(file string) bool { return strings.HasPrefix(file, serving) })
+	is, err := readFiles(ctx, on, state...)
+	if err != nil {
+		return err
+	}
+	cut := slices.DeleteFunc(found, func(file string) bool { return json.Valid([]byte(is[file])) })
+	if len(cut) == 0 {
 		return nil
 	}
-	serving := kubeletDir + "pki/kubelet."
-	if strings.Contains(out, serving) { // the two belong together
-		empty = append(empty, serving+"crt", serving+"key")
+	evidence := "empty or cut, and kubelet does not start with it: " + strings.Join(cut, ", ")
+	if strings.Contains(evidence, serving) { // the two belong together
+		cut = append(cut, serving+"crt", serving+"key")
 	}
 	if !r.DryRun {
-		if err := save(ctx, r.Nodes[n.Name], empty...); err != nil {
+		if err := save(ctx, on, cut...); err != nil {
 			return err
 		}
 	}
-	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged),
-		Evidence: "empty, and kubelet does not start with it: " + strings.Join(strings.Fields(out), ", ")},
+	r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.FileChanged), Evidence: evidence},
 		"move it aside; kubelet makes a new one", "moved it aside, and restarted kubelet, which makes a new one")
 	return nil
 }
