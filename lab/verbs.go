@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"time"
 
 	"k8slab/lab/addon"
 	"k8slab/lab/bringup"
@@ -36,9 +37,13 @@ func (l *Lab) checkNew(closed state.Lab) error {
 	return err
 }
 
+func (l *Lab) statusBudget() time.Duration {
+	return health.StatusBudget(len(l.found.Cluster.Members()))
+}
+
 // Plan is what up would do, and what of it is already done in the lab. With an error it returns the steps all the same.
 func (l *Lab) Plan(ctx context.Context) ([]bringup.Step, error) {
-	steps, err := ask(ctx, l, access{within: health.StatusBudget}, bringup.Plan)
+	steps, err := ask(ctx, l, access{within: l.statusBudget()}, bringup.Plan)
 	if errors.Is(err, state.ErrNotUp) {
 		err = nil
 	}
@@ -60,7 +65,7 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 
 // Status reads the lab's status: see health.ReadStatus.
 func (l *Lab) Status(ctx context.Context) (health.Status, error) {
-	st, err := ask(ctx, l, access{within: health.StatusBudget}, health.ReadStatus)
+	st, err := ask(ctx, l, access{within: l.statusBudget()}, health.ReadStatus)
 	if errors.Is(err, state.ErrNotUp) {
 		st, err = health.Closed(l.found), nil
 		st.Problems = []string{state.ErrNotUp.Error()}
@@ -70,7 +75,7 @@ func (l *Lab) Status(ctx context.Context) (health.Status, error) {
 
 // Traces lists what the cluster still has of a node: see health.Traces.
 func (l *Lab) Traces(ctx context.Context, name string) ([]string, error) {
-	return askAdmin(ctx, l, access{within: health.StatusBudget}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]string, error) {
+	return askAdmin(ctx, l, access{within: l.statusBudget()}, func(ctx context.Context, s *session.Session, v *session.Admin) ([]string, error) {
 		return health.Traces(ctx, s, v, name)
 	})
 }
@@ -167,7 +172,7 @@ func (l *Lab) InstallAddons(ctx context.Context, names []string) error {
 
 // Addons lists all add-ons. If the lab is not up, none is installed.
 func (l *Lab) Addons(ctx context.Context) ([]addon.Status, error) {
-	all, err := askAdmin(ctx, l, access{within: health.StatusBudget}, addon.ReadStatus)
+	all, err := askAdmin(ctx, l, access{within: l.statusBudget()}, addon.ReadStatus)
 	if errors.Is(err, state.ErrNotUp) {
 		return addon.List(l.found)
 	}
