@@ -81,8 +81,8 @@ const (
 	settling = 2 * time.Second
 )
 
-// Remove removes a member, judging the quorum from a fresh status first; one that is not in the cluster is fine. After any other failure
-// the removal may have happened: removing again is safe.
+// Remove removes a member, judging the quorum from a fresh status before each try; one that is not in the cluster is fine. After any other
+// failure the removal may have happened: removing again is safe.
 func (c *Client) Remove(ctx context.Context, id uint64) error {
 	for try := 1; ; try++ {
 		statuses, err := c.Status(ctx)

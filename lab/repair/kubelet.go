@@ -110,6 +110,9 @@ func (r *repairRun) kubeletState(ctx context.Context, n config.Node) error {
 		return err
 	}
 	found := strings.Fields(out)
+	if len(found) == 0 {
+		return nil
+	}
 	state := slices.DeleteFunc(slices.Clone(found), func(file string) bool { return strings.HasPrefix(file, serving) })
 	is, err := readFiles(ctx, on, state...)
 	if err != nil {
