@@ -25,7 +25,7 @@ var firstControlPlaneKubeadmMissing = Fault{
 	},
 	Symptom: symptom.KubeBinariesMissing,
 	Of:      func(t Target) []string { return []string{t.ControlPlane} },
-	Recover: nodeVerb("join"), // another control plane uploads the certificates
+	Recover: [][]string{{"join", Node}, {"repair"}}, // another control plane uploads the certificates; kubeadm comes back from the image
 	Restore: func(ctx context.Context, t Target) error { return showKubeadm(ctx, t.atControlPlane()) },
 }
 
