@@ -446,3 +446,30 @@ func TestAUsersPullIsNoCause(t *testing.T) {
 		}
 	}
 }
+
+// A container that was killed for want of memory and has lived again for a while explains no failure of today.
+func TestOldKillForWantOfMemory(t *testing.T) {
+	now := time.Now()
+	run := func(state string, attempt uint32, age time.Duration) joining.Container {
+		return joining.Container{Name: "kube-controller-manager", Pod: "kube-system/kube-controller-manager-cp1", State: state, Attempt: attempt, Created: now.Add(-age).Unix()}
+	}
+	killed := run("CONTAINER_EXITED", 3, 4*time.Minute)
+	for name, test := range map[string]struct {
+		available uint64
+		all       []joining.Container
+		old       bool
+	}{
+		"it lives again":       {2 << 30, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, true},
+		"it has just started":  {2 << 30, []joining.Container{killed, run("CONTAINER_RUNNING", 4, time.Second)}, false},
+		"it waits for another": {2 << 30, []joining.Container{run("CONTAINER_EXITED", 2, 6*time.Minute), killed}, false},
+		"no memory is free":    {1 << 20, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, false},
+		"nothing is known":     {2 << 30, nil, false},
+	} {
+		m := &fact.Machine{Name: "cp1", Inside: &fact.Node{Time: now, Containers: test.all}}
+		m.Inside.Memory.Total, m.Inside.Memory.Available = 4<<30, test.available
+		j := &judgement{f: &fact.Facts{Machines: []fact.Machine{*m}}}
+		if got := j.refutes(m, symptom.OutOfMemory); got != test.old {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}

@@ -200,6 +200,9 @@ func (j *judgement) refutes(m *fact.Machine, id symptom.ID) bool {
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
 		return true
 	}
+	if id == symptom.OutOfMemory && roomy(n) {
+		return true
+	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
 		return !slices.ContainsFunc(n.Certificates, func(c fact.Certificate) bool { return n.Time.After(c.NotAfter) })
 	}
@@ -236,9 +239,37 @@ var crashes = map[symptom.ID][]string{
 	symptom.ControllerManagerFailing: {"kube-controller-manager"},
 }
 
+// enoughFree is the part of its memory of which a machine that has it free is not short.
+const enoughFree = 0.1
+
+// roomy reports whether memory is free, and the last run of every container has gone on for a while: what was killed lives again.
+func roomy(n *fact.Node) bool {
+	if n.Memory.Total == 0 || float64(n.Memory.Available) < enoughFree*float64(n.Memory.Total) || len(n.Containers) == 0 {
+		return false
+	}
+	last := map[[2]string]joining.Container{}
+	for _, c := range n.Containers {
+		of := [2]string{c.Pod, c.Name}
+		if known, is := last[of]; !is || c.Created > known.Created {
+			last[of] = c
+		}
+	}
+	for _, c := range last {
+		if !goesOn(n, c) {
+			return false
+		}
+	}
+	return true
+}
+
 // steady reports whether a container of one of the names runs, and has for a while.
 func steady(n *fact.Node, names []string) bool {
 	return slices.ContainsFunc(n.Containers, func(c joining.Container) bool {
-		return slices.Contains(names, c.Name) && c.State == "CONTAINER_RUNNING" && n.Time.Sub(time.Unix(c.Created, 0)) > settleTime
+		return slices.Contains(names, c.Name) && goesOn(n, c)
 	})
+}
+
+// goesOn reports whether the container runs, and has for a while.
+func goesOn(n *fact.Node, c joining.Container) bool {
+	return c.State == "CONTAINER_RUNNING" && n.Time.Sub(time.Unix(c.Created, 0)) > settleTime
 }
