@@ -464,9 +464,14 @@ func TestOldKillForWantOfMemory(t *testing.T) {
 		"it waits for another": {2 << 30, []joining.Container{run("CONTAINER_EXITED", 2, 6*time.Minute), killed}, false},
 		"no memory is free":    {1 << 20, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, false},
 		"nothing is known":     {2 << 30, nil, false},
+		"kubelet was killed":   {2 << 30, []joining.Container{run("CONTAINER_RUNNING", 4, 3*time.Minute)}, false},
 	} {
 		m := &fact.Machine{Name: "cp1", Inside: &fact.Node{Time: now, Containers: test.all}}
 		m.Inside.Memory.Total, m.Inside.Memory.Available = 4<<30, test.available
+		m.Inside.Units = map[string]fact.Unit{"kubelet": {Active: "active"}, "containerd": {Active: "active"}}
+		if name == "kubelet was killed" {
+			m.Inside.Units["kubelet"] = fact.Unit{Active: "activating", Result: "oom-kill"}
+		}
 		j := &judgement{f: &fact.Facts{Machines: []fact.Machine{*m}}}
 		if got := j.refutes(m, symptom.OutOfMemory); got != test.old {
 			t.Errorf("%s: %v", name, got)

@@ -200,7 +200,7 @@ func (j *judgement) refutes(m *fact.Machine, id symptom.ID) bool {
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
 		return true
 	}
-	if id == symptom.OutOfMemory && roomy(n) {
+	if id == symptom.OutOfMemory && livesAgain(m) {
 		return true
 	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
@@ -242,8 +242,15 @@ var crashes = map[symptom.ID][]string{
 // enoughFree is the part of its memory of which a machine that has it free is not short.
 const enoughFree = 0.1
 
-// roomy reports whether memory is free, and the last run of every container has gone on for a while: what was killed lives again.
-func roomy(n *fact.Node) bool {
+// livesAgain reports whether what was killed for want of memory lives again: memory is free, kubelet and the runtime run, and the last run of
+// every container has gone on for a while.
+func livesAgain(m *fact.Machine) bool {
+	n := m.Inside
+	for _, unit := range ended {
+		if unitOf(m, unit).Active != "active" {
+			return false
+		}
+	}
 	if n.Memory.Total == 0 || float64(n.Memory.Available) < enoughFree*float64(n.Memory.Total) || len(n.Containers) == 0 {
 		return false
 	}
