@@ -12,7 +12,12 @@ import (
 type Cluster struct {
 	// Name is an RFC 1123 label of at most 20 characters; default "lab".
 	// It prefixes the names of domains and bridges.
-	Name       string     `yaml:"name"`
+	Name string `yaml:"name"`
+	// Machines says where the machines come from; default MachinesLibvirt.
+	Machines Source `yaml:"machines"`
+	// SSH is how to log in to machines that exist; a node's own settings come
+	// before. Only with MachinesSSH.
+	SSH        SSH        `yaml:"ssh"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`
@@ -77,6 +82,10 @@ type Network struct {
 	ServiceSubnet netip.Prefix `yaml:"service_subnet"`
 	// CNI is flannel, the default and only choice.
 	CNI string `yaml:"cni"`
+	// Endpoint is the HOST:PORT of the API servers of machines that exist:
+	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
+	// VirtualIP the first control plane's address. Only with MachinesSSH.
+	Endpoint string `yaml:"endpoint"`
 	// Auto is that CIDR and VirtualIP were chosen.
 	Auto bool `yaml:"-"`
 }
@@ -120,6 +129,8 @@ type Node struct {
 	IP netip.Addr `yaml:"ip"`
 	// Onboard keeps the node out of `up`; it joins later. Default false.
 	Onboard bool `yaml:"onboard"`
+	// SSH is how to log in to this machine, where it differs from Cluster.SSH.
+	SSH SSH `yaml:"ssh"`
 	// Auto is that IP was chosen.
 	Auto bool `yaml:"-"`
 }

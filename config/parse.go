@@ -87,6 +87,7 @@ func (c *Cluster) YAML() ([]byte, error) { return yaml.Marshal(c) }
 func defaults() *Cluster {
 	return &Cluster{
 		Name:       "lab",
+		Machines:   MachinesLibvirt,
 		Kubernetes: Kubernetes{Version: "v1.36.3", Source: SourceModules},
 		Libvirt:    Libvirt{URI: "auto", Pool: "k8slab"},
 		Network: Network{
