@@ -40,9 +40,9 @@ type SSH struct {
 	KeepLabnode bool `yaml:"keep_labnode"`
 }
 
-// Exists tells whether the machines exist already, so that labctl neither makes
+// OverSSH tells whether the machines exist already, so that labctl neither makes
 // nor removes any.
-func (c *Cluster) Exists() bool { return c.Machines == MachinesSSH }
+func (c *Cluster) OverSSH() bool { return c.Machines == MachinesSSH }
 
 // Login is how to log in to the node, complete with defaults.
 func (c *Cluster) Login(n Node) SSH {
@@ -62,7 +62,7 @@ func (c *Cluster) APIEndpoint() string {
 	switch n := c.Network; {
 	case n.Endpoint != "":
 		return n.Endpoint
-	case n.VirtualIP.IsValid() || !c.Exists():
+	case n.VirtualIP.IsValid() || !c.OverSSH():
 		return net.JoinHostPort(n.VirtualIP.String(), "6443")
 	}
 	return net.JoinHostPort(c.ControlPlanes()[0].IP.String(), "6443")

@@ -26,7 +26,9 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode func() (string, error) // returns the path of the labnode binary, needed to build an image
+	Labnode func(arch string) (string, error) // returns the path of the labnode binary, needed to build an image and on machines that exist
+	Login   node.LoginOptions                 // what is asked of a person before the first login to a machine that exists
+	Confirm func(Change) error                // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
 }
 
 // Lab is one lab: its description, and the way to open it.
@@ -35,10 +37,12 @@ type Lab struct {
 	found     state.Lab // as New read it
 	events    *event.Stream
 	options   session.Options
+	confirm   func(Change) error
 	open      opener
 
-	mu      sync.Mutex
-	changes []string
+	mu       sync.Mutex
+	changes  []string
+	changing bool // a verb that changes a cluster that labctl did not make is at work
 
 	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
@@ -53,12 +57,16 @@ func New(described *config.Cluster, opts Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{described: described, found: found, events: opts.Events}
+	l := &Lab{described: described, found: found, events: opts.Events, confirm: opts.Confirm}
 	if l.events == nil {
 		l.events = event.NewStream()
 	}
 	l.options = session.Options{Labnode: opts.Labnode, Mutated: l.mutated}
 	l.open = l.openLibvirt
+	if described.OverSSH() {
+		l.options.Logins = node.NewLogins(opts.Login)
+		l.open = l.openSSH
+	}
 	return l, nil
 }
 
@@ -96,7 +104,7 @@ type access struct {
 
 // with opens the lab for a verb, and closes it. It reads the lab's directory under the lock.
 func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) error) error {
-	if !a.makes && !l.found.Exists() {
+	if !a.makes && !l.found.Exists() && !l.described.OverSSH() {
 		return state.ErrNotUp
 	}
 	if a.verb != "" {
@@ -123,6 +131,9 @@ func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) erro
 		return err
 	}
 	defer s.Close()
+	if closed.Cluster.OverSSH() {
+		return l.onExisting(ctx, s, a, do)
+	}
 	return do(s)
 }
 
@@ -211,13 +222,21 @@ func (l *Lab) Close() {
 	if l.kept != nil {
 		l.kept.Close()
 	}
+	if l.options.Logins != nil {
+		l.options.Logins.Close()
+	}
 }
 
-// mutated records each change just before one of our clients makes it.
-func (l *Lab) mutated(what string) {
+// mutated records each change just before one of our clients makes it. A cluster that labctl did not make is only changed by a verb that
+// was allowed to.
+func (l *Lab) mutated(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if l.described.OverSSH() && !l.changing {
+		return refused(what)
+	}
 	l.changes = append(l.changes, what)
+	return nil
 }
 
 // Changes lists what this process has changed so far: libvirt calls, commands on nodes, Kubernetes and etcd writes.
@@ -245,15 +264,20 @@ func (l *Lab) Host() (*host.Host, error) { return hostOf(l.found) }
 // Node returns a new connection to the node for a user's own commands, because the machine may have been replaced since the last one. The
 // caller closes it. It is safe for concurrent use.
 func (l *Lab) Node(name string) (*node.Node, error) {
-	h, err := l.Host()
-	if err != nil {
-		return nil, err
-	}
 	closed, err := state.Read(l.described)
 	if err != nil {
 		return nil, err
 	}
 	n, err := closed.Member(name)
+	if err != nil {
+		return nil, err
+	}
+	if closed.Cluster.OverSSH() {
+		own := l.options
+		own.Mutated = nil // what a person does there by hand is that person's
+		return session.Login(closed, n, own)
+	}
+	h, err := l.Host()
 	if err != nil {
 		return nil, err
 	}

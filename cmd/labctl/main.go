@@ -107,7 +107,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		commands  []*cobra.Command
 	}{
 		{"lab", "The lab:", []*cobra.Command{
-			a.upCommand(), a.statusCommand(), a.planCommand(), a.downCommand(), a.autostartCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(), a.addonsCommand(),
+			a.upCommand(), a.attachCommand(), a.statusCommand(), a.planCommand(), a.downCommand(), a.autostartCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(), a.addonsCommand(),
 			a.snapshotCommand(),
 		}},
 		{"nodes", "Nodes:", []*cobra.Command{

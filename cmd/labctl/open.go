@@ -56,7 +56,12 @@ func (a *app) lab() (*lab.Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return lab.New(c, lab.Options{})
+	return lab.New(c, a.labOptions(nil))
+}
+
+// labOptions are those of every lab that a command opens.
+func (a *app) labOptions(events *event.Stream) lab.Options {
+	return lab.Options{Events: events, Labnode: labnode, Login: a.login(), Confirm: a.confirmChange}
 }
 
 // look opens the lab and returns what a function finds in it.
@@ -113,7 +118,7 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 		return nil, nil, "", err
 	}
 	events := event.NewStream(sinks...)
-	l, err = lab.New(c, lab.Options{Events: events, Labnode: labnode})
+	l, err = lab.New(c, a.labOptions(events))
 	return l, events.Close, log, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,17 +14,19 @@ import (
 )
 
 // ownNamespaces have the pods that a cluster is made of, and the lab's probe.
-var ownNamespaces = []string{"kube-system", "kube-flannel", "k8slab"}
+var ownNamespaces = []string{"kube-system", "kube-flannel", "k8slab", "calico-system", "calico-apiserver", "tigera-operator", "cilium"}
 
-// ownDaemonSets are those without which pods have no network.
-var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, {"kube-system", "kube-proxy"}}
+// ownDaemonSets are those without which pods of a lab have no network.
+var ownDaemonSets = [][2]string{{"kube-flannel", "flannel"}, kubeProxy}
+
+var kubeProxy = [2]string{"kube-system", "kube-proxy"}
 
 // newestEvents is how many warnings are kept.
 const newestEvents = 200
 
-// askAPI asks the API server everything at once. Without want the cluster is not a lab's, and nothing is asked that only a lab must
-// have.
-func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API) {
+// askAPI asks the API server everything at once. Without want nothing is known of what the cluster must have. In one that labctl did not make
+// less must be there, and more may be meant.
+func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, existing bool, out *fact.API) {
 	if err := k.Answers(ctx); err != nil {
 		out.Error = errorText(err)
 		return
@@ -71,7 +74,11 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API)
 		ask("what joins need", func() (err error) { out.Needs, err = k.MissingForJoins(ctx); return err })
 		ask("rights", func() (err error) { out.Rights, err = k.LostRights(ctx); return err })
 		ask("documents", func() (err error) { out.Documents, err = k.WrongDocuments(ctx, *want); return err })
-		for _, name := range ownDaemonSets {
+		daemonSets := ownDaemonSets
+		if existing {
+			daemonSets = [][2]string{kubeProxy} // its pod network is anybody's
+		}
+		for _, name := range daemonSets {
 			wg.Go(func() {
 				ready, want, err := k.DaemonSet(ctx, name[0], name[1])
 				mu.Lock()
@@ -81,8 +88,11 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API)
 		}
 	}
 	wg.Wait()
-	if want == nil {
+	if want == nil || existing {
 		allow(out)
+	}
+	if existing {
+		withoutChosen(out)
 	}
 	out.Pods = worthKeeping(out.Pods, out.Nodes)
 }
@@ -92,6 +102,26 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, out *fact.API)
 func allow(out *fact.API) {
 	out.Rejections = slices.DeleteFunc(out.Rejections, func(r kube.Rejection) bool { return !r.Silent })
 	out.Pods = slices.DeleteFunc(out.Pods, func(p kube.Pod) bool { return !Own(p) || p.Phase == "Failed" })
+}
+
+// withoutChosen leaves out kube-proxy and CoreDNS where somebody runs the cluster without them: both the document and what it is for are
+// not there.
+func withoutChosen(out *fact.API) {
+	lacks := func(name string) bool {
+		return slices.ContainsFunc(out.Documents, func(d kube.WrongDocument) bool { return d.Name == name && d.Missing })
+	}
+	proxy := kubeProxy[0] + "/" + kubeProxy[1]
+	chosen := map[string]bool{
+		"kube-proxy": lacks("kube-proxy") && out.DaemonSets[proxy].Missing,
+		"coredns": lacks("coredns") && !slices.ContainsFunc(out.Pods, func(p kube.Pod) bool {
+			return p.Namespace == "kube-system" && strings.HasPrefix(p.Name, "coredns-")
+		}),
+	}
+	if chosen["kube-proxy"] {
+		delete(out.DaemonSets, proxy)
+	}
+	out.Documents = slices.DeleteFunc(out.Documents, func(d kube.WrongDocument) bool { return d.Missing && chosen[d.Name] })
+	out.Rights = slices.DeleteFunc(out.Rights, func(r kube.LostRight) bool { return chosen[r.Addon] })
 }
 
 // strangeNode is the name of a Node that no cluster has: for the dry run of a registration.

@@ -61,6 +61,8 @@ type Sources struct {
 	Open func(ctx context.Context, controlPlane string) (Cluster, error)
 	// Want is what the cluster's own documents must say; nil of a cluster that is not a lab's.
 	Want *kube.Want
+	// Existing tells that labctl did not make the cluster: much in it may be meant that in a lab is a fault.
+	Existing bool
 	// Prove measures what must hold in a healthy cluster; nil where nobody knows that.
 	Prove func(context.Context, Cluster) []fact.Organ
 }
@@ -246,7 +248,7 @@ func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
 	wg.Go(func() {
 		ctx, cancel := s.within(ctx, apiQuestion)
 		defer cancel()
-		askAPI(ctx, c.Kube, s.Want, &api)
+		askAPI(ctx, c.Kube, s.Want, s.Existing, &api)
 	})
 	if c.Etcd != nil {
 		wg.Go(func() {

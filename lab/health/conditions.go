@@ -28,12 +28,24 @@ const (
 	probeService   = probeName + ":" + probePort
 )
 
-// conditions define a healthy cluster. Each depends on those before it, and Prove waits for them in this order.
+// conditions define a healthy cluster. Each depends on those before it, and Prove waits for them in this order. A cluster that labctl did not
+// make has no probe, and its pod network and DNS may be anything.
 func conditions(s *session.Session, c diagnose.Cluster) []diagnose.Condition {
-	return []diagnose.Condition{
+	all := []diagnose.Condition{
 		{Organ: "API server", Name: "API server ready", Check: c.Kube.Ready},
 		{Organ: "etcd", Name: "every etcd member a started, healthy voter", Check: func(ctx context.Context) error { return etcdComplete(ctx, s, c) }},
 		{Organ: "node", Name: "every node Ready", Check: func(ctx context.Context) error { return nodesReady(ctx, s, c) }},
+	}
+	if s.Cluster.OverSSH() {
+		return append(all, diagnose.Condition{Organ: "CoreDNS", Name: "CoreDNS running, if it is installed", Check: func(ctx context.Context) error {
+			err := c.Kube.DeploymentReady(ctx, "kube-system", "coredns")
+			if kube.NotFound(err) {
+				return nil
+			}
+			return err
+		}})
+	}
+	return append(all, []diagnose.Condition{
 		{Organ: "pod network", Name: "pod network, kube-proxy and probe deployed", Check: func(ctx context.Context) error {
 			return errors.Join(c.Kube.DaemonSetReady(ctx, FlannelNamespace, "flannel"), c.Kube.DaemonSetReady(ctx, "kube-system", "kube-proxy"),
 				c.Kube.DaemonSetReady(ctx, probeNamespace, "probe"))
@@ -41,7 +53,7 @@ func conditions(s *session.Session, c diagnose.Cluster) []diagnose.Condition {
 		{Organ: "CoreDNS", Name: "CoreDNS running", Check: func(ctx context.Context) error { return c.Kube.DeploymentReady(ctx, "kube-system", "coredns") }},
 		{Organ: "pod network", Name: "pods reach pods and a Service by name across all nodes",
 			Check: func(ctx context.Context) error { return podsReach(ctx, s, c) }},
-	}
+	}...)
 }
 
 // measure checks all conditions once, concurrently. On emulated machines it checks one after another: at once, every answer would come too

@@ -64,13 +64,17 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	want := s.Documents()
 	from := diagnose.Sources{
 		Want: &want, Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
-		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
+		Existing: s.Cluster.OverSSH(),
+		Open:     func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
 	}
 	if o.Brief {
 		from.Since = fact.NoTexts
 	}
 	if len(o.Nodes) == 0 {
 		from.Prove = func(ctx context.Context, c diagnose.Cluster) []fact.Organ { return measure(ctx, s, c) }
+	}
+	if s.Cluster.OverSSH() {
+		from.AtOnce = manyAtOnce
 	}
 	if from.Patience > 1 {
 		from.AtOnce = 1 // an emulated machine keeps a processor busy by itself
@@ -92,6 +96,10 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	}
 	return from
 }
+
+// manyAtOnce is how many machines of their own may collect at the same time: what they say, and labnode on its way to them, is in this
+// computer's memory.
+const manyAtOnce = 64
 
 // openThrough opens the cluster through one control plane and its own API server, so that the answer does not depend on the virtual IP or
 // on another machine.

@@ -67,7 +67,9 @@ func Closed(l state.Lab) Status {
 // error it returns what it found before.
 func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	st := Closed(s.Lab)
-	st.Libvirt = s.URI + " of this computer"
+	if !s.Cluster.OverSSH() {
+		st.Libvirt = s.URI + " of this computer"
+	}
 	if s.Host != nil && s.Host.Own {
 		st.Libvirt = s.URI + " of the lab's own"
 	}
@@ -97,6 +99,9 @@ func fill(s *session.Session, one *NodeStatus, facts fact.Facts, machines []mach
 		if one.Machine = machines[i].State; machines[i].Maker != machine.Labctl {
 			one.Maker = machines[i].Maker
 		}
+	}
+	if m := facts.Machine(one.Name); s.Cluster.OverSSH() && m != nil && m.SSH != "" {
+		one.Machine = machine.Silent
 	}
 	if k := session.FindNode(facts.API.Nodes, one.Name); k != nil {
 		one.Ready = k.Ready

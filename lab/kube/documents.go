@@ -27,6 +27,7 @@ type Want struct {
 type WrongDocument struct {
 	Namespace, Name string
 	Path            string // of the value, "" for all of it
+	Missing         bool   // the ConfigMap itself
 	What            string // in words, with what it should be
 	Phase           string // of `kubeadm init phase` that makes it
 }
@@ -82,7 +83,7 @@ func (c *Client) WrongDocuments(ctx context.Context, want Want) (wrong []WrongDo
 		if found == nil || found.path == "" && joins {
 			continue
 		}
-		w := WrongDocument{d.namespace, d.name, found.path, found.what, d.phase}
+		w := WrongDocument{d.namespace, d.name, found.path, apierrors.IsNotFound(err), found.what, d.phase}
 		if !slices.ContainsFunc(wrong, func(o WrongDocument) bool { return o.String() == w.String() }) {
 			wrong = append(wrong, w)
 		}

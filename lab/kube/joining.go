@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	certutil "k8s.io/client-go/util/cert"
 	"k8s.io/cluster-bootstrap/token/jws"
 	"sigs.k8s.io/yaml"
@@ -110,6 +111,7 @@ func (i ClusterInfo) Pinned(pins []string) ([]byte, error) {
 
 // ClusterConfiguration is what a joining machine needs to know of kubeadm's document of that name.
 type ClusterConfiguration struct {
+	ClusterName          string `json:"clusterName"`
 	KubernetesVersion    string `json:"kubernetesVersion"` // "v1.36.3"
 	ControlPlaneEndpoint string `json:"controlPlaneEndpoint"`
 	ImageRepository      string `json:"imageRepository"`
@@ -117,6 +119,44 @@ type ClusterConfiguration struct {
 		ServiceSubnet string `json:"serviceSubnet"`
 		PodSubnet     string `json:"podSubnet"`
 	} `json:"networking"`
+	Etcd struct {
+		External *struct {
+			Endpoints []string `json:"endpoints"`
+		} `json:"external"` // nil where control planes run etcd themselves
+	} `json:"etcd"`
+}
+
+// ClusterConfiguration reads kubeadm's record of the cluster.
+func (c *Client) ClusterConfiguration(ctx context.Context) (ClusterConfiguration, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	var is ClusterConfiguration
+	m, err := c.set.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
+	if err == nil {
+		err = yaml.Unmarshal([]byte(m.Data["ClusterConfiguration"]), &is)
+	}
+	if err != nil {
+		return is, fmt.Errorf("read kubeadm's record of the cluster (ConfigMap %s/%s): %w", metav1.NamespaceSystem, kubeadmConfig, err)
+	}
+	return is, nil
+}
+
+// NetworkPlugin is the name of the pod network, by its DaemonSet; "" for one that is not known.
+func (c *Client) NetworkPlugin(ctx context.Context) (string, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	sets, err := c.set.AppsV1().DaemonSets("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list daemonsets: %w", err)
+	}
+	for _, d := range sets.Items {
+		for _, name := range []string{"flannel", "calico", "cilium", "canal", "weave", "kube-router", "antrea", "kindnet"} {
+			if strings.Contains(d.Name, name) {
+				return name, nil
+			}
+		}
+	}
+	return "", nil
 }
 
 // ClusterConfiguration reads kubeadm's record of the cluster.

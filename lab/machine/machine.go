@@ -25,6 +25,7 @@ type State string
 // The states of a domain.
 const (
 	Absent  State = "absent"
+	Silent  State = "silent" // its SSH server does not answer; only of machines that labctl did not make
 	Running State = "running"
 	Paused  State = "paused"
 	Off     State = "off"

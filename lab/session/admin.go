@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"slices"
 	"sync"
 	"time"
@@ -102,12 +103,20 @@ func (s *Session) SaveKubeconfig(v *Admin) error {
 func (s *Session) Documents() kube.Want {
 	w := kube.Want{
 		Version: s.Cluster.Kubernetes.Version, Endpoint: s.Endpoint(), Servers: []string{"https://" + s.Endpoint()},
-		PodSubnet: s.Cluster.Network.PodSubnet.String(), ServiceSubnet: s.Cluster.Network.ServiceSubnet.String(),
+		PodSubnet: written(s.Cluster.Network.PodSubnet), ServiceSubnet: written(s.Cluster.Network.ServiceSubnet),
 	}
 	for _, n := range s.EveryControlPlane() {
 		w.Servers = append(w.Servers, "https://"+net.JoinHostPort(n.IP.String(), "6443"))
 	}
 	return w
+}
+
+// written is the range, "" for none.
+func written(p netip.Prefix) string {
+	if !p.IsValid() {
+		return ""
+	}
+	return p.String()
 }
 
 // AnyAdmin opens the cluster through the first control plane that answers and has joined.

@@ -70,16 +70,17 @@ type Session struct {
 
 // Options of a session.
 type Options struct {
-	Labnode func() (string, error) // the path of the labnode binary, which becomes part of the image
-	Mutated func(what string)      // called before every change, also concurrently
+	Labnode func(arch string) (path string, err error) // the labnode binary, which becomes part of the image or is sent to machines
+	Mutated func(what string) error                    // called before every change, also concurrently; an error refuses it
+	Logins  *node.Logins                               // to machines that exist
 }
 
-// LabnodeBinary is the path of the labnode binary.
+// LabnodeBinary is the path of the labnode binary for the image.
 func (o Options) LabnodeBinary() (string, error) {
 	if o.Labnode == nil {
 		return "", errors.New("no labnode is given to build an image with")
 	}
-	return o.Labnode()
+	return o.Labnode("amd64")
 }
 
 // Close closes every connection.
@@ -144,8 +145,8 @@ func (s *Session) StabilizeBudget() time.Duration {
 	return time.Duration(s.Cluster.Tuning.CPStabilizeTimeoutSeconds) * time.Second
 }
 
-// Endpoint is the address of the cluster's API: the virtual IP.
-func (s *Session) Endpoint() string { return s.Cluster.Network.VirtualIP.String() + ":6443" }
+// Endpoint is the HOST:PORT of the cluster's API. In a lab it is the virtual IP.
+func (s *Session) Endpoint() string { return s.Cluster.APIEndpoint() }
 
 // Do runs a command that may change the machine.
 func Do(ctx context.Context, n Runner, argv ...string) error {

@@ -1,0 +1,298 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8slab/lab/node"
+)
+
+// carryScript puts labnode into a private directory and prints where. It reads the program's size, compressed and not, its hash, and whether
+// it stays. Without the last, it ends when its input does, as when the connection breaks or labctl is killed, and removes what it put there.
+// The first directory with room for the program that lets it run is taken.
+const carryScript = `set -eu
+umask 077
+uname -m
+read -r size full sum stay
+check() { [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$sum" ]; }
+kept=${HOME:-/root}/.cache/k8slab
+if [ "$stay" = true ] && [ -x "$kept/labnode-$sum" ] && check "$kept/labnode-$sum"; then
+	echo "have $kept/labnode-$sum"
+	exit 0
+fi
+dir= why=
+trap '[ -z "$dir" ] || rm -rf -- "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
+for base in "${HOME:-/root}" /var/tmp /run /dev/shm; do
+	room=$(df -Pk -- "$base" 2>/dev/null | awk 'NR==2 {print $4}')
+	[ "${room:-0}" -gt $((full / 1024 + 1024)) ] || { why="$why $base has no room for $((full / 1048576)) MiB;"; continue; }
+	dir=$(mktemp -d -- "$base/.k8slab-XXXXXXXX" 2>/dev/null) || { why="$why $base cannot be written;"; dir=; continue; }
+	printf '#!/bin/sh\n' >"$dir/try" && chmod 700 "$dir/try" && "$dir/try" 2>/dev/null && break
+	why="$why $base lets no program run;"
+	rm -rf -- "$dir"
+	dir=
+done
+[ -n "$dir" ] || { echo "no directory for labnode:$why" >&2; exit 1; }
+rm -f -- "$dir/try"
+echo send
+head -c "$size" | gzip -dc >"$dir/labnode" || { echo "labnode cannot be written to $dir" >&2; exit 1; }
+check "$dir/labnode" || { echo "labnode did not arrive as it was sent" >&2; exit 1; }
+chmod 700 -- "$dir/labnode"
+if [ "$stay" = true ]; then
+	mkdir -p -- "$kept"
+	rm -f -- "$kept"/labnode-*
+	mv -fT -- "$dir/labnode" "$kept/labnode-$sum"
+	echo "have $kept/labnode-$sum"
+	exit 0
+fi
+echo "have $dir/labnode"
+cat >/dev/null
+`
+
+// machinesArch is the processor of a program, by what uname calls a machine's.
+var machinesArch = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}
+
+// program is labnode for one kind of processor, ready to be sent.
+type program struct {
+	packed []byte
+	full   int64
+	sum    string // of the program, not of the packed
+}
+
+// programs packs labnode once for each kind of processor.
+type programs struct {
+	of func(arch string) (path string, err error)
+
+	mu    sync.Mutex
+	ready map[string]func() (program, error)
+}
+
+func (p *programs) get(machine string) (program, error) {
+	arch, known := machinesArch[machine]
+	if !known {
+		return program{}, fmt.Errorf("its processor is %q, and labnode exists for x86_64 and aarch64", machine)
+	}
+	p.mu.Lock()
+	once := p.ready[arch]
+	if once == nil {
+		once = sync.OnceValues(func() (program, error) { return pack(p.of, arch) })
+		if p.ready == nil {
+			p.ready = map[string]func() (program, error){}
+		}
+		p.ready[arch] = once
+	}
+	p.mu.Unlock()
+	return once()
+}
+
+func pack(of func(string) (string, error), arch string) (program, error) {
+	if of == nil {
+		return program{}, errors.New("no labnode is given to send to machines")
+	}
+	path, err := of(arch)
+	if err != nil {
+		return program{}, err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return program{}, err
+	}
+	var packed bytes.Buffer
+	to, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err == nil {
+		_, err = to.Write(data)
+	}
+	if err = errors.Join(err, to.Close()); err != nil {
+		return program{}, err
+	}
+	sum := sha256.Sum256(data)
+	return program{packed.Bytes(), int64(len(data)), hex.EncodeToString(sum[:])}, nil
+}
+
+// carried is a node to which labnode is brought when it is first needed, and from which it is removed at Close. Callers name it LabnodePath
+// as everywhere.
+type carried struct {
+	Node
+	programs *programs
+	keep     bool
+
+	mu   sync.Mutex
+	path string // "" while it is not there
+	hold *holding
+}
+
+// holding is the command that has put labnode there and removes it.
+type holding struct {
+	input  *io.PipeWriter
+	cancel context.CancelFunc
+	ended  chan struct{} // closed after the command's end, when err is set
+	err    error
+}
+
+// removeTime is how long Close waits until labnode is removed.
+const removeTime = 5 * time.Second
+
+func (c *carried) Run(ctx context.Context, cmd node.Command) error {
+	var err error
+	if cmd.Argv, err = c.argv(ctx, cmd.Argv); err != nil {
+		return err
+	}
+	return c.Node.Run(ctx, cmd)
+}
+
+func (c *carried) Read(ctx context.Context, argv ...string) (string, error) {
+	argv, err := c.argv(ctx, argv)
+	if err != nil {
+		return "", err
+	}
+	return c.Node.Read(ctx, argv...)
+}
+
+func (c *carried) argv(ctx context.Context, argv []string) ([]string, error) {
+	i := slices.Index(argv, LabnodePath) // also behind systemd-run or env
+	if i < 0 {
+		return argv, nil
+	}
+	path, err := c.labnode(ctx)
+	if err != nil {
+		return nil, err
+	}
+	argv = slices.Clone(argv)
+	argv[i] = path
+	return argv, nil
+}
+
+// labnode is the program's path on the machine. It brings it there if it is not, or no longer since the connection broke.
+func (c *carried) labnode(ctx context.Context) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.hold != nil {
+		select {
+		case <-c.hold.ended:
+			c.path, c.hold = "", nil
+		default:
+		}
+	}
+	if c.path != "" {
+		return c.path, nil
+	}
+	path, hold, err := c.bring(ctx)
+	if err != nil {
+		return "", err
+	}
+	c.path, c.hold = path, hold
+	return path, nil
+}
+
+// bring runs the script until labnode is there. The script outlives ctx.
+func (c *carried) bring(ctx context.Context) (string, *holding, error) {
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	from, input := io.Pipe()
+	answers, out := io.Pipe()
+	h := &holding{input: input, cancel: cancel, ended: make(chan struct{})}
+	go func() {
+		h.err = c.Node.Run(inner, node.Command{Argv: []string{"sh", "-c", carryScript}, Stdin: from, Stdout: out, ReadOnly: true})
+		_ = from.CloseWithError(io.ErrClosedPipe) // whoever sends is not kept waiting
+		_ = out.Close()
+		close(h.ended)
+		cancel()
+	}()
+	stop := context.AfterFunc(ctx, func() { _ = answers.CloseWithError(context.Cause(ctx)) })
+	defer stop()
+	path, err := c.send(bufio.NewReader(answers), input)
+	if err == nil {
+		go func() { _, _ = io.Copy(io.Discard, answers) }()
+		return path, h, nil
+	}
+	if said := h.end(removeTime); said != nil && ctx.Err() == nil { // why the script ended
+		err = said
+	}
+	if _, unreachable := errors.AsType[*node.ConnectError](err); unreachable {
+		return "", nil, err
+	}
+	if exit, is := errors.AsType[*node.ExitError](err); is && strings.TrimSpace(exit.Stderr) != "" {
+		err = errors.New(strings.TrimSpace(exit.Stderr))
+	}
+	return "", nil, fmt.Errorf("%s: bring labnode: %w", c.Name(), err)
+}
+
+// send speaks with the script, and returns the path that it says.
+func (c *carried) send(answers *bufio.Reader, input io.Writer) (string, error) {
+	machine, err := line(answers)
+	if err != nil {
+		return "", err
+	}
+	p, err := c.programs.get(machine)
+	if err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintf(input, "%d %d %s %t\n", len(p.packed), p.full, p.sum, c.keep); err != nil {
+		return "", err
+	}
+	answer, err := line(answers)
+	if err != nil {
+		return "", err
+	}
+	if answer == "send" {
+		if _, err := input.Write(p.packed); err != nil {
+			return "", err
+		}
+		if answer, err = line(answers); err != nil {
+			return "", err
+		}
+	}
+	path, said := strings.CutPrefix(answer, "have ")
+	if !said {
+		return "", fmt.Errorf("unexpected answer %.80q", answer)
+	}
+	return path, nil
+}
+
+// lineLimit is the longest line that the script says.
+const lineLimit = 4096
+
+func line(from *bufio.Reader) (string, error) {
+	text, err := from.ReadSlice('\n')
+	if err != nil {
+		return "", err
+	}
+	if len(text) > lineLimit {
+		return "", errors.New("it says too much")
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// end ends the script's input, waits until it has removed labnode, and returns its error.
+func (h *holding) end(within time.Duration) error {
+	_ = h.input.Close()
+	select {
+	case <-h.ended:
+	case <-time.After(within):
+		h.cancel()
+		<-h.ended
+	}
+	return h.err
+}
+
+// Close removes labnode, unless it stays, and closes the connection.
+func (c *carried) Close() error {
+	c.mu.Lock()
+	if c.hold != nil {
+		_ = c.hold.end(removeTime) // a machine that is gone removes it when it notices
+		c.path, c.hold = "", nil
+	}
+	c.mu.Unlock()
+	return c.Node.Close()
+}

@@ -1,0 +1,59 @@
+package session
+
+import (
+	"context"
+	"fmt"
+
+	"k8slab/config"
+	"k8slab/lab/event"
+	"k8slab/lab/machine"
+	"k8slab/lab/node"
+	"k8slab/lab/state"
+)
+
+// OpenSSH makes the clients for machines that exist already, which labctl logs in to as cluster.yaml says. Nothing connects yet. The options'
+// Logins outlive the session.
+func OpenSSH(l state.Lab, events *event.Stream, o Options) (*Session, error) {
+	s := &Session{Lab: l, Events: events, Nodes: map[string]Node{}, Options: o}
+	members := l.Cluster.Members()
+	s.Machines = existing(members)
+	tools := &programs{of: o.Labnode}
+	for _, n := range members {
+		on, err := Login(l, n, o)
+		if err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.Nodes[n.Name] = &carried{Node: on, programs: tools, keep: l.Cluster.Login(n).KeepLabnode}
+	}
+	return s, nil
+}
+
+// Login is a new SSH client for a machine that exists. It connects when first used.
+func Login(l state.Lab, n config.Node, o Options) (*node.Node, error) {
+	return o.Logins.Node(n.Name, l.Cluster.Login(n), o.Mutated)
+}
+
+// existing are machines that are there without labctl's doing. Whether one runs, only its SSH server tells.
+type existing []config.Node
+
+func (e existing) State(context.Context, string) (machine.State, error) { return machine.Running, nil }
+
+func (e existing) List(context.Context) ([]machine.Machine, error) {
+	var all []machine.Machine
+	for _, n := range e {
+		all = append(all, machine.Machine{Node: n.Name, State: machine.Running, Maker: machine.Labctl})
+	}
+	return all, nil
+}
+
+func (e existing) Ensure(context.Context, machine.Spec) error { return nil }
+
+func (e existing) PowerOff(_ context.Context, name string) error { return notMade(name, "turn it off") }
+func (e existing) Suspend(_ context.Context, name string) error  { return notMade(name, "pause it") }
+func (e existing) Resume(_ context.Context, name string) error   { return notMade(name, "resume it") }
+func (e existing) Delete(_ context.Context, name string) error   { return notMade(name, "delete it") }
+
+func notMade(name, do string) error {
+	return fmt.Errorf("%s: labctl did not make this machine, so it does not %s; next: do it where the machine is managed", name, do)
+}
