@@ -214,10 +214,11 @@ func (l *Lab) Close() {
 }
 
 // mutated records each change just before one of our clients makes it.
-func (l *Lab) mutated(what string) {
+func (l *Lab) mutated(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changes = append(l.changes, what)
+	return nil
 }
 
 // Changes lists what this process has changed so far: libvirt calls, commands on nodes, Kubernetes and etcd writes.

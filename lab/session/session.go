@@ -70,8 +70,16 @@ type Session struct {
 
 // Options of a session.
 type Options struct {
-	Labnode func() (string, error) // the path of the labnode binary, which becomes part of the image
-	Mutated func(what string)      // called before every change, also concurrently
+	Labnode func() (string, error)  // the path of the labnode binary, which becomes part of the image
+	Mutated func(what string) error // called before every change, also concurrently; an error refuses it, except libvirt's
+}
+
+// told is Mutated for libvirt, whose machines only labs have: their changes are counted and not refused.
+func (o Options) told() func(what string) {
+	if o.Mutated == nil {
+		return nil
+	}
+	return func(what string) { _ = o.Mutated(what) }
 }
 
 // LabnodeBinary is the path of the labnode binary.
