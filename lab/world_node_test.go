@@ -23,7 +23,7 @@ import (
 type worldNode struct {
 	w       *world
 	name    string
-	mutated func(string)
+	mutated func(string) error
 }
 
 func (n *worldNode) Name() string { return n.name }
@@ -34,7 +34,9 @@ func (n *worldNode) Dial(ctx context.Context, _, address string) (net.Conn, erro
 }
 
 func (n *worldNode) Copy(_ context.Context, file string, _ fs.FileMode, content io.Reader) error {
-	n.mutated(n.name + ": write " + file)
+	if err := n.mutated(n.name + ": write " + file); err != nil {
+		return err
+	}
 	text, err := io.ReadAll(content)
 	if err != nil {
 		return err
@@ -64,7 +66,9 @@ func (n *worldNode) Read(ctx context.Context, argv ...string) (string, error) {
 func (n *worldNode) Run(ctx context.Context, cmd node.Command) error {
 	line := strings.Join(cmd.Argv, " ")
 	if !cmd.ReadOnly {
-		n.mutated(n.name + ": " + line)
+		if err := n.mutated(n.name + ": " + line); err != nil {
+			return err
+		}
 	}
 	stdin := ""
 	if cmd.Stdin != nil {

@@ -120,7 +120,7 @@ func (w *world) attach(l *Lab) {
 		}
 		s := labtest.Of(closed)
 		s.ID, s.Events = id, l.events
-		s.Mutated = func(what string) { w.mutated(what); l.mutated(what) }
+		s.Mutated = func(what string) error { w.mutated(what); return l.mutated(what) }
 		s.Machines = worldMachines{w, s.Mutated}
 		for _, n := range closed.Cluster.Members() {
 			s.Nodes[n.Name] = &worldNode{w, n.Name, s.Mutated}
@@ -189,11 +189,13 @@ func (w *world) box(name string) *box { return w.machines[name] }
 // worldMachines are its machines, as libvirt's.
 type worldMachines struct {
 	w       *world
-	mutated func(string)
+	mutated func(string) error
 }
 
 func (m worldMachines) do(name, what string, change func(*box)) error {
-	m.mutated("libvirt: " + what + " " + name)
+	if err := m.mutated("libvirt: " + what + " " + name); err != nil {
+		return err
+	}
 	m.w.mu.Lock()
 	defer m.w.mu.Unlock()
 	if err := m.w.called("libvirt: " + what + " " + name); err != nil {

@@ -34,10 +34,11 @@ type site struct {
 }
 
 // mutated counts what the cluster's client changes.
-func (s *site) mutated(what string) {
+func (s *site) mutated(what string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.changed = append(s.changed, what)
+	return nil
 }
 
 // changes are what this process has changed.

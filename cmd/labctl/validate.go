@@ -126,7 +126,7 @@ func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), 
 }
 
 // labCluster opens the lab's cluster, whose machines are asked directly until the lab is closed.
-func labCluster(l *lab.Lab, image string, mutated func(what string)) (*validate.Cluster, error) {
+func labCluster(l *lab.Lab, image string, mutated func(what string) error) (*validate.Cluster, error) {
 	kubeconfig, err := l.Closed().Kubeconfig()
 	if err != nil {
 		return nil, err

@@ -162,8 +162,8 @@ func push(ctx context.Context, s *session.Session, to GitOps, seed gitSeed) erro
 	}
 	_, err = r.Complete(ctx, gitSeedMessage, func(read func(string) ([]byte, error)) (map[string][]byte, error) {
 		files, err := seed.missing(read)
-		if len(files) > 0 {
-			s.Mutated("git push to " + to.URL)
+		if err == nil && len(files) > 0 {
+			err = s.Mutated("git push to " + to.URL)
 		}
 		return files, err
 	})

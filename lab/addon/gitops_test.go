@@ -85,7 +85,7 @@ func gitLab(t *testing.T) (*session.Session, GitOps, string) {
 func TestSeedGit(t *testing.T) {
 	s, to, dir := gitLab(t)
 	var changes []string
-	s.Mutated = func(what string) { changes = append(changes, what) }
+	s.Mutated = func(what string) error { changes = append(changes, what); return nil }
 	seed := seedOf("w3")
 	for range 2 {
 		if err := push(t.Context(), s, to, seed); err != nil {

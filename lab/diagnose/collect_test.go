@@ -80,7 +80,7 @@ func (s *sshMachines) serve(m *fact.Machine) Machine {
 		}
 	}()
 	n, err := node.New(node.Config{Name: m.Name, Address: listener.Addr().String(), User: "root", Key: s.key, HostKey: s.hostLine,
-		Mutated: func(what string) { s.t.Errorf("%s: it changes something: %s", m.Name, what) }})
+		Mutated: func(what string) error { s.t.Errorf("%s: it changes something: %s", m.Name, what); return nil }})
 	if err != nil {
 		s.t.Fatal(err)
 	}

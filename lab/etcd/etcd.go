@@ -25,8 +25,8 @@ type Config struct {
 	Endpoints     []string // https URLs; the members found there supply their own
 	CA, Cert, Key []byte   // PEM
 	Dial          DialFunc
-	Mutated       func(what string) // told of every change before it is asked for; may be nil
-	Patience      int               // how many times callTimeout a call may take, for members on emulated processors; 0 is once
+	Mutated       func(what string) error // called before every change is asked for, and an error refuses it; may be nil
+	Patience      int                     // how many times callTimeout a call may take, for members on emulated processors; 0 is once
 }
 
 // Member is one entry of the cluster's member list.
@@ -116,7 +116,7 @@ var errUnsettled = errors.New("etcdserver: unhealthy cluster")
 // concurrent use.
 type Client struct {
 	remote  remote
-	mutated func(what string)
+	mutated func(what string) error
 	timeout time.Duration
 	closed  context.Context
 	close   context.CancelFunc
@@ -136,9 +136,9 @@ func New(cfg Config) (*Client, error) {
 	return c, nil
 }
 
-func newClient(r remote, endpoints []string, mutated func(string)) *Client {
+func newClient(r remote, endpoints []string, mutated func(string) error) *Client {
 	if mutated == nil {
-		mutated = func(string) {}
+		mutated = func(string) error { return nil }
 	}
 	closed, cancel := context.WithCancel(context.Background())
 	return &Client{

@@ -124,7 +124,7 @@ func (f *fakeRemote) down(id uint64) {
 	f.statuses[at(id)] = func(context.Context) (answer, error) { return answer{}, fmt.Errorf("m%d is off", id) }
 }
 
-func (f *fakeRemote) client(mutated func(string), endpoints ...string) *Client {
+func (f *fakeRemote) client(mutated func(string) error, endpoints ...string) *Client {
 	c := newClient(f, endpoints, mutated)
 	f.t.Cleanup(func() { c.Close() })
 	return c

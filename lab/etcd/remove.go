@@ -97,7 +97,9 @@ func (c *Client) Remove(ctx context.Context, id uint64) error {
 			return err
 		}
 		via := spokesman(statuses, id)
-		c.mutated(fmt.Sprintf("etcd remove member %s", target.Member))
+		if err := c.mutated(fmt.Sprintf("etcd remove member %s", target.Member)); err != nil {
+			return err
+		}
 		err = c.removeAt(ctx, via.Member.ClientURLs[0], id)
 		early := errors.Is(err, errUnsettled)
 		late := errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil

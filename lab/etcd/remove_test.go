@@ -118,7 +118,7 @@ func TestRemove(t *testing.T) {
 				f.cluster(1, member(1), member(2), member(3))
 				tt.arrange(f)
 				var mutated []string
-				err := f.client(func(what string) { mutated = append(mutated, what) }, at(1)).Remove(t.Context(), tt.remove)
+				err := f.client(func(what string) error { mutated = append(mutated, what); return nil }, at(1)).Remove(t.Context(), tt.remove)
 				if (err != nil) != tt.failed {
 					t.Errorf("error %v", err)
 				}

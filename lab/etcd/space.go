@@ -35,28 +35,30 @@ func (c *Client) Relieve(ctx context.Context) error {
 		return fmt.Errorf("relieve etcd: no member is healthy")
 	}
 	first := order[0].Member.ClientURLs[0]
-	c.mutated("etcd compact")
-	if err := c.within(ctx, defragTimeout, func(ctx context.Context) error { return c.remote.compact(ctx, first) }); err != nil {
+	compact := func(ctx context.Context) error { return c.remote.compact(ctx, first) }
+	if err := c.change(ctx, "etcd compact", defragTimeout, compact); err != nil {
 		return fmt.Errorf("compact etcd: %w", err)
 	}
 	for _, s := range order {
-		c.mutated(fmt.Sprintf("etcd defragment member %s", s.Member))
 		defragment := func(ctx context.Context) error { return c.remote.defragment(ctx, s.Member.ClientURLs[0]) }
-		if err := c.within(ctx, defragTimeout, defragment); err != nil {
+		if err := c.change(ctx, fmt.Sprintf("etcd defragment member %s", s.Member), defragTimeout, defragment); err != nil {
 			return fmt.Errorf("defragment etcd member %s: %w", s.Member, err)
 		}
 	}
 	for _, s := range cramped {
-		c.mutated(fmt.Sprintf("etcd disarm member %s", s.Member))
-		if err := c.within(ctx, c.timeout, func(ctx context.Context) error { return c.remote.disarm(ctx, first, s.Member.ID) }); err != nil {
+		disarm := func(ctx context.Context) error { return c.remote.disarm(ctx, first, s.Member.ID) }
+		if err := c.change(ctx, fmt.Sprintf("etcd disarm member %s", s.Member), c.timeout, disarm); err != nil {
 			return fmt.Errorf("disarm etcd member %s: %w", s.Member, err)
 		}
 	}
 	return nil
 }
 
-// within gives one call its time, and its end when the client is closed.
-func (c *Client) within(ctx context.Context, limit time.Duration, do func(context.Context) error) error {
+// change tells of a change, and makes it unless that is refused. The call has its time, and ends when the client is closed.
+func (c *Client) change(ctx context.Context, what string, limit time.Duration, do func(context.Context) error) error {
+	if err := c.mutated(what); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	defer context.AfterFunc(c.closed, cancel)()

@@ -69,3 +69,15 @@ func TestRelieveOfNothing(t *testing.T) {
 		t.Errorf("%v, %q", err, changesOf(f))
 	}
 }
+
+// A change that is refused is not asked for.
+func TestRefusedChanges(t *testing.T) {
+	why := errors.New("this command only looks")
+	f := crampedCluster(t)
+	c := newClient(f, []string{member(1).ClientURLs[0]}, func(string) error { return why })
+	for what, err := range map[string]error{"relieve": c.Relieve(t.Context()), "remove": c.Remove(t.Context(), 3)} {
+		if !errors.Is(err, why) || len(changesOf(f)) > 0 {
+			t.Errorf("%s: %v, %q", what, err, changesOf(f))
+		}
+	}
+}

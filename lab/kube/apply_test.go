@@ -2,6 +2,7 @@ package kube
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strings"
 	"testing"
@@ -161,4 +162,22 @@ func TestParseManifestRefuses(t *testing.T) {
 			t.Errorf("parse %q: error %v, want %q", manifest, err, want)
 		}
 	}
+}
+
+// A change that is refused does not leave this computer; a question does.
+func TestRefusedChange(t *testing.T) {
+	f := newFakeAPI(t)
+	serveKinds(f)
+	echo(f, nsPath)
+	f.on("GET "+nsPath, 404, notFound())
+	c, rec := f.client()
+	rec.refuse = errors.New("this command only looks")
+	if err := c.Apply(t.Context(), []byte(twoObjects)); !errors.Is(err, rec.refuse) {
+		t.Error(err)
+	}
+	rec.want(t, "kube PATCH "+nsPath)
+	if f.count("PATCH "+nsPath) > 0 {
+		t.Error("it was sent")
+	}
+	wantUpToDate(t, c, twoObjects, false)
 }

@@ -42,8 +42,8 @@ type Client struct {
 }
 
 // New makes a client from an admin kubeconfig without connecting. mutated, if not nil, is told of every request that may change the cluster
-// before it is sent.
-func New(kubeconfig []byte, dial DialFunc, mutated func(what string)) (*Client, error) {
+// before it is sent, and refuses it with an error.
+func New(kubeconfig []byte, dial DialFunc, mutated func(what string) error) (*Client, error) {
 	cfg, err := restConfig(kubeconfig, dial, mutated)
 	if err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func Of(set kubernetes.Interface) *Client {
 	return &Client{set: set, timeout: requestTimeout}
 }
 
-func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.Config, error) {
+func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string) error) (*rest.Config, error) {
 	cfg, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("read kubeconfig: %w", err)
@@ -92,8 +92,9 @@ func restConfig(kubeconfig []byte, dial DialFunc, mutated func(string)) (*rest.C
 }
 
 // Prepare gives the connections of another client the properties of New's: they survive the loss of a control plane, have no client-side
-// rate limit, and mutated, if not nil, is told of every request that may change the cluster before it is sent.
-func Prepare(cfg *rest.Config, mutated func(what string)) {
+// rate limit, and mutated, if not nil, is told of every request that may change the cluster before it is sent, and refuses it
+// with an error.
+func Prepare(cfg *rest.Config, mutated func(what string) error) {
 	// HTTP/1.1 drops a connection with the request that timed out on it. HTTP/2
 	// would keep sending everything into a dead connection until a ping fails.
 	cfg.NextProtos = []string{"http/1.1"}
@@ -122,15 +123,20 @@ func (c *Client) bound(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithTimeout(ctx, c.timeout)
 }
 
-// reporter tells of requests that may change the cluster.
+// reporter tells of requests that may change the cluster, and sends none that is refused.
 type reporter struct {
 	next    http.RoundTripper
-	mutated func(what string)
+	mutated func(what string) error
 }
 
 func (r *reporter) RoundTrip(req *http.Request) (*http.Response, error) {
 	if changes(req.Method, req.URL.Path) && req.URL.Query().Get("dryRun") != metav1.DryRunAll {
-		r.mutated("kube " + req.Method + " " + req.URL.Path)
+		if err := r.mutated("kube " + req.Method + " " + req.URL.Path); err != nil {
+			if req.Body != nil {
+				req.Body.Close() // as a RoundTripper must
+			}
+			return nil, err
+		}
 	}
 	return r.next.RoundTrip(req)
 }

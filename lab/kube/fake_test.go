@@ -98,14 +98,16 @@ func notFound() fields {
 
 // recorder collects what a client reports as changes.
 type recorder struct {
-	mu   sync.Mutex
-	what []string
+	refuse error
+	mu     sync.Mutex
+	what   []string
 }
 
-func (r *recorder) mutated(what string) {
+func (r *recorder) mutated(what string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.what = append(r.what, what)
+	return r.refuse
 }
 
 func (r *recorder) want(t *testing.T, what ...string) {

@@ -83,7 +83,7 @@ func Session(t testing.TB, file string) *session.Session {
 // Of is the session of a closed lab, without machines.
 func Of(l state.Lab) *session.Session {
 	return &session.Session{
-		Lab: l, ID: ID, Events: event.NewStream(), Nodes: map[string]session.Node{}, Options: session.Options{Mutated: func(string) {}},
+		Lab: l, ID: ID, Events: event.NewStream(), Nodes: map[string]session.Node{}, Options: session.Options{Mutated: func(string) error { return nil }},
 	}
 }
 

@@ -26,13 +26,15 @@ type DialFunc func(ctx context.Context, network, address string) (net.Conn, erro
 
 // Config says how to reach a node and whom to trust there.
 type Config struct {
-	Name    string            // node name, used in errors
-	Address string            // host:port of sshd
-	User    string            // login name
-	Key     []byte            // PEM private key of the lab
-	HostKey []byte            // authorized_keys form of the pinned host key; the only one accepted
-	Dial    DialFunc          // how to reach Address; nil means directly
-	Mutated func(what string) // called, maybe concurrently, right before every command or copy that may change the node; may be nil
+	Name    string   // node name, used in errors
+	Address string   // host:port of sshd
+	User    string   // login name
+	Key     []byte   // PEM private key of the lab
+	HostKey []byte   // authorized_keys form of the pinned host key; the only one accepted
+	Dial    DialFunc // how to reach Address; nil means directly
+	// Mutated is called, maybe concurrently, right before every command or copy that may change the node. An error refuses it: nothing
+	// starts. It may be nil.
+	Mutated func(what string) error
 }
 
 // Node is one machine. It connects when first used and is safe for concurrent use.
@@ -41,7 +43,7 @@ type Node struct {
 	signer              ssh.Signer
 	hostKey             ssh.PublicKey
 	dial                DialFunc
-	mutated             func(what string)
+	mutated             func(what string) error
 
 	dialLimit time.Duration // bounds dial and handshake together
 	keepAlive time.Duration // between keep-alive requests
@@ -76,7 +78,7 @@ func New(cfg Config) (*Node, error) {
 		n.dial = (&net.Dialer{}).DialContext
 	}
 	if n.mutated == nil {
-		n.mutated = func(string) {}
+		n.mutated = func(string) error { return nil }
 	}
 	return n, nil
 }

@@ -66,7 +66,10 @@ func (n *Node) finish(ctx context.Context, s *session, j job) error {
 	stdout, stderr := newOutput(j.stdout), newOutput(j.stderr)
 	stdin := &input{gate: newGate(), from: j.stdin, failed: func(err error) { stop(fmt.Errorf("read stdin: %w", err)) }}
 	if j.mutates {
-		n.mutated(summary(j.argv))
+		if err := n.mutated(summary(j.argv)); err != nil {
+			s.abandon()
+			return n.commandError(j.argv, err)
+		}
 	}
 	s.Stdout, s.Stderr = stdout, stderr
 	ended := make(chan error, 1)

@@ -264,7 +264,7 @@ func TestMutated(t *testing.T) {
 	settle(t)
 	_, cfg := newServer(t, func(*call) end { return end{} })
 	var seen []string
-	cfg.Mutated = func(what string) { seen = append(seen, what) }
+	cfg.Mutated = func(what string) error { seen = append(seen, what); return nil }
 	n := newNode(t, cfg)
 	ctx := within(t, 20*time.Second)
 	_, _ = n.Read(ctx, "cat", "/etc/hosts")
@@ -276,5 +276,33 @@ func TestMutated(t *testing.T) {
 	_ = n.Shell(ctx, nil, nil, io.Discard, io.Discard)
 	if got := strings.Join(seen, "|"); got != "kubeadm join …|copy /etc/hosts|shell" {
 		t.Error(got)
+	}
+}
+
+// What may change the node does not start when that is refused, and its slot is free again.
+func TestRefusedMutation(t *testing.T) {
+	settle(t)
+	started := make(chan string, 100)
+	s, cfg := newServer(t, func(c *call) end { started <- c.line; return end{} })
+	why := errors.New("this command only looks")
+	cfg.Mutated = func(string) error { return why }
+	n := newNode(t, cfg)
+	ctx := within(t, 20*time.Second)
+	for range maxSessions + 1 {
+		for what, err := range map[string]error{
+			"run":   n.Run(ctx, Command{Argv: []string{"rm", "-rf", "/x"}, Stdin: strings.NewReader("y")}),
+			"copy":  n.Copy(ctx, "/etc/hosts", 0o644, strings.NewReader("")),
+			"shell": n.Shell(ctx, nil, nil, io.Discard, io.Discard),
+		} {
+			if !errors.Is(err, why) || !strings.HasPrefix(err.Error(), "cp1: ") {
+				t.Errorf("%s: %v", what, err)
+			}
+		}
+	}
+	if len(started) > 0 {
+		t.Errorf("%q started", <-started)
+	}
+	if _, err := n.Read(ctx, "uptime"); err != nil || len(started) != 1 || s.connections() != 1 {
+		t.Errorf("%v, %d started, %d connections", err, len(started), s.connections())
 	}
 }

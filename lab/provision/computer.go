@@ -57,8 +57,9 @@ func Open(ctx context.Context, l state.Lab, events *event.Stream, o session.Opti
 	h, err := session.Connect(l)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := events.Start("", "libvirt", 0)
-		o.Mutated("start libvirtd")
-		h, err = startDaemon(ctx, l)
+		if err = o.Mutated("start libvirtd"); err == nil {
+			h, err = startDaemon(ctx, l)
+		}
 		_ = step.End(err)
 	}
 	if err != nil {

@@ -65,7 +65,7 @@ func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session,
 	s := &Session{Lab: l, ID: id, Events: events, Host: h, Nodes: map[string]Node{}, Options: o}
 	s.Libvirt = machine.Open(machine.Config{
 		URI: l.URI, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Lab: l.Cluster.Name, ID: id,
-		Dir: l.Path("machines"), Pool: l.Cluster.Libvirt.Pool, PoolDir: PoolDir(l), Partition: Partition(l, id), KVM: host.KVM(), Mutated: o.Mutated,
+		Dir: l.Path("machines"), Pool: l.Cluster.Libvirt.Pool, PoolDir: PoolDir(l), Partition: Partition(l, id), KVM: host.KVM(), Mutated: o.told(),
 	})
 	s.Machines = s.Libvirt
 	for _, n := range l.Cluster.Members() {
@@ -78,7 +78,7 @@ func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session,
 }
 
 // Connection is a new SSH client for the node. It connects when first used.
-func Connection(l state.Lab, h *host.Host, n config.Node, mutated func(string)) (*node.Node, error) {
+func Connection(l state.Lab, h *host.Host, n config.Node, mutated func(string) error) (*node.Node, error) {
 	key, _, err := l.KeyPair(RootKey)
 	if err != nil {
 		return nil, err

@@ -75,6 +75,14 @@ type Options struct {
 	Logins  *node.Logins                               // to machines that exist
 }
 
+// told is Mutated for libvirt, whose machines only labs have: their changes are counted and not refused.
+func (o Options) told() func(what string) {
+	if o.Mutated == nil {
+		return nil
+	}
+	return func(what string) { _ = o.Mutated(what) }
+}
+
 // LabnodeBinary is the path of the labnode binary for the image.
 func (o Options) LabnodeBinary() (string, error) {
 	if o.Labnode == nil {

@@ -33,7 +33,7 @@ contexts: [{name: one, context: {cluster: c, user: a}}, {name: two, context: {cl
 	}
 	var changes []string
 	for _, context := range []string{"", "two"} {
-		c, err := Open(file, context, "labnode", func(what string) { changes = append(changes, what) })
+		c, err := Open(file, context, "labnode", func(what string) error { changes = append(changes, what); return nil })
 		if err != nil || c.Image != "labnode" {
 			t.Fatal(c, err)
 		}

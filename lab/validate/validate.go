@@ -196,8 +196,9 @@ func failures(findings []Finding) error {
 
 // Open makes the clients of a cluster without connecting. The kubeconfig is a file's path, or "" for what kubectl would take ($KUBECONFIG,
 // ~/.kube/config); in is one of its contexts, or "" for the current one. As with kubectl the file may name a program that gets
-// credentials: it is the user's own. mutated, if not nil, is told of every request that may change the cluster before it is sent.
-func Open(kubeconfig, in, image string, mutated func(what string)) (*Cluster, error) {
+// credentials: it is the user's own. mutated, if not nil, is told of every request that may change the cluster before it is sent, and
+// refuses it with an error.
+func Open(kubeconfig, in, image string, mutated func(what string) error) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = kubeconfig
 	overrides := &clientcmd.ConfigOverrides{CurrentContext: in}
