@@ -44,6 +44,9 @@ type Kubernetes struct {
 	// absolute path of a directory, or the http:// or https:// URL of a release
 	// mirror. docs/images.md has their layouts.
 	Source string `yaml:"source"`
+	// IgnorePreflightErrors are checks of kubeadm that do not stop a join, such
+	// as NumCPU; default none. Only with MachinesSSH.
+	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors"`
 }
 
 // SourceModules compiles Kubernetes from Go modules.

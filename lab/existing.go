@@ -3,18 +3,22 @@ package lab
 import (
 	"context"
 	"fmt"
+	"os"
+	"strings"
 
 	"k8slab/lab/attach"
+	"k8slab/lab/health"
 	"k8slab/lab/node"
+	"k8slab/lab/repair"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 )
 
 // Change is what a verb is about to do to a cluster that labctl did not make.
 type Change struct {
-	Verb  string   // such as "labctl rejoin w1"
-	Steps []string // what will be done, with the commands that would do it by hand
-	Nodes []string // that are changed
+	Verb    string   // such as "labctl rejoin w1"
+	Cluster string   // its name
+	Steps   []string // what will be done, with the commands that would do it by hand
 }
 
 // Attached is a cluster that was found, and what it takes to keep it.
@@ -58,6 +62,29 @@ func remember(closed state.Lab) error {
 	return closed.Settle()
 }
 
+// Kubeconfig is the path of a kubeconfig of the administrator that works on this computer until close is called.
+func (l *Lab) Kubeconfig(ctx context.Context) (path string, closing func(), err error) {
+	if !l.described.OverSSH() {
+		path, err = l.found.Kubeconfig()
+		return path, func() {}, err
+	}
+	s, err := l.keep(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	defer v.Close()
+	return s.Forward(ctx, v)
+}
+
+// AdminConf is the administrator's kubeconfig, as control planes have it.
+func (l *Lab) AdminConf(ctx context.Context) ([]byte, error) {
+	return askAdmin(ctx, l, access{}, func(_ context.Context, _ *session.Session, v *session.Admin) ([]byte, error) { return v.Config, nil })
+}
+
 // refused is the error for a change by a command that only reads.
 func refused(what string) error {
 	return fmt.Errorf("refused: %q may change the cluster, and this command only reads", what)
@@ -74,11 +101,36 @@ func (l *Lab) onExisting(ctx context.Context, s *session.Session, a access, do f
 	if a.verb == "" {
 		return do(s)
 	}
-	return l.change(ctx, s, Change{Verb: a.verb}, func() error { return do(s) })
+	return l.change(ctx, s, a, func() error { return do(s) })
 }
 
-func (l *Lab) change(_ context.Context, _ *session.Session, what Change, do func() error) error {
-	if err := l.confirm(what); err != nil {
+// byHand are the steps of verbs, with the commands that would do them by hand. NODE stands for the verb's argument.
+var byHand = map[string][]string{
+	"labctl join": {"remove on NODE what an earlier join left, if it did not end (kubeadm reset)",
+		"remove NODE's dead member from etcd, and its Node, if they are of a join before (etcdctl member remove; kubectl delete node NODE)",
+		"make a token and join NODE (kubeadm token create --print-join-command; kubeadm join)"},
+	"labctl rejoin": {"remove NODE's member from etcd, if it is a control plane and the others keep the quorum (etcdctl member remove)",
+		"remove what kubeadm did on NODE, and its Node (kubeadm reset; kubectl delete node NODE)", "join NODE (kubeadm join)"},
+	"labctl reset": {"remove NODE's member from etcd, if it is a control plane and the others keep the quorum (etcdctl member remove)",
+		"remove what kubeadm did on NODE, and its Node (kubeadm reset; kubectl delete node NODE)"},
+	"labctl join-command":        {"make a bootstrap token for 30 minutes (kubeadm token create)"},
+	"labctl etcd clean-learners": {"remove the learners that no join will promote (etcdctl member remove)"},
+}
+
+// change says what will be done, asks, keeps other administrators out, saves what is there, and then does it.
+func (l *Lab) change(_ context.Context, _ *session.Session, a access, do func() error) error {
+	verb, node := a.verb, ""
+	if i := strings.LastIndex(verb, " "); byHand[verb] == nil && i > 0 {
+		verb, node = verb[:i], verb[i+1:]
+	}
+	steps := a.steps
+	for _, step := range byHand[verb] {
+		steps = append(steps, strings.ReplaceAll(step, "NODE", node))
+	}
+	if l.confirm == nil {
+		return refused(a.verb)
+	}
+	if err := l.confirm(Change{Verb: a.verb, Cluster: l.Name(), Steps: steps}); err != nil {
 		return err
 	}
 	l.allowChanges(true)
@@ -90,4 +142,49 @@ func (l *Lab) allowChanges(allowed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.changing = allowed
+}
+
+// repairExisting first finds out what would be repaired, which needs no consent.
+func (l *Lab) repairExisting(ctx context.Context, upTo repair.Rung) ([]repair.Repaired, error) {
+	found, err := l.repair(ctx, true, upTo)
+	if err != nil {
+		return found, err
+	}
+	var steps []string
+	for _, f := range found {
+		if f.Would != "" {
+			steps = append(steps, f.String())
+		}
+	}
+	if len(steps) == 0 { // what is left needs a person
+		return found, nil
+	}
+	return l.repair(ctx, false, upTo, steps...)
+}
+
+// verify proves the cluster healthy, and changes nothing.
+func (l *Lab) verify(ctx context.Context) error {
+	_, err := ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (struct{}, error) {
+		step := s.Events.Start("", "proof", 0)
+		err := health.Healthy(ctx, s)
+		if err != nil {
+			err = fmt.Errorf("%w\nlabctl up verifies a cluster that exists; next: labctl diagnose, labctl repair, or labctl join NODE", err)
+		}
+		return struct{}{}, step.End(err)
+	})
+	return err
+}
+
+// detach forgets the cluster, which stays as it is.
+func (l *Lab) detach() error {
+	step := l.events.Start("", "down", 0)
+	if !l.found.Exists() {
+		step.EndWith("nothing to forget: " + l.Name() + " is not attached")
+		return nil
+	}
+	if err := os.RemoveAll(l.found.Path()); err != nil {
+		return step.End(err)
+	}
+	step.EndWith("forgot " + l.Name() + "; the cluster stays as it is")
+	return nil
 }

@@ -98,6 +98,7 @@ type access struct {
 	makes  bool                  // install what this computer lacks and start libvirt; without, the lab must exist
 	check  func(state.Lab) error // refuses the verb before anything is opened
 	within time.Duration         // time limit on real processors, 0 for none
+	steps  []string      // what the verb does by hand, where byHand does not say it
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }
@@ -165,13 +166,13 @@ func askAdmin[T any](ctx context.Context, l *Lab, a access, do func(context.Cont
 
 // onCluster changes the cluster that is there.
 func (l *Lab) onCluster(ctx context.Context, verb string, do func(*cluster.Run) error) error {
-	return l.onOpened(ctx, verb, cluster.Open, do)
+	return l.onOpened(ctx, access{verb: verb}, cluster.Open, do)
 }
 
-func (l *Lab) onOpened(ctx context.Context, verb string, open func(context.Context, *session.Session, cluster.ImageImport) (*cluster.Run, error),
+func (l *Lab) onOpened(ctx context.Context, a access, open func(context.Context, *session.Session, cluster.ImageImport) (*cluster.Run, error),
 	do func(*cluster.Run) error,
 ) error {
-	return l.with(ctx, access{verb: verb}, func(s *session.Session) error {
+	return l.with(ctx, a, func(s *session.Session) error {
 		c, err := open(ctx, s, addon.Importer(s))
 		if err != nil {
 			return err

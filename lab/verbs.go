@@ -20,6 +20,9 @@ import (
 
 // Up brings the lab to a proven healthy cluster, or to the end of the given stage: see bringup.Up.
 func (l *Lab) Up(ctx context.Context, until bringup.Stage) error {
+	if l.described.OverSSH() {
+		return l.verify(ctx)
+	}
 	return l.with(ctx, access{verb: "labctl up", makes: true, check: func(closed state.Lab) error {
 		if err := errors.Join(closed.CheckDescribed(), provision.CheckBase(closed), l.checkNew(closed), provision.CheckWhole(closed)); err != nil {
 			return err
@@ -60,6 +63,9 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 		return err
 	}
 	defer release()
+	if l.described.OverSSH() {
+		return l.detach()
+	}
 	return provision.Down(ctx, l.found, l.events, l.options, adopted)
 }
 
@@ -119,7 +125,18 @@ func (l *Lab) JoinCommand(ctx context.Context, controlPlane bool) (cluster.JoinC
 
 // Repair makes the repairs that are safe, on a node that still fails up to that rung, or with dryRun lists them: see repair.Run.
 func (l *Lab) Repair(ctx context.Context, dryRun bool, upTo repair.Rung) (found []repair.Repaired, err error) {
-	err = l.onOpened(ctx, "labctl repair", cluster.OpenForRepair, func(c *cluster.Run) error {
+	if l.described.OverSSH() && !dryRun {
+		return l.repairExisting(ctx, upTo)
+	}
+	return l.repair(ctx, dryRun, upTo)
+}
+
+func (l *Lab) repair(ctx context.Context, dryRun bool, upTo repair.Rung, steps ...string) (found []repair.Repaired, err error) {
+	verb := "labctl repair"
+	if dryRun && l.described.OverSSH() {
+		verb = "" // it only reads
+	}
+	err = l.onOpened(ctx, access{verb: verb, steps: steps}, cluster.OpenForRepair, func(c *cluster.Run) error {
 		c.DryRun = dryRun
 		found, err = repair.Run(ctx, c, upTo)
 		return err

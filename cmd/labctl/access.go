@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -76,26 +77,38 @@ This is the help of labctl; "labctl kubectl help" and "labctl kubectl -- --help"
 			case args[0] == "--":
 				args = args[1:]
 			}
-			kubectl, kubeconfig, err := a.kubectl()
+			kubectl, kubeconfig, closing, err := a.kubectl(cmd.Context())
 			if err != nil {
 				return err
 			}
+			defer closing()
 			return a.program(cmd, append([]string{kubectl}, args...), "KUBECONFIG="+kubeconfig)
 		},
 	}
 }
 
-// kubectl are the paths of the lab's kubectl and of the administrator's kubeconfig.
-func (a *app) kubectl() (kubectl, kubeconfig string, err error) {
+// kubectl are the paths of a kubectl and of the administrator's kubeconfig, which works until closing is called. With machines: ssh it is
+// the user's own kubectl.
+func (a *app) kubectl(ctx context.Context) (kubectl, kubeconfig string, closing func(), err error) {
 	l, err := a.lab()
 	if err != nil {
-		return "", "", err
+		return "", "", nil, err
 	}
-	defer l.Close()
-	if kubeconfig, err = l.Closed().Kubeconfig(); err == nil {
+	if l.Closed().Cluster.OverSSH() {
+		if kubectl, err = exec.LookPath("kubectl"); err != nil {
+			err = errors.New("there is no kubectl in the PATH; next: install it, or labctl ssh NODE kubectl --kubeconfig /etc/kubernetes/admin.conf, on a control plane")
+		}
+	} else {
 		kubectl, err = l.Closed().Kubectl()
 	}
-	return kubectl, kubeconfig, err
+	if err == nil {
+		kubeconfig, closing, err = l.Kubeconfig(ctx)
+	}
+	if err != nil {
+		l.Close()
+		return "", "", nil, err
+	}
+	return kubectl, kubeconfig, func() { closing(); l.Close() }, nil
 }
 
 // completeKubectl asks kubectl itself, which is built with cobra too.
@@ -104,10 +117,11 @@ func (a *app) completeKubectl(cmd *cobra.Command, _ []string, word string) ([]st
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
-	kubectl, kubeconfig, err := a.kubectl()
+	kubectl, kubeconfig, closing, err := a.kubectl(cmd.Context())
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveError
 	}
+	defer closing()
 	c := exec.CommandContext(cmd.Context(), kubectl, slices.Concat([]string{cobra.ShellCompRequestCmd}, args, []string{word})...)
 	c.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	out, err := c.Output()
@@ -128,9 +142,22 @@ func (a *app) kubeconfigCommand() *cobra.Command {
 		Long: `Print the kubeconfig of the cluster's administrator. It works on this computer, also if the lab has its own network namespace.
   export KUBECONFIG=$(labctl kubeconfig --path)`,
 		Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			path, err := look(a, func(l *lab.Lab) (string, error) { return l.Closed().Kubeconfig() })
-			if err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var own []byte // of a cluster that labctl did not make
+			path, err := look(a, func(l *lab.Lab) (path string, err error) {
+				if l.Closed().Cluster.OverSSH() {
+					own, err = l.AdminConf(cmd.Context())
+					return "", err
+				}
+				return l.Closed().Kubeconfig()
+			})
+			switch {
+			case err != nil:
+				return err
+			case own != nil && printPath:
+				return usageError{errors.New("labctl keeps no kubeconfig of a cluster with machines: ssh; next: labctl kubeconfig >FILE, with umask 077")}
+			case own != nil:
+				_, err = a.stdout.Write(own)
 				return err
 			}
 			if printPath {

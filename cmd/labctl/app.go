@@ -78,6 +78,8 @@ type app struct {
 	labName        string // --lab
 	output         string // -o
 	verbose        bool
+	yes            bool // --yes
+	acceptNew      bool // --accept-new
 	passthrough    bool
 }
 

@@ -63,7 +63,6 @@ Exit status: 0 written, also if some machines do not answer, 1 failed, 2 wrong u
 	flags.BoolVar(&at.keep, "keep-labnode", false, "leave labnode in the login's cache directory, so that commands start faster")
 	flags.BoolVar(&at.dryRun, "dry-run", false, "print what would be written, and write nothing")
 	flags.BoolVar(&at.force, "force", false, "replace the file if it exists")
-	a.loginFlags(cmd)
 	return cmd
 }
 

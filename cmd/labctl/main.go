@@ -4,10 +4,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -80,7 +82,7 @@ Run "labctl up" to create the cluster. Run it again to verify the cluster, or to
 			if err := cmd.ValidateFlagGroups(); err != nil { // cobra does it too, later, and then it is no usage error
 				return usageError{err}
 			}
-			return a.checkOutput()
+			return errors.Join(a.checkOutput(), a.refuseExisting(cmd))
 		},
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
@@ -91,6 +93,8 @@ Run "labctl up" to create the cluster. Run it again to verify the cluster, or to
 	_ = root.RegisterFlagCompletionFunc("lab", labNames)
 	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and each change")
+	flags.BoolVar(&a.yes, "yes", false, "with machines: ssh, do not ask before the cluster is changed")
+	flags.BoolVar(&a.acceptNew, "accept-new", false, "with machines: ssh, trust host keys that are new")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, commit and date")
 	a.addCommands(root)
@@ -106,20 +110,18 @@ func (a *app) addCommands(root *cobra.Command) {
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"lab", "The lab:", []*cobra.Command{
-			a.upCommand(), a.attachCommand(), a.statusCommand(), a.planCommand(), a.downCommand(), a.autostartCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(), a.addonsCommand(),
-			a.snapshotCommand(),
-		}},
-		{"nodes", "Nodes:", []*cobra.Command{
-			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.powerCommand(),
-			a.joinCommandCommand(), a.onboardCommand(),
-		}},
+		{"lab", "The lab:", slices.Concat([]*cobra.Command{
+			a.upCommand(), a.attachCommand(), a.statusCommand(), a.downCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(),
+		}, forLabs(a.planCommand(), a.autostartCommand(), a.addonsCommand(), a.snapshotCommand()))},
+		{"nodes", "Nodes:", slices.Concat([]*cobra.Command{
+			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.joinCommandCommand(),
+		}, forLabs(a.powerCommand(), a.onboardCommand()))},
 		{"repair", "Diagnose and repair:", []*cobra.Command{
 			a.diagnoseCommand(), a.repairCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
-		{"faults", "Faults:", []*cobra.Command{a.faultCommand(), a.soakCommand()}},
-		{"images", "Images:", []*cobra.Command{a.imageCommand()}},
-		{other, "Other:", []*cobra.Command{a.doctorCommand(), a.hostCommand(), a.vagrantCommand(), a.versionCommand()}},
+		{"faults", "Faults:", forLabs(a.faultCommand(), a.soakCommand())},
+		{"images", "Images:", forLabs(a.imageCommand())},
+		{other, "Other:", append(forLabs(a.vagrantCommand()), a.doctorCommand(), a.hostCommand(), a.versionCommand())},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, cmd := range g.commands {

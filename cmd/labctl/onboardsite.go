@@ -74,7 +74,7 @@ func (a *app) site(cmd *cobra.Command, node string, o onboardOptions) (s *site, 
 	if o.elsewhere() {
 		settings, err = a.openElsewhere(cmd, s, node, image, o)
 	} else {
-		settings, err = a.openLab(s, node, image, looks)
+		settings, err = a.openLab(ctx, s, node, image, looks)
 	}
 	if err != nil {
 		return s, err
@@ -109,7 +109,7 @@ func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration
 }
 
 // openLab opens the lab, for a node of cluster.yaml.
-func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboarding, error) {
+func (a *app) openLab(ctx context.Context, s *site, node, image string, looks bool) (config.Onboarding, error) {
 	c, err := a.cluster()
 	if err != nil {
 		return config.Onboarding{}, err
@@ -129,7 +129,7 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 		s.MachineID, err = s.lab.MachineID(node)
 	}
 	if err == nil {
-		s.Cluster, err = labCluster(s.lab, image, s.mutated)
+		s.Cluster, _, err = labCluster(ctx, s.lab, image, s.mutated) // a lab's kubeconfig stays
 	}
 	size := c.Resource(n.Role)
 	s.Lab, s.Dir, s.CPUs, s.Memory = s.lab, s.lab.Closed().OnboardingDir(), size.CPUs, size.Memory

@@ -36,7 +36,7 @@ However many clients ask, one check of the lab runs at a time, and its answer is
 			if err != nil {
 				return err
 			}
-			return serveHealth(cmd.Context(), listen, a.stderr, newHealthServer(cmd.Context(), c))
+			return serveHealth(cmd.Context(), listen, a.stderr, a.newHealthServer(cmd.Context(), c))
 		},
 	}
 	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:9099", "loopback address and port")
@@ -56,10 +56,10 @@ func checkListen(address string) error {
 }
 
 // newHealthServer looks at the lab that the cluster describes.
-func newHealthServer(ctx context.Context, c *config.Cluster) *healthServer {
+func (a *app) newHealthServer(ctx context.Context, c *config.Cluster) *healthServer {
 	s := &healthServer{onboardings: func() []onboarding { return onboardings(c) }}
 	s.lookout.look = func() (health.Status, error) {
-		l, err := lab.New(c, lab.Options{}) // for each look, as machines come and go
+		l, err := lab.New(c, a.labOptions(nil)) // for each look, as machines come and go
 		if err != nil {
 			return health.Status{}, err
 		}

@@ -87,7 +87,7 @@ Exit status: 0 nothing failed, 1 something did, 2 wrong usage, 130 interrupted.`
 
 // validate runs the checks of the areas, or of all areas if none is given.
 func (a *app) validate(ctx context.Context, v validation, areas []string) ([]validate.Finding, error) {
-	c, done, err := a.validatedCluster(v)
+	c, done, err := a.validatedCluster(ctx, v, areas)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (a *app) validate(ctx context.Context, v validation, areas []string) ([]val
 }
 
 // validatedCluster opens the cluster. In a lab, its machines are asked too; done closes these connections.
-func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), err error) {
+func (a *app) validatedCluster(ctx context.Context, v validation, areas []string) (c *validate.Cluster, done func(), err error) {
 	if v.kubeconfig != "" || v.context != "" {
 		c, err := validate.Open(v.kubeconfig, v.context, v.image, nil)
 		return c, func() {}, err
@@ -118,28 +118,46 @@ func (a *app) validatedCluster(v validation) (c *validate.Cluster, done func(), 
 	if err != nil {
 		return nil, nil, err
 	}
-	if c, err = labCluster(l, cmp.Or(v.image, image.ProbeImage), nil); err != nil {
+	closing := func() {}
+	if l.Closed().Cluster.OverSSH() {
+		err = a.confirmTrials(l.Name(), areas)
+	}
+	if err == nil {
+		c, closing, err = labCluster(ctx, l, cmp.Or(v.image, image.ProbeImage), nil)
+	}
+	if err != nil {
 		l.Close()
 		return nil, nil, err
 	}
-	return c, l.Close, nil
+	return c, func() { closing(); l.Close() }, nil
+}
+
+// confirmTrials asks before areas are checked with pods in a cluster that labctl did not make.
+func (a *app) confirmTrials(cluster string, areas []string) error {
+	tries := func(area validate.Area) bool { return len(areas) == 0 || slices.Contains(areas, string(area)) }
+	if !tries(validate.AreaNetwork) && !tries(validate.AreaStorage) {
+		return nil
+	}
+	return a.confirmChange(lab.Change{Verb: "labctl validate", Cluster: cluster, Steps: []string{
+		"make a temporary namespace with test pods and a claim, and remove it at the end (kubectl create namespace, kubectl delete namespace)"}})
 }
 
 // labCluster opens the lab's cluster, whose machines are asked directly until the lab is closed.
-func labCluster(l *lab.Lab, image string, mutated func(what string) error) (*validate.Cluster, error) {
-	kubeconfig, err := l.Closed().Kubeconfig()
+func labCluster(ctx context.Context, l *lab.Lab, image string, mutated func(what string) error) (c *validate.Cluster, closing func(), err error) {
+	kubeconfig, closing, err := l.Kubeconfig(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c, err := validate.Open(kubeconfig, "", image, mutated)
+	c, err = validate.Open(kubeconfig, "", image, mutated)
 	if err != nil {
-		return nil, err
+		closing()
+		return nil, nil, err
 	}
 	c.Patience, c.Dial = l.TimeScale(), l.Dial
 	c.Diagnose = func(ctx context.Context) (diagnose.Report, error) {
 		return l.Diagnose(ctx, health.DiagnoseOptions{Brief: true})
 	}
-	return c, nil
+	return c, closing, nil
 }
 
 // findingsWidth is the width of the table of findings. It fits every terminal.

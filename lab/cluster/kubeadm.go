@@ -225,6 +225,13 @@ func arguments(all ...string) []any {
 func loneControlPlane(s *session.Session) bool { return len(s.EveryControlPlane()) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
+	if s.Cluster.OverSSH() { // whoever set the machines up chose the rest
+		r := object{"name": n.Name}
+		if ignored := s.Cluster.Kubernetes.IgnorePreflightErrors; len(ignored) > 0 {
+			r["ignorePreflightErrors"] = ignored
+		}
+		return r
+	}
 	r := object{
 		"name":             n.Name,
 		"criSocket":        "unix:///run/containerd/containerd.sock",
@@ -269,27 +276,4 @@ func marshal(documents []any) (string, error) {
 		out.Write(text)
 	}
 	return out.String(), nil
-}
-
-// Configuration is what kubeadm is told of the node and of the cluster. The two configurations are those that the cluster keeps; "" stands
-// for the lab's own. The only secret is the bootstrap token; "" is none, which every phase but bootstrap-token is content with.
-func Configuration(s *session.Session, n config.Node, clusterConfiguration, kubeletConfiguration, token string) (string, error) {
-	documents := initDocuments(s, n, token, "")
-	own := documents[0].(object)
-	delete(own, "certificateKey")
-	delete(own, "timeouts")
-	if token == "" {
-		delete(own, "bootstrapTokens")
-	}
-	for i, known := range map[int]string{1: clusterConfiguration, 2: kubeletConfiguration} {
-		if known == "" {
-			continue
-		}
-		var document object
-		if err := yaml.Unmarshal([]byte(known), &document); err != nil {
-			return "", err
-		}
-		documents[i] = document
-	}
-	return marshal(documents)
 }

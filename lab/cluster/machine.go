@@ -2,12 +2,14 @@ package cluster
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8slab/config"
 	"k8slab/lab/machine"
 	"k8slab/lab/provision"
 	"k8slab/lab/session"
+	"k8slab/lab/wait"
 )
 
 // Runs tells whether the node's machine is known to be on.
@@ -23,10 +25,43 @@ func (c *Run) Restart(ctx context.Context, n config.Node) error {
 		_ = session.Do(once, c.Nodes[n.Name], "sync") // a disk that does not answer is a reason to restart
 		cancel()
 	}
+	if c.Cluster.OverSSH() {
+		return c.reboot(ctx, n)
+	}
 	if err := provision.Power(ctx, c.Session, n.Name, c.Machines.PowerOff); err != nil {
 		return err
 	}
 	if err := provision.Make(ctx, c.Session, n); err != nil {
+		return err
+	}
+	return c.RefreshFacts(ctx, n)
+}
+
+// rebootBudget is how long a machine may take to answer again. A server's firmware alone can take minutes.
+const rebootBudget = 15 * time.Minute
+
+// reboot has the machine restart itself, and waits until it answers after that.
+func (c *Run) reboot(ctx context.Context, n config.Node) error {
+	on := c.Nodes[n.Name]
+	started := func(ctx context.Context) (string, error) { // which boot it is; a container shares the kernel's
+		return on.Read(ctx, "sh", "-c", "cat /proc/sys/kernel/random/boot_id; cut -d' ' -f22 /proc/1/stat")
+	}
+	before, err := started(ctx)
+	if err != nil {
+		return err
+	}
+	once, cancel := c.Within(ctx, 10*time.Second)
+	defer cancel()
+	_ = session.Do(once, on, "systemctl", "reboot") // it may be gone before it has answered
+	step := c.Events.Start(n.Name, "reboot", rebootBudget)
+	err = wait.For(ctx, n.Name+" to restart", rebootBudget, time.Second, session.ShowWaiting(step, func(ctx context.Context) error {
+		now, err := started(ctx)
+		if err == nil && now == before {
+			err = errors.New("it still runs")
+		}
+		return err
+	}))
+	if err := step.End(err); err != nil {
 		return err
 	}
 	return c.RefreshFacts(ctx, n)

@@ -105,6 +105,9 @@ func (c *Run) MakeAgain(ctx context.Context, phases []string) error {
 func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (err error) {
 	id, secret := kube.NewToken()
 	text, err := marshal(initDocuments(c.Session, on, id+"."+secret, ""))
+	if c.Cluster.OverSSH() { // kubeadm's record of the cluster is its own
+		text, err = c.Configuration(ctx, on, id+"."+secret, nil)
+	}
 	if err != nil {
 		return err
 	}

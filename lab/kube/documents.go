@@ -111,6 +111,17 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return c.version(ctx)
 }
 
+// Document is a value of a ConfigMap.
+func (c *Client) Document(ctx context.Context, namespace, name, key string) (string, error) {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	m, err := c.set.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return "", fmt.Errorf("get ConfigMap %s/%s: %w", namespace, name, err)
+	}
+	return m.Data[key], nil
+}
+
 // DropClusterInfo deletes the public cluster-info, because kubeadm leaves one that is there as it is.
 func (c *Client) DropClusterInfo(ctx context.Context) error {
 	ctx, cancel := c.bound(ctx)

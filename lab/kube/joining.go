@@ -127,16 +127,13 @@ type ClusterConfiguration struct {
 }
 
 // ClusterConfiguration reads kubeadm's record of the cluster.
-func (c *Client) ClusterConfiguration(ctx context.Context) (ClusterConfiguration, error) {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	var is ClusterConfiguration
-	m, err := c.set.CoreV1().ConfigMaps(metav1.NamespaceSystem).Get(ctx, kubeadmConfig, metav1.GetOptions{})
+func (c *Client) ClusterConfiguration(ctx context.Context) (is ClusterConfiguration, err error) {
+	text, err := c.Document(ctx, metav1.NamespaceSystem, kubeadmConfig, "ClusterConfiguration")
 	if err == nil {
-		err = yaml.Unmarshal([]byte(m.Data["ClusterConfiguration"]), &is)
+		err = yaml.Unmarshal([]byte(text), &is)
 	}
 	if err != nil {
-		return is, fmt.Errorf("read kubeadm's record of the cluster (ConfigMap %s/%s): %w", metav1.NamespaceSystem, kubeadmConfig, err)
+		return is, fmt.Errorf("read kubeadm's record of the cluster: %w", err)
 	}
 	return is, nil
 }

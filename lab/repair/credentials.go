@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -148,7 +149,8 @@ func causeOf(wrong error) symptom.ID {
 func (r *repairRun) names(n config.Node, l leaf) []string {
 	switch l.phase {
 	case "apiserver":
-		return []string{n.Name, n.IP.String(), r.Cluster.Network.VirtualIP.String(), "kubernetes", "kubernetes.default.svc"}
+		host, _, _ := net.SplitHostPort(r.Endpoint())
+		return []string{n.Name, n.IP.String(), host, "kubernetes", "kubernetes.default.svc"}
 	case "etcd-server", "etcd-peer":
 		return []string{n.Name, n.IP.String(), "localhost", "127.0.0.1"}
 	}

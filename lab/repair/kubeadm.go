@@ -33,32 +33,10 @@ cd "$d/made" && for f in *; do echo "==> $f <=="; cat "$f"; echo; done`
 	saveScript = `for f in "$@"; do [ ! -e "$f" ] || mv -fT "$f" "$f.k8slab-saved" || exit 1; done`
 )
 
-// configMap is a value of a ConfigMap.
-func (r *repairRun) configMap(ctx context.Context, namespace, name, key string) (string, error) {
-	return r.Nodes[r.Admin.From.Name].Read(ctx, "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--request-timeout=10s",
-		"--namespace", namespace, "get", "configmap", name, "--output", "jsonpath={.data."+key+"}")
-}
-
-// configuration is what kubeadm is told of the node: the cluster's own configuration where the API server has it, or else the lab's.
-func (r *repairRun) configuration(ctx context.Context, n config.Node, token string) (string, error) {
-	known := func(name, key, kind string) string {
-		if r.isWrong(name) {
-			return ""
-		}
-		text, err := r.configMap(ctx, "kube-system", name, key)
-		var is struct{ Kind string }
-		if err != nil || yaml.Unmarshal([]byte(text), &is) != nil || is.Kind != kind {
-			return ""
-		}
-		return text
-	}
-	return cluster.Configuration(r.Session, n, known("kubeadm-config", "ClusterConfiguration", "ClusterConfiguration"), known("kubelet-config", "kubelet", "KubeletConfiguration"), token)
-}
-
 // made are the files that kubeadm's phases would write on the node, by name. It changes nothing. A phase of `kubeadm init` runs only where
 // the authority's key is, so for a worker it runs on a control plane: what it makes comes from the configuration alone.
 func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (map[string]string, error) {
-	text, err := r.configuration(ctx, n, "")
+	text, err := r.Configuration(ctx, n, "", r.isWrong)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +55,7 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
 func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, args ...string) (string, error) {
-	text, err := r.configuration(ctx, n, "")
+	text, err := r.Configuration(ctx, n, "", r.isWrong)
 	if err != nil {
 		return "", err
 	}

@@ -20,6 +20,9 @@ import (
 // the subnet of a Node that was deleted. CNI plugins and their configuration are repaired by labnode. Only where something fails does it look
 // for what others have edited: an administrator may have meant it.
 func (r *repairRun) network(ctx context.Context) error {
+	if r.Cluster.OverSSH() { // whoever chose the pod network has its manifest
+		return r.flannels(ctx)
+	}
 	manifest, err := health.Manifests(r.Session)
 	if err != nil {
 		return err
@@ -43,6 +46,11 @@ func (r *repairRun) network(ctx context.Context) error {
 		}
 		return errors.Join(r.Admin.Kube.Apply(ctx, manifest), r.renewFailed(ctx))
 	}
+	return r.flannels(ctx)
+}
+
+// flannels repairs flannel on each node that runs it.
+func (r *repairRun) flannels(ctx context.Context) error {
 	pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
 	if err != nil {
 		return err

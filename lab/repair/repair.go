@@ -70,23 +70,27 @@ func (r *repairRun) all(ctx context.Context) error {
 	for _, stage := range []struct {
 		name string
 		do   func(context.Context) error
+		made bool // only of what labctl made
 	}{
-		{"rights of the administrator", r.administrators},
-		{"files of the image", r.files},
-		{"kubeadm's configuration of the cluster", r.early},
-		{"what each node can repair itself", r.nodes},
-		{"container images of add-ons", r.images},
-		{"certificates and kubeconfigs of control planes", r.credentials},
-		{"kubelets' configurations and certificates", r.kubelets},
-		{"etcd members", r.members},
-		{"nodes that are in no cluster", r.outside},
-		{"static pods", r.manifests},
-		{"etcd without space", r.space},
-		{"objects of kubeadm", r.objects},
-		{"rights of the cluster's parts", r.rights},
-		{"pod network", r.network},
-		{"addresses of pods", r.addresses},
+		{"rights of the administrator", r.administrators, false},
+		{"files of the image", r.files, true},
+		{"kubeadm's configuration of the cluster", r.early, false},
+		{"what each node can repair itself", r.nodes, false},
+		{"container images of add-ons", r.images, true},
+		{"certificates and kubeconfigs of control planes", r.credentials, false},
+		{"kubelets' configurations and certificates", r.kubelets, false},
+		{"etcd members", r.members, false},
+		{"nodes that are in no cluster", r.outside, false},
+		{"static pods", r.manifests, false},
+		{"etcd without space", r.space, false},
+		{"objects of kubeadm", r.objects, false},
+		{"rights of the cluster's parts", r.rights, false},
+		{"pod network", r.network, false},
+		{"addresses of pods", r.addresses, false},
 	} {
+		if stage.made && r.Cluster.OverSSH() {
+			continue
+		}
 		r.step.Progress("%s", stage.name)
 		errs = append(errs, stage.do(ctx))
 	}

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"k8slab/lab"
+	"k8slab/lab/event"
+	"k8slab/lab/node"
+)
+
+// forLabs marks commands about what labctl made: its machines, images, add-ons.
+func forLabs(commands ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range commands {
+		cmd.Annotations = map[string]string{onlyLabs: "true"}
+	}
+	return commands
+}
+
+const onlyLabs = "only of a lab"
+
+// refuseExisting refuses a command that is marked with forLabs, or is below one, for a cluster that labctl did not make.
+func (a *app) refuseExisting(cmd *cobra.Command) error {
+	for at := cmd; at != nil; at = at.Parent() {
+		if at.Annotations[onlyLabs] == "" {
+			continue
+		}
+		if c, _, err := a.load(); err == nil && c.OverSSH() {
+			return usageError{fmt.Errorf("%s is about machines that labctl made; those of %s exist without it (machines: ssh)", cmd.CommandPath(), c.Name)}
+		}
+	}
+	return nil
+}
+
+// login is how a person is asked before a login to a machine that exists. Nothing is asked without a terminal.
+func (a *app) login() node.LoginOptions {
+	return node.LoginOptions{
+		AcceptNew: a.acceptNew,
+		Ask: func(host, fingerprint string) error {
+			ok, err := a.ask(fmt.Sprintf("The host key of %s is not known yet. It is %s. Trust it?", host, fingerprint))
+			if err == nil && !ok {
+				err = fmt.Errorf("the host key of %s was not accepted", host)
+			}
+			return err
+		},
+		Password:   func() (string, error) { return a.secret("Password for sudo: ") },
+		Passphrase: func(file string) (string, error) { return a.secret("Passphrase of " + file + ": ") },
+	}
+}
+
+// confirmChange shows what will be changed in a cluster that labctl did not make, and asks.
+func (a *app) confirmChange(c lab.Change) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s changes %s:\n", c.Verb, c.Cluster)
+	for _, step := range c.Steps {
+		b.WriteString("  " + event.OneLine(event.Redact(step)) + "\n")
+	}
+	_, _ = fmt.Fprint(a.stderr, b.String())
+	if a.yes {
+		return nil
+	}
+	ok, err := a.ask("Go on?")
+	if err == nil && !ok {
+		err = errors.New("nothing was changed")
+	}
+	return err
+}
+
+// ask asks a question on the terminal. Without one, nobody can agree.
+func (a *app) ask(question string) (bool, error) {
+	if !a.terminal() {
+		return false, usageError{errors.New("there is no terminal to ask on; nothing was changed; next: look at what would be done, and run it again with --yes " +
+			"(for a new host key: --accept-new)")}
+	}
+	_, _ = fmt.Fprint(a.stderr, question+" [y/N] ")
+	var answer string
+	_, _ = fmt.Fscanln(a.stdin, &answer) // nothing is no
+	answer = strings.ToLower(strings.TrimSpace(answer))
+	return answer == "y" || answer == "yes", nil
+}
+
+// secret asks for a secret on the terminal, which does not show it.
+func (a *app) secret(prompt string) (string, error) {
+	if !a.terminal() {
+		return "", errors.New("there is no terminal to ask for it")
+	}
+	_, _ = fmt.Fprint(a.stderr, prompt)
+	text, err := term.ReadPassword(int(a.stdin.Fd()))
+	_, _ = fmt.Fprintln(a.stderr)
+	return string(text), err
+}
+
+func (a *app) terminal() bool {
+	return a.stdin != nil && term.IsTerminal(int(a.stdin.Fd()))
+}
