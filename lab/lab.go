@@ -98,7 +98,7 @@ type access struct {
 	makes  bool                  // install what this computer lacks and start libvirt; without, the lab must exist
 	check  func(state.Lab) error // refuses the verb before anything is opened
 	within time.Duration         // time limit on real processors, 0 for none
-	steps  []string      // what the verb does by hand, where byHand does not say it
+	steps  []string              // what the verb does by hand, where byHand does not say it
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }
