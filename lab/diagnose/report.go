@@ -103,6 +103,27 @@ func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f symptom.Finding) bool { return f.Level == symptom.Fail })
 }
 
+// Worst names the first root cause, and says whether something failed that no cause explains; "" for neither.
+func (r Report) Worst() string {
+	switch causes := causesOf(r.Findings); {
+	case len(causes) > 0 && (causes[0].Failed() || len(r.Undetermined) == 0):
+		return causes[0].title()
+	case len(r.Undetermined) > 0:
+		return "undetermined"
+	}
+	return ""
+}
+
+// Reached is how many nodes answered.
+func (r Report) Reached() (n int) {
+	for _, row := range r.Nodes {
+		if row.SSH == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.
 func (r Report) Problems() []string { return r.lines((*cause).Failed) }
 

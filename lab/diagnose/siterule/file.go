@@ -147,8 +147,11 @@ func (f *ruleFile) checkPattern(field, pattern string) {
 }
 
 func (f *ruleFile) checkText(field, text string) {
-	if n := utf8.RuneCountInString(text); strings.TrimSpace(text) == "" || n > textLimit {
-		f.Report(field, "it has %d characters; use 1 to %d", n, textLimit)
+	if strings.TrimSpace(text) == "" {
+		f.Report(field, "it is missing or empty")
+	}
+	if n := utf8.RuneCountInString(text); n > textLimit {
+		f.Report(field, "it has %d characters; use at most %d", n, textLimit)
 	}
 }
 
