@@ -30,16 +30,19 @@ func Load(path string) (*Cluster, []Warning, error) {
 	if err == nil {
 		return Parse(path, data)
 	}
-	message := "cannot be read: " + err.Error()
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		// The path is already in front of the message.
-		message = "cannot be read: " + pathErr.Err.Error()
-	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil, Problems{missing(path)}
 	}
-	return nil, nil, Problems{{File: path, Message: message}}
+	return nil, nil, Problems{unreadable(path, err)}
+}
+
+// unreadable is the problem of a file that is there.
+func unreadable(path string, err error) Problem {
+	var pathErr *fs.PathError
+	if errors.As(err, &pathErr) {
+		err = pathErr.Err // the path is already in front of the message
+	}
+	return Problem{File: path, Message: "cannot be read: " + err.Error()}
 }
 
 // missing is the problem of a file that is not there.
@@ -120,14 +123,14 @@ func defaults() *Cluster {
 // root is the value of the file's only document, or nil after a report.
 func (d *document) root(data []byte) *yaml.Node {
 	if len(data) > maxSize {
-		d.reportAt(0, "", "the file is larger than %d KiB; this is not a cluster.yaml", maxSize>>10)
+		d.reportAt(0, "", "the file is larger than %d KiB; this is not a %s", maxSize>>10, d.kind.Name)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))
 	var first, second yaml.Node
 	err := decoder.Decode(&first)
 	if errors.Is(err, io.EOF) || err == nil && isNull(first.Content[0]) {
-		d.reportAt(0, "", "the file is empty; it needs at least nodes with one control plane")
+		d.reportAt(0, "", "the file is empty; it needs at least %s", d.kind.Needs)
 		return nil
 	}
 	if err == nil {
@@ -135,7 +138,7 @@ func (d *document) root(data []byte) *yaml.Node {
 	}
 	switch {
 	case err == nil:
-		d.reportAt(second.Line, "", "a second document starts here; keep one cluster per file")
+		d.reportAt(second.Line, "", "a second document starts here; keep one %s per file", d.kind.One)
 	case !errors.Is(err, io.EOF):
 		d.reportSyntax(err)
 	default:

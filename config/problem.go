@@ -47,6 +47,7 @@ func (ps Problems) Error() string {
 // document gathers what is known of one file while it is read.
 type document struct {
 	file     string
+	kind     Kind
 	lines    map[string]int  // field path to the line of its key
 	bad      map[string]bool // fields whose value cannot be relied on
 	problems Problems
@@ -54,7 +55,7 @@ type document struct {
 }
 
 func newDocument(file string) *document {
-	return &document{file: file, lines: map[string]int{}, bad: map[string]bool{}}
+	return &document{file: file, kind: clusterFile, lines: map[string]int{}, bad: map[string]bool{}}
 }
 
 // report adds a problem with a known field and marks the field as bad, so that

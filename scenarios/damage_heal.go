@@ -69,7 +69,9 @@ type hint struct{ node, text string }
 func (r *damageRound) followHints(ctx context.Context) error {
 	hints := r.hints
 	for _, f := range r.failed {
-		hints = append(hints, hint{f.Node, f.Hint})
+		if f.Rule == "" { // what a site's own rule says is not ours to run
+			hints = append(hints, hint{f.Node, f.Hint})
+		}
 	}
 	var did []string
 	var errs []error

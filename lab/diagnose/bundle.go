@@ -90,7 +90,7 @@ func (r *Report) judgeBundle(in io.Reader) error {
 }
 
 func (r *Report) judgeEntries(in *tar.Reader) error {
-	var texts textFindings
+	texts := textFindings{rules: r.rules}
 	var kept *fact.Facts
 	room := int64(textsLimit)
 	for files := 0; ; files++ {
@@ -130,7 +130,7 @@ func (r *Report) judgeEntries(in *tar.Reader) error {
 		r.fill(*kept)
 		return nil
 	}
-	if texts.read == 0 {
+	if texts.inked == 0 {
 		return errors.New("it has no text")
 	}
 	r.Findings, r.Undetermined = texts.ordered(), texts.undetermined

@@ -29,6 +29,9 @@ func (s sighting) Where() string {
 	if s.Line > 0 {
 		where += ":" + strconv.Itoa(s.Line)
 	}
+	if s.Rule != "" {
+		where += " (rule " + s.Rule + ")"
+	}
 	if s.Node != "" && !strings.HasPrefix(where, s.Node+" ") && where != s.Node {
 		where = strings.TrimSpace(s.Node + " " + where)
 	}
@@ -115,7 +118,7 @@ func merged(findings []symptom.Finding) []*cause {
 
 func alike(a, b symptom.Finding) bool {
 	return a.Symptom == b.Symptom && a.Detail == b.Detail && a.Level == b.Level && a.Meaning == b.Meaning && a.Hint == b.Hint &&
-		a.BecauseOf == b.BecauseOf && a.Repairable == b.Repairable
+		a.BecauseOf == b.BecauseOf && a.Repairable == b.Repairable && a.Rule == b.Rule
 }
 
 // interleaved takes the first of each list, then the second of each, so that the beginning shows every node.

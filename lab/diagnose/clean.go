@@ -65,6 +65,11 @@ func shownFinding(f symptom.Finding) symptom.Finding {
 	for i := range f.Evidence {
 		e := &f.Evidence[i]
 		e.Source, e.Time, e.Text = shownText(e.Source, 2*nameMost), shownName(e.Time), shownText(e.Text, textMost)
+		e.Rule = shownName(e.Rule)
+	}
+	f.Rule, f.Notes = shownName(f.Rule), slices.Clone(f.Notes)
+	for i := range f.Notes {
+		f.Notes[i] = symptom.Note{Text: shownText(f.Notes[i].Text, hintMost), Rule: shownName(f.Notes[i].Rule)}
 	}
 	return f
 }

@@ -9,9 +9,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
+	"k8slab/lab/diagnose/siterule"
 	"k8slab/lab/event"
 	"k8slab/lab/symptom"
 	"k8slab/lab/symptom/reader"
@@ -23,9 +25,12 @@ const fromStdin = "-"
 // From judges what was written down earlier, with nothing else known: a bundle, a directory of logs, one file of text, or with the path "-"
 // what in gives. Text may be of any program, version and distribution. The memory it takes does not grow with the text. There is no report
 // with an error: input that is empty or cannot be read to its end says nothing about a cluster.
-func From(path string, in io.Reader) (Report, error) {
+func From(path string, in io.Reader) (Report, error) { return FromWith(nil, path, in) }
+
+// FromWith is From, with a site's own rules beside the catalogue.
+func FromWith(rules *siterule.Set, path string, in io.Reader) (Report, error) {
 	began := time.Now()
-	r := Report{Source: path, Time: began.UTC()}
+	r := Report{Source: path, Time: began.UTC(), rules: rules}
 	if err := r.judgePath(path, in); err != nil {
 		return Report{}, err
 	}
@@ -92,12 +97,17 @@ func (r *Report) judgeFile(source string, in io.Reader) error {
 	if magic, _ := buffered.Peek(len(gzipMagic)); bytes.Equal(magic, gzipMagic) {
 		return r.judgeBundle(buffered)
 	}
-	text := &inked{Reader: buffered}
-	found, undetermined, err := reader.Read(text, source, event.Redact)
-	if err == nil && !text.text {
+	texts := textFindings{rules: r.rules}
+	found, own, undetermined, err := texts.read(buffered, source)
+	if err == nil && texts.inked == 0 {
 		err = errEmpty
 	}
-	r.Findings, r.Undetermined = found, citing(nil, undetermined)
+	if r.Findings = found; len(own) > 0 {
+		texts.all = found
+		texts.add(own)
+		r.Findings = texts.ordered()
+	}
+	r.Undetermined = citing(nil, undetermined)
 	return err
 }
 
@@ -112,7 +122,7 @@ func (r *Report) judgeDirectory(root string) error {
 		return err
 	}
 	defer dir.Close()
-	var texts textFindings
+	texts := textFindings{rules: r.rules}
 	files := 0
 	err = fs.WalkDir(dir.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
@@ -139,7 +149,7 @@ func (r *Report) judgeDirectory(root string) error {
 		return err
 	case files == 0:
 		return errors.New("it has no files")
-	case texts.read > 0:
+	case texts.inked > 0:
 		return nil
 	case len(r.Unread) > 0:
 		return fmt.Errorf("none of its files could be read: %s", r.Unread[0])
@@ -155,28 +165,47 @@ func (r *Report) unread(what string, err error) {
 
 // textFindings are the findings of several texts of which nothing but the text is known.
 type textFindings struct {
+	rules        *siterule.Set
 	all          []symptom.Finding
 	undetermined []string
-	read         int // texts that were not empty
+	inked        int // texts that were not empty
+}
+
+// read is what one text shows: by the catalogue, and by the site's own rules.
+func (t *textFindings) read(in io.Reader, source string) (found, own []symptom.Finding, undetermined *symptom.Evidence, err error) {
+	scan := &siteScan{rules: t.rules, source: source}
+	text := &inked{Reader: in}
+	if len(t.rules.Phrases()) > 0 {
+		text.Reader = io.TeeReader(in, scan)
+	}
+	found, undetermined, err = reader.Read(text, source, event.Redact)
+	if text.text {
+		t.inked++
+	}
+	own = scan.findings("")
+	if slices.ContainsFunc(own, func(f symptom.Finding) bool { return f.Level == symptom.Fail }) {
+		undetermined = nil
+	}
+	return found, own, undetermined, err
+}
+
+func (t *textFindings) add(found []symptom.Finding) {
+	for _, f := range found {
+		t.all = mergeFinding(t.all, f)
+	}
 }
 
 // judge adds what one text shows.
 func (t *textFindings) judge(path string, in io.Reader) error {
-	text := &inked{Reader: in}
-	found, undetermined, err := reader.Read(text, path, event.Redact)
-	if text.text {
-		t.read++
-	}
+	found, own, undetermined, err := t.read(in, path)
 	t.undetermined = citing(t.undetermined, undetermined)
-	for _, f := range found {
-		if f.Suspected() {
-			continue // the other texts tell more
+	found = append(slices.DeleteFunc(found, symptom.Finding.Suspected), own...) // of what is suspected the other texts tell more
+	for i := range found {
+		if found[i].Node == "" {
+			found[i].Node = nodeOfPath(path)
 		}
-		if f.Node == "" {
-			f.Node = nodeOfPath(path)
-		}
-		t.all = mergeFinding(t.all, f)
 	}
+	t.add(found)
 	return err
 }
 
@@ -215,7 +244,7 @@ func mergeFinding(all []symptom.Finding, f symptom.Finding) []symptom.Finding {
 
 // absorb takes the evidence of a finding of the same cause on the same node, and reports whether it is one.
 func absorb(have *symptom.Finding, f symptom.Finding) bool {
-	if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail {
+	if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail && have.Rule == "" && f.Rule == "" { // a rule knows no detail
 		return false
 	}
 	for _, e := range f.Evidence {
@@ -226,12 +255,15 @@ func absorb(have *symptom.Finding, f symptom.Finding) bool {
 	if f.Level == symptom.Fail {
 		have.Level = symptom.Fail
 	}
+	if f.Rule == "" && have.Rule != "" { // not the rule alone found it
+		have.Rule, have.Detail, have.Repairable, have.Hint, have.Meaning = "", f.Detail, f.Repairable, f.Hint, f.Meaning
+	}
 	return true
 }
 
 // ordered sorts the findings of all texts: nodes' names, where there are any, keep the graph's arrows apart.
 func (t *textFindings) ordered() []symptom.Finding {
-	return relate(t.all, func(cause, effect symptom.Finding) bool {
+	return relate(t.all, t.rules, func(cause, effect symptom.Finding) bool {
 		return cause.Node == effect.Node || cause.Node == "" || effect.Node == "" || crossesNodes[effect.Symptom]
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/diagnose/siterule"
 	"k8slab/lab/event"
 	"k8slab/lab/symptom"
 	"k8slab/lab/symptom/reader"
@@ -13,11 +14,12 @@ import (
 
 // Judge says what is wrong, from the facts alone. Measurements alone decide what is wrong now. Journals and logs contain old trouble beside
 // new, so they only explain why. A healthy cluster yields no findings, whatever happened to it before.
-func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f).findings(inOrder) }
+func Judge(f fact.Facts) []symptom.Finding { return newJudgement(&f, nil).findings(inOrder) }
 
 // judgement is one run of the judge. What it cannot name goes to unread, with where to look.
 type judgement struct {
 	f        *fact.Facts
+	rules    *siterule.Set
 	found    []claim
 	rule     rule // at work
 	unread   []string
@@ -35,9 +37,9 @@ type spot struct {
 	node string
 }
 
-func newJudgement(f *fact.Facts) *judgement {
+func newJudgement(f *fact.Facts, rules *siterule.Set) *judgement {
 	return &judgement{
-		f: f, machines: f.ByName(), losses: map[int]map[string]int{}, texts: map[string][]symptom.Finding{}, told: map[spot]string{},
+		f: f, rules: rules, machines: f.ByName(), losses: map[int]map[string]int{}, texts: map[string][]symptom.Finding{}, told: map[spot]string{},
 	}
 }
 
@@ -47,7 +49,7 @@ func (j *judgement) findings(order []rule) []symptom.Finding {
 	for _, c := range j.found {
 		found = append(found, c.Finding)
 	}
-	return relate(found, j.brought)
+	return relate(found, j.rules, j.brought)
 }
 
 // find adds a finding that was measured, or more evidence of it. The caller may change the finding until it adds the next.
@@ -135,9 +137,10 @@ func (j *judgement) accounted(node string) bool {
 const textLimit = 400
 
 func oneLine(s string) string {
-	s = strings.Join(strings.Fields(s), " ")
-	return strings.ToValidUTF8(s[:min(len(s), textLimit)], "")
+	return cut(strings.Join(strings.Fields(s), " "))
 }
+
+func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), textLimit)], "") }
 
 func (j *judgement) has(id symptom.ID, node string) bool {
 	return j.any(func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })

@@ -97,11 +97,7 @@ func (j *judgement) judged(m *fact.Machine, name string) []symptom.Finding {
 		if t.Name != name {
 			continue
 		}
-		text := t.Text
-		if name != "kubeadm" && name != "k8slab-kubeadm" { // these texts are of one series of attempts only, however old
-			text = after(text, j.horizon(m.Inside, name))
-		}
-		found, _ = reader.Judge(strings.NewReader(text), name, event.Redact) // a string's reader has no errors
+		found, _ = reader.Judge(strings.NewReader(j.recent(m, t)), name, event.Redact) // a string's reader has no errors
 	}
 	found = slices.DeleteFunc(found, symptom.Finding.Suspected)
 	for i := range found {
@@ -109,6 +105,14 @@ func (j *judgement) judged(m *fact.Machine, name string) []symptom.Finding {
 	}
 	j.texts[key] = found
 	return found
+}
+
+// recent is what of a machine's text can explain what is wrong now.
+func (j *judgement) recent(m *fact.Machine, t fact.Text) string {
+	if t.Name == "kubeadm" || t.Name == "k8slab-kubeadm" { // these texts are of one series of attempts only, however old
+		return t.Text
+	}
+	return after(t.Text, j.horizon(m.Inside, t.Name))
 }
 
 // horizon is the time before which a text is about old trouble: the start of the unit's last run, at most some minutes before that run's

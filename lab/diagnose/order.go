@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 
+	"k8slab/lab/diagnose/siterule"
 	"k8slab/lab/symptom"
 )
 
@@ -14,13 +15,15 @@ var crossesNodes = map[symptom.ID]bool{
 }
 
 // relate puts root causes first, those that explain most at the front, and then the consequences, each with its root cause. The graph of
-// symptoms knows which cause can lead to which effect; near decides whether it can for these two findings.
-func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding) bool) []symptom.Finding {
+// symptoms knows which cause can lead to which effect, and rules know it of a site's own causes; near decides whether it can for these two findings.
+// What only a site's rule warns of brings nothing about.
+func relate(findings []symptom.Finding, rules *siterule.Set, near func(cause, effect symptom.Finding) bool) []symptom.Finding {
 	given := make([]symptom.Finding, len(findings)) // with what the reader of one text knew of the order in time
 	copy(given, findings)
 	said := func(a, b int) bool { return given[b].BecauseOf == given[a].Symptom && given[a].Node == given[b].Node }
-	effects := effectsOf(given, func(a, b int) bool {
-		return said(a, b) || symptom.Brings(given[a].Symptom, given[b].Symptom) && near(given[a], given[b]) && !said(b, a)
+	effects := effectsOf(given, rules, func(a, b int) bool {
+		idle := given[a].Rule != "" && given[a].Level == symptom.Warn
+		return said(a, b) || !idle && rules.Brings(given[a].Symptom, given[b].Symptom) && near(given[a], given[b]) && !said(b, a)
 	})
 	caused := make([]bool, len(findings))
 	for _, all := range effects {
@@ -61,7 +64,7 @@ func relate(findings []symptom.Finding, near func(cause, effect symptom.Finding)
 
 // effectsOf lists for each finding its effects, in order. It asks only about pairs that the graph or a text connects, because a cluster of
 // a thousand nodes can have thousands of findings.
-func effectsOf(findings []symptom.Finding, brings func(a, b int) bool) [][]int {
+func effectsOf(findings []symptom.Finding, rules *siterule.Set, brings func(a, b int) bool) [][]int {
 	ofSymptom, said := map[symptom.ID][]int{}, map[[2]symptom.ID]bool{}
 	for i, f := range findings {
 		ofSymptom[f.Symptom] = append(ofSymptom[f.Symptom], i)
@@ -70,7 +73,7 @@ func effectsOf(findings []symptom.Finding, brings func(a, b int) bool) [][]int {
 	effects := make([][]int, len(findings))
 	for cause, from := range ofSymptom {
 		for effect, to := range ofSymptom {
-			if !symptom.Brings(cause, effect) && !said[[2]symptom.ID{cause, effect}] {
+			if !rules.Brings(cause, effect) && !said[[2]symptom.ID{cause, effect}] {
 				continue
 			}
 			for _, a := range from {

@@ -6,12 +6,17 @@ import (
 	"slices"
 	"time"
 
+	"k8slab/lab/diagnose/siterule"
 	joining "k8slab/lab/join"
 	"k8slab/lab/symptom"
 )
 
+// Schema is the version of a report as JSON: docs/schema/diagnose.v1.json describes it.
+const Schema = "k8slab.diagnose/v1"
+
 // Report is what a diagnosis found.
 type Report struct {
+	Schema   string            `json:"schema"`
 	Lab      string            `json:"lab"`      // "" when a file was judged
 	Source   string            `json:"source"`   // "live", or the path that was judged, or "-"
 	Time     time.Time         `json:"time"`     // of the facts
@@ -25,6 +30,8 @@ type Report struct {
 	Unread   []string          `json:"unread,omitempty"` // what could not be collected, with why; where it is ambiguous, the log to read next
 	// Undetermined are lines of texts that say that something failed, where no finding says what.
 	Undetermined []string `json:"undetermined,omitempty"`
+
+	rules *siterule.Set // to judge with
 }
 
 // NodeRow is one node.
@@ -96,6 +103,27 @@ func (r Report) Failed() bool {
 	return slices.ContainsFunc(r.Findings, func(f symptom.Finding) bool { return f.Level == symptom.Fail })
 }
 
+// Worst names the first root cause, and says whether something failed that no cause explains; "" for neither.
+func (r Report) Worst() string {
+	switch causes := causesOf(r.Findings); {
+	case len(causes) > 0 && (causes[0].Failed() || len(r.Undetermined) == 0):
+		return causes[0].title()
+	case len(r.Undetermined) > 0:
+		return "undetermined"
+	}
+	return ""
+}
+
+// Reached is how many nodes answered.
+func (r Report) Reached() (n int) {
+	for _, row := range r.Nodes {
+		if row.SSH == "" {
+			n++
+		}
+	}
+	return n
+}
+
 // Problems are the root causes of what fails, a line each, with the first piece of evidence.
 func (r Report) Problems() []string { return r.lines((*cause).Failed) }
 
@@ -136,6 +164,8 @@ func (r *Report) settle(began time.Time) {
 	if r.Findings == nil {
 		r.Findings = []symptom.Finding{}
 	}
+	noted(r.Findings, r.rules)
+	r.Schema, r.rules = Schema, nil
 	r.Healthy = !r.Failed() && len(r.Undetermined) == 0
 	r.Took = time.Since(began).Round(time.Millisecond).Seconds()
 }

@@ -10,18 +10,22 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/diagnose/siterule"
 	"k8slab/lab/event"
 	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
 )
 
 // NewReport judges the facts of a live cluster.
-func NewReport(f fact.Facts) (Report, error) {
+func NewReport(f fact.Facts) (Report, error) { return NewReportWith(nil, f) }
+
+// NewReportWith is NewReport, with a site's own rules beside the catalogue.
+func NewReportWith(rules *siterule.Set, f fact.Facts) (Report, error) {
 	safe, err := redacted(f)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Source: "live"}
+	r := Report{Source: live, rules: rules}
 	r.fill(safe)
 	r.settle(f.Time)
 	return r, nil
@@ -29,7 +33,7 @@ func NewReport(f fact.Facts) (Report, error) {
 
 // fill judges facts, and shows what they say of each node.
 func (r *Report) fill(f fact.Facts) {
-	j := newJudgement(&f)
+	j := newJudgement(&f, r.rules)
 	r.Lab, r.Time = f.Lab, f.Time
 	r.Findings = j.findings(inOrder)
 	slices.Sort(j.unread)

@@ -47,6 +47,7 @@ const (
 	byUserPods     ruleName = "user pods"
 	byUnexplained  ruleName = "unexplained"
 	byComforts     ruleName = "comforts"
+	bySite         ruleName = "site"
 )
 
 // ofMachines are the rules about one machine.
@@ -92,6 +93,10 @@ var rules = []rule{
 		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind},
 			ofMachines...)},
 	{name: byComforts, depth: 30, heeds: ofMachines, cluster: (*judgement).comforts},
+	// What a site looks for changes nothing of what is found without it.
+	{name: bySite, depth: 31, cluster: (*judgement).site,
+		heeds: append([]ruleName{byAPI, byPorts, byTunnels, byEtcd, byDisk, byOneAPI, byTexts, byDaemonSets, byUnready, byBehind, byUserPods,
+			byUnexplained, byComforts}, ofMachines...)},
 }
 
 // sorted puts every rule behind those that it overrules or heeds. Rules that name each other in a circle are left over, and so are the

@@ -66,7 +66,7 @@ func TestRulesSayWhatTheyDependOn(t *testing.T) {
 	}
 	judged := func(f fact.Facts, order []rule) []essence {
 		var all []essence
-		for _, o := range newJudgement(&f).findings(order) {
+		for _, o := range newJudgement(&f, nil).findings(order) {
 			all = append(all, essence{want{o.Symptom, o.Node, o.Detail, o.BecauseOf}, o.Level, o.Repairable, o.Hint})
 		}
 		slices.SortFunc(all, func(a, b essence) int {

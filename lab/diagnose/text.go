@@ -97,6 +97,9 @@ func (t *textView) cause(c *cause, ours bool) {
 		t.sighting(e)
 	}
 	t.entry("fix", quietStyle, c.Hint, true)
+	for _, n := range c.Notes {
+		t.entry("site", quietStyle, n.Text+" (rule "+n.Rule+")", true)
+	}
 	if ours && c.Repairable {
 		t.entry("repair", quietStyle, "`labctl repair` can fix it", true)
 	} else if ours {

@@ -66,12 +66,7 @@ func listed(parts []string) string {
 
 // scope says what was looked at.
 func scope(r Report) string {
-	reached, answered := 0, 0
-	for _, n := range r.Nodes {
-		if n.SSH == "" {
-			reached++
-		}
-	}
+	answered := 0
 	for _, m := range r.Members {
 		if m.Error == "" {
 			answered++
@@ -79,7 +74,7 @@ func scope(r Report) string {
 	}
 	var parts []string
 	if len(r.Nodes) > 0 {
-		parts = append(parts, ofAll(reached, len(r.Nodes), "node"))
+		parts = append(parts, ofAll(r.Reached(), len(r.Nodes), "node"))
 	}
 	if len(r.Members) > 0 {
 		parts = append(parts, ofAll(answered, len(r.Members), "etcd member"))

@@ -13,6 +13,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/diagnose"
 	"k8slab/lab/diagnose/fact"
+	"k8slab/lab/diagnose/siterule"
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
@@ -23,6 +24,7 @@ type DiagnoseOptions struct {
 	Nodes  []string      // empty for all members
 	Since  time.Duration // how far back journals are read; 0 for since the last boot
 	Bundle string        // file to keep the facts in, "" for none
+	Rules  *siterule.Set // the site's own, nil for none
 	Brief  bool          // read no journals and logs: they say why something fails, never whether
 }
 
@@ -52,7 +54,7 @@ func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagn
 	if err := ctx.Err(); err != nil {
 		return diagnose.Report{}, fmt.Errorf("diagnose %s: %w", s.Cluster.Name, context.Cause(ctx))
 	}
-	report, err := diagnose.NewReport(facts)
+	report, err := diagnose.NewReportWith(o.Rules, facts)
 	if err == nil && o.Bundle != "" {
 		err = diagnose.WriteBundle(o.Bundle, facts)
 	}

@@ -23,8 +23,12 @@ import (
 // of two, 15 s were too short for 20 nodes in 6 of 20 looks.
 func StatusBudget(nodes int) time.Duration { return 15*time.Second + time.Duration(nodes)*time.Second }
 
+// StatusSchema is the version of a status as JSON: docs/schema/status.v1.json describes it.
+const StatusSchema = "k8slab.status/v1"
+
 // Status is what a lab looks like now.
 type Status struct {
+	Schema   string             `json:"schema"`
 	Name     string             `json:"name"`
 	Healthy  bool               `json:"healthy"`
 	Libvirt  string             `json:"libvirt,omitempty"` // the daemon of the machines; "" while there are none
@@ -49,7 +53,7 @@ type NodeStatus struct {
 
 // Closed is the status of a closed lab: no machine was asked.
 func Closed(l state.Lab) Status {
-	st := Status{Name: l.Cluster.Name, Changed: l.Differences}
+	st := Status{Schema: StatusSchema, Name: l.Cluster.Name, Changed: l.Differences}
 	for _, n := range l.Cluster.Nodes {
 		one := NodeStatus{Name: n.Name, Role: n.Role, IP: n.IP.String(), Machine: machine.Absent, Etcd: "none"}
 		switch _, described := l.Described.Node(n.Name); {

@@ -21,15 +21,24 @@ type Finding struct {
 	Evidence   []Evidence `json:"evidence"`
 	Hint       string     `json:"hint"`
 	Repairable bool       `json:"repairable"`
-	BecauseOf  ID         `json:"because_of"` // the cause among the findings that brought this one about, or may hide it; "" for a root
+	BecauseOf  ID         `json:"because_of"`      // the cause among the findings that brought this one about, or may hide it; "" for a root
+	Rule       string     `json:"rule,omitempty"`  // the site's own rule that alone found it, such as home.yaml:12
+	Notes      []Note     `json:"notes,omitempty"` // what the site's own rules add to the hint
+}
+
+// Note is a site's own text, and the rule that has it.
+type Note struct {
+	Text string `json:"text"`
+	Rule string `json:"rule"`
 }
 
 // Evidence is one place where a finding shows.
 type Evidence struct {
-	Source string `json:"source"` // what was read, and the journal's program when it names one
-	Line   int    `json:"line"`   // from 1
-	Time   string `json:"time"`   // as written there, "" when there is none
-	Text   string `json:"text"`   // redacted, one line
+	Source string `json:"source"`         // what was read, and the journal's program when it names one
+	Line   int    `json:"line"`           // from 1
+	Time   string `json:"time"`           // as written there, "" when there is none
+	Text   string `json:"text"`           // redacted, one line
+	Rule   string `json:"rule,omitempty"` // the site's own rule that cites it
 }
 
 // The details of etcd-learner-not-in-sync: why the new member does not catch up.

@@ -27,6 +27,13 @@ var (
 // headerReach is how far into a record its time is looked for: JSON puts it after the level.
 const headerReach = 160
 
+// Header is what the beginning of a line says: its time as written there, and of a journal's line the host and the unit or program. Each is
+// "" if it does not say so.
+func Header(line string) (time, node, program string) {
+	h := readHeader([]byte(line))
+	return h.time, h.node, h.program
+}
+
 func readHeader(raw []byte) logHeader {
 	var h logHeader
 	start := string(raw[:min(len(raw), headerReach)])
