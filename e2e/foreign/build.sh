@@ -55,17 +55,18 @@ first() { awk -v role="$1" -v field="$2" '$4 == role { print $field; exit }' "$h
 
 # on MACHINE STEP [NAME=VALUE...] does a step of machine.sh, as somebody at its console would. Nothing of it is on a command line.
 on() {
-	local machine=$1 step=$2 node ip role port=2222 controller
+	local machine=$1 step=$2 node ip role port=2222 controller pair
 	shift 2
 	read -r _ node ip role < <(grep "^$machine " "$home/nodes")
 	[[ $role != jump ]] || port=22
 	controller=$(lab host exec -- virsh -q -c lxc:///system domid "$name-$machine")
 	{
-		printf '%s=%q\n' node "$node" ip "$ip" role "$role" port "$port" user "$user" endpoint "$endpoint" password "$(<"$home/password")" \
-			jump "$(first jump 3)" etcd_host "$(first etcd 3)"
-		for pair; do printf '%s=%q\n' "${pair%%=*}" "${pair#*=}"; done
+		for pair in "node=$node" "ip=$ip" "role=$role" "port=$port" "user=$user" "endpoint=$endpoint" "password=$(<"$home/password")" \
+			"jump=$(first jump 3)" "etcd_host=$(first etcd 3)" "$@"; do
+			printf "%s='%s'\n" "${pair%%=*}" "${pair#*=}" # no value has a quote
+		done
 		cat "$here/machine.sh"
-	} | nsenter --target="$(cut -d ' ' -f 1 "/proc/$((controller))/task/$((controller))/children")" --mount --net --pid --uts --ipc --cgroup -- \
+	} | nsenter --target="$(cut -d ' ' -f 1 "/proc/$controller/task/$controller/children")" --mount --net --pid --uts --ipc --cgroup -- \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root sh -c 'cd /root; exec sh -s "$1"' sh "$step"
 }
 

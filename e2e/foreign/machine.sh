@@ -123,11 +123,7 @@ init() {
 invite() {
 	export KUBECONFIG=/etc/kubernetes/admin.conf
 	kubeadm token create --print-join-command
-	if [ "$etcd_host" ]; then
-		kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1
-	else
-		kubeadm init phase upload-certs --upload-certs | tail -n 1
-	fi
+	kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1
 }
 
 join() {
