@@ -1,0 +1,193 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8slab/lab/command"
+)
+
+// home is a cluster that labctl did not make: foreign/build.sh did. It has what its owner knows.
+type home struct {
+	maker *lab // its machines; labctl knows nothing else of it there
+	// cluster is what is attached to: its labctl runs as somebody who is in the cluster's network, with a home directory of its own.
+	cluster *lab
+	user    string
+	jump    string // HOST of the jump host, whose SSH server has the usual port
+	key     string // file of the login's private key
+	sudo    string // the password that sudo asks for; "" for none
+	nodes   []homeNode
+}
+
+// homeNode is a machine: the name of its Node in the cluster is not its own.
+type homeNode struct{ machine, name, ip, role string }
+
+// homePort is where the SSH servers of the nodes listen.
+const homePort = 2222
+
+// homeOptions are what clusters differ in.
+type homeOptions struct {
+	controlPlanes, workers int
+	externalEtcd           bool   // on a machine of its own
+	password               bool   // sudo asks for one
+	domain                 string // the end of the nodes' names
+	kubernetes             string // "" is the lab's version
+}
+
+// newHome builds the cluster on 10.<second>.0.0/24. It is taken down at the end of the container or spec.
+func newHome(ctx context.Context, name string, second int, o homeOptions) *home {
+	GinkgoHelper()
+	begun := time.Now()
+	h := &home{user: "ops"}
+	h.maker = &lab{name: name, home: suite.home, config: filepath.Join(suite.home, "e2e", name+".yaml")}
+	Expect(os.MkdirAll(filepath.Dir(h.maker.config), 0o700)).To(Succeed())
+	DeferCleanup(h.close, NodeTimeout(2*time.Minute))
+
+	build := exec.CommandContext(ctx, "./foreign/build.sh", h.maker.config)
+	build.Env = append(os.Environ(), "LABCTL="+suite.labctl, "XDG_STATE_HOME="+suite.home, fmt.Sprintf("NETWORK=10.%d.0", second),
+		fmt.Sprintf("CONTROL_PLANES=%d", o.controlPlanes), fmt.Sprintf("WORKERS=%d", o.workers), "DOMAIN="+o.domain, "KUBERNETES="+o.kubernetes)
+	if o.password {
+		build.Env = append(build.Env, "SUDO=password")
+	}
+	if o.externalEtcd {
+		build.Env = append(build.Env, "ETCD=external")
+	}
+	build.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	build.Cancel = func() error { return syscall.Kill(-build.Process.Pid, syscall.SIGKILL) }
+	out, err := build.CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "foreign/build.sh: %s", out)
+	GinkgoWriter.Printf("foreign/build.sh\n%s", out)
+	AddReportEntry("a cluster of kubeadm's own commands", time.Since(begun).Round(100*time.Millisecond).String())
+	h.know()
+	return h
+}
+
+// know reads what build.sh left for the owner, and gives the owner a home directory.
+func (h *home) know() {
+	GinkgoHelper()
+	known := h.maker.config + ".home"
+	h.key = filepath.Join(known, "id_ed25519")
+	password, err := os.ReadFile(filepath.Join(known, "password"))
+	Expect(err).NotTo(HaveOccurred())
+	h.sudo = strings.TrimSpace(string(password))
+	list, err := os.ReadFile(filepath.Join(known, "nodes"))
+	Expect(err).NotTo(HaveOccurred())
+	for line := range strings.Lines(string(list)) {
+		f := strings.Fields(line)
+		n := homeNode{f[0], f[1], f[2], f[3]}
+		h.maker.nodes = append(h.maker.nodes, n.machine)
+		if n.role == "jump" {
+			h.jump = n.ip
+			continue
+		}
+		h.nodes = append(h.nodes, n)
+	}
+	serve, err := os.ReadFile(h.maker.dir("libvirt", "serve.pid"))
+	Expect(err).NotTo(HaveOccurred())
+	pid, _, _ := strings.Cut(strings.TrimSpace(string(serve)), " ")
+	cache, err := os.UserCacheDir()
+	Expect(err).NotTo(HaveOccurred())
+	owner := filepath.Join(known, "owner")
+	Expect(os.MkdirAll(filepath.Join(owner, ".ssh"), 0o700)).To(Succeed())
+	h.cluster = &lab{
+		name: "home", home: filepath.Join(owner, "state"), config: filepath.Join(owner, "cluster.yaml"),
+		enter: []string{"nsenter", "--target=" + pid, "--net", "--", "env", "--unset=SSH_AUTH_SOCK", "HOME=" + owner, "XDG_CACHE_HOME=" + cache},
+	}
+	for _, n := range h.members() {
+		h.cluster.nodes = append(h.cluster.nodes, n.name)
+	}
+}
+
+// members are the nodes of the cluster: an etcd of its own is none.
+func (h *home) members() []homeNode {
+	return slices.DeleteFunc(slices.Clone(h.nodes), func(n homeNode) bool { return n.role == "etcd" })
+}
+
+// first is the first node of the role.
+func (h *home) first(role string) homeNode {
+	GinkgoHelper()
+	i := slices.IndexFunc(h.nodes, func(n homeNode) bool { return n.role == role })
+	Expect(i).To(BeNumerically(">=", 0), "no node is a %s", role)
+	return h.nodes[i]
+}
+
+// login is the [USER@]HOST:PORT of a node.
+func (h *home) login(n homeNode) string { return fmt.Sprintf("%s@%s:%d", h.user, n.ip, homePort) }
+
+// close takes the machines down, and forgets the owner.
+func (h *home) close(ctx context.Context) {
+	GinkgoHelper()
+	h.maker.down(ctx)
+	Expect(os.RemoveAll(h.maker.config + ".home")).To(Succeed())
+}
+
+// root runs a script on a machine as somebody at its console: no login, no connection.
+func (h *home) root(ctx context.Context, machine, script string) string {
+	GinkgoHelper()
+	controller := strings.TrimSpace(h.maker.must(ctx, "host", "exec", "--", "virsh", "-q", "-c", "lxc:///system", "domid", h.maker.name+"-"+machine))
+	first, err := os.ReadFile(filepath.Join("/proc", controller, "task", controller, "children"))
+	Expect(err).NotTo(HaveOccurred())
+	out, err := command.Command{Argv: []string{
+		"nsenter", "--target=" + strings.Fields(string(first))[0], "--mount", "--net", "--pid", "--uts", "--ipc", "--cgroup", "--",
+		"env", "-i", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "sh", "-c", "cd /; exec sh -s",
+	}, Stdin: strings.NewReader("set -eu\n" + script + "\n")}.Run(ctx)
+	Expect(err).NotTo(HaveOccurred(), "on %s: %s", machine, script)
+	return out
+}
+
+// everywhere is root on each of the nodes, by the nodes' names.
+func (h *home) everywhere(ctx context.Context, script string) map[string]string {
+	GinkgoHelper()
+	out := map[string]string{}
+	for _, n := range h.nodes {
+		out[n.name] = h.root(ctx, n.machine, script)
+	}
+	return out
+}
+
+// owner runs kubectl with the administrator's kubeconfig, on the first control plane as at its console.
+func (h *home) owner(ctx context.Context, kubectl string) string {
+	GinkgoHelper()
+	return h.root(ctx, h.first("control-plane").machine, "kubectl --kubeconfig /etc/kubernetes/admin.conf "+kubectl)
+}
+
+// expectWhole looks by hand: every node is Ready under its own name, and every etcd is a voter of as many.
+func (h *home) expectWhole(ctx context.Context) {
+	GinkgoHelper()
+	var names []string
+	for line := range strings.Lines(h.owner(ctx, "get nodes --no-headers")) {
+		f := strings.Fields(line)
+		Expect(f[1]).To(Equal("Ready"), line)
+		names = append(names, f[0])
+	}
+	Expect(names).To(ConsistOf(h.cluster.nodes))
+	var etcd []homeNode
+	for _, n := range h.nodes {
+		if n.role == "etcd" {
+			etcd = []homeNode{n}
+			break
+		}
+		if n.role == "control-plane" {
+			etcd = append(etcd, n)
+		}
+	}
+	for _, n := range etcd {
+		Expect(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -E '^etcd_server_(is_learner|has_leader) '")).
+			To(Equal("etcd_server_has_leader 1\netcd_server_is_learner 0\n"), n.name)
+		peers := strings.TrimSpace(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -c '^etcd_network_active_peers' || true"))
+		Expect(peers).To(Equal(strconv.Itoa(len(etcd)-1)), "%s has the others as peers", n.name)
+	}
+}
