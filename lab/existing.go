@@ -2,12 +2,16 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"os/user"
 	"strings"
+	"time"
 
 	"k8slab/lab/attach"
 	"k8slab/lab/health"
+	"k8slab/lab/kube"
 	"k8slab/lab/node"
 	"k8slab/lab/repair"
 	"k8slab/lab/session"
@@ -118,7 +122,7 @@ var byHand = map[string][]string{
 }
 
 // change says what will be done, asks, keeps other administrators out, saves what is there, and then does it.
-func (l *Lab) change(_ context.Context, _ *session.Session, a access, do func() error) error {
+func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func() error) (err error) {
 	verb, node := a.verb, ""
 	if i := strings.LastIndex(verb, " "); byHand[verb] == nil && i > 0 {
 		verb, node = verb[:i], verb[i+1:]
@@ -133,15 +137,72 @@ func (l *Lab) change(_ context.Context, _ *session.Session, a access, do func() 
 	if err := l.confirm(Change{Verb: a.verb, Cluster: l.Name(), Steps: steps}); err != nil {
 		return err
 	}
-	l.allowChanges(true)
-	defer l.allowChanges(false)
+	if err := remember(s.Lab); err != nil {
+		return err
+	}
+	l.allowChanges(ctx)
+	defer l.allowChanges(nil)
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		v = nil
+	} else {
+		defer v.Close()
+	}
+	release, err := l.hold(ctx, s, v, a.verb)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, release()) }()
 	return do()
 }
 
-func (l *Lab) allowChanges(allowed bool) {
+// hold takes the Lease that keeps other administrators out. Where no API server answers there is none, and repairs are needed most.
+func (l *Lab) hold(ctx context.Context, s *session.Session, v *session.Admin, verb string) (release func() error, err error) {
+	none := func() error { return nil }
+	if v == nil {
+		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
+		return none, nil
+	}
+	held, end, err := v.Kube.HoldLease(ctx, holder(verb))
+	switch {
+	case kube.Unanswered(err):
+		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
+		return none, nil
+	case err != nil:
+		return nil, err
+	}
+	l.allowChanges(held)
+	return func() error {
+		ctx, cancel := s.Within(context.WithoutCancel(ctx), releaseTime)
+		defer cancel()
+		l.allowChanges(ctx)
+		if err := end(ctx); err != nil && !kube.Unanswered(err) {
+			return err
+		}
+		return nil
+	}, nil
+}
+
+// releaseTime is how long the end of a Lease may take. One that stays runs out by itself.
+const releaseTime = 5 * time.Second
+
+// holder is USER@HOST and the verb.
+func holder(verb string) string {
+	name, host := "somebody", "a computer"
+	if is, err := user.Current(); err == nil {
+		name = is.Username
+	}
+	if is, err := os.Hostname(); err == nil {
+		host = is
+	}
+	return name + "@" + host + " (" + verb + ")"
+}
+
+// allowChanges lets changes pass until the context ends; nil lets none.
+func (l *Lab) allowChanges(until context.Context) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.changing = allowed
+	l.changing = until
 }
 
 // repairExisting first finds out what would be repaired, which needs no consent.

@@ -6,6 +6,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net"
 	"slices"
@@ -42,7 +43,7 @@ type Lab struct {
 
 	mu       sync.Mutex
 	changes  []string
-	changing bool // a verb that changes a cluster that labctl did not make is at work
+	changing context.Context // while it lasts, a cluster that labctl did not make may be changed; nil: it may not
 
 	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
@@ -233,8 +234,13 @@ func (l *Lab) Close() {
 func (l *Lab) mutated(what string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.described.OverSSH() && !l.changing {
-		return refused(what)
+	if l.described.OverSSH() {
+		if l.changing == nil {
+			return refused(what)
+		}
+		if l.changing.Err() != nil { // such as a Lease that was lost
+			return fmt.Errorf("refused: %s: %w", what, context.Cause(l.changing))
+		}
 	}
 	l.changes = append(l.changes, what)
 	return nil

@@ -6,10 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"sigs.k8s.io/yaml"
-
 	"k8slab/config"
-	"k8slab/lab/cluster"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )

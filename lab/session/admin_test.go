@@ -150,7 +150,7 @@ func TestLabnodeBinary(t *testing.T) {
 	if _, err := (session.Options{}).LabnodeBinary(); err == nil || !strings.Contains(err.Error(), "no labnode is given") {
 		t.Errorf("got %v", err)
 	}
-	if path, err := (session.Options{Labnode: func() (string, error) { return "/x/labnode", nil }}).LabnodeBinary(); err != nil || path != "/x/labnode" {
+	if path, err := (session.Options{Labnode: func(string) (string, error) { return "/x/labnode", nil }}).LabnodeBinary(); err != nil || path != "/x/labnode" {
 		t.Errorf("got %s, %v", path, err)
 	}
 }
