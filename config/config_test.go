@@ -154,7 +154,7 @@ func TestLoadUnreadable(t *testing.T) {
 		{"missing", "none.yaml", "no none.yaml in this directory; run in the checkout, or pass -c FILE"},
 		{"missing elsewhere", "none/none.yaml", "none/none.yaml: no such file; pass the path of a cluster.yaml with -c FILE"},
 		{"directory", dir, dir + ": cannot be read: is a directory"},
-		{"too large", large, large + ": the file is larger than 64 KiB; this is not a cluster.yaml"},
+		{"too large", large, large + ": the file is larger than 256 KiB; this is not a cluster.yaml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
