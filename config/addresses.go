@@ -5,9 +5,6 @@ import (
 	"slices"
 )
 
-// autoNetwork stands for auto until a network is chosen: no range of the file's can be it.
-var autoNetwork = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
-
 // Networks are what `network.cidr: auto` takes the first free one of: 10.30.0.0/24 to 10.49.0.0/24.
 func Networks() []netip.Prefix {
 	var all []netip.Prefix
@@ -25,8 +22,12 @@ const (
 )
 
 // settleAddresses gives an address to whatever has none. The network is chosen too if nothing in the file has an address: it is the first of
-// Networks until MoveTo says another.
+// Networks until MoveTo says another. Machines that exist have theirs.
 func (d *document) settleAddresses(c *Cluster) {
+	if c.Exists() {
+		c.takeHosts()
+		return
+	}
 	const cidr = "network.cidr"
 	n := &c.Network
 	asked := n.CIDR == autoNetwork

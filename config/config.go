@@ -14,10 +14,10 @@ type Cluster struct {
 	// It prefixes the names of domains and bridges.
 	Name string `yaml:"name"`
 	// Machines says where the machines come from; default MachinesLibvirt.
-	Machines Source `yaml:"machines"`
+	Machines Source `yaml:"machines,omitempty"`
 	// SSH is how to log in to machines that exist; a node's own settings come
 	// before. Only with MachinesSSH.
-	SSH        SSH        `yaml:"ssh"`
+	SSH        SSH        `yaml:"ssh,omitempty"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`
@@ -38,7 +38,8 @@ var AddonNames = []string{"flux", "git", "local-path", "metrics-server", "node-e
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {
-	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3.
+	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3. With
+	// MachinesSSH it is required.
 	Version string `yaml:"version"`
 	// Source is where the programs come from: SourceModules (the default), the
 	// absolute path of a directory, or the http:// or https:// URL of a release
@@ -70,25 +71,28 @@ type Libvirt struct {
 	Pool string `yaml:"pool"`
 }
 
-// Network holds the address ranges; all are IPv4 and none overlaps another.
+// Network holds the address ranges; all are IPv4. None overlaps another, where
+// labctl makes the machines.
 type Network struct {
 	// CIDR is the machines' network, /8 to /28. Default auto: the first of
 	// Networks that is free, unless something in the file has an address; then
-	// 10.30.0.0/24.
+	// 10.30.0.0/24. Not valid with MachinesSSH.
 	CIDR netip.Prefix `yaml:"cidr"`
 	// VirtualIP is the API server's shared address, inside CIDR and no
-	// node's; default the 10th address of CIDR.
+	// node's; default the 10th address of CIDR. With MachinesSSH it is not
+	// valid unless the file has one.
 	VirtualIP netip.Addr `yaml:"virtual_ip"`
 	// PodSubnet is /8 to /24 with a /24 for every node; default 10.244.0.0/16.
 	PodSubnet netip.Prefix `yaml:"pod_subnet"`
 	// ServiceSubnet is /12 to /28; default 10.96.0.0/16.
 	ServiceSubnet netip.Prefix `yaml:"service_subnet"`
-	// CNI is flannel, the default and only choice.
+	// CNI is flannel, the default and only choice. With MachinesSSH it is the
+	// name of any pod network, or "", which is not known.
 	CNI string `yaml:"cni"`
 	// Endpoint is the HOST:PORT of the API servers of machines that exist:
 	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
 	// VirtualIP the first control plane's address. Only with MachinesSSH.
-	Endpoint string `yaml:"endpoint"`
+	Endpoint string `yaml:"endpoint,omitempty"`
 	// Auto is that CIDR and VirtualIP were chosen.
 	Auto bool `yaml:"-"`
 }
@@ -129,11 +133,13 @@ type Node struct {
 	Role Role   `yaml:"role"`
 	// IP is an IPv4 address in Network.CIDR, unique in the file. Default: the
 	// first free one from the 11th on for control planes, the 21st for workers.
+	// With MachinesSSH it is the address that the cluster knows the node by;
+	// default: SSH.Host, if that is an address.
 	IP netip.Addr `yaml:"ip"`
 	// Onboard keeps the node out of `up`; it joins later. Default false.
 	Onboard bool `yaml:"onboard"`
 	// SSH is how to log in to this machine, where it differs from Cluster.SSH.
-	SSH SSH `yaml:"ssh"`
+	SSH SSH `yaml:"ssh,omitempty"`
 	// Auto is that IP was chosen.
 	Auto bool `yaml:"-"`
 }

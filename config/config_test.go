@@ -60,6 +60,7 @@ func TestLoadSmall(t *testing.T) {
 func TestLoadEveryKey(t *testing.T) {
 	want := &Cluster{
 		Name:       "onboard",
+		Machines:   MachinesLibvirt,
 		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
 		Image:      Image{Base: "/srv/images/debian.qcow2"},
 		Libvirt:    Libvirt{URI: "qemu:///system", Pool: "fast.disks-1"},
@@ -72,10 +73,10 @@ func TestLoadEveryKey(t *testing.T) {
 		},
 		Resources: Resources{ControlPlane: Resource{4, 1700, 5}, Worker: Resource{1, 1024, 6}},
 		Nodes: []Node{
-			{"w1", Worker, netip.MustParseAddr("10.32.1.1"), false, false},
-			{"cp1", ControlPlane, netip.MustParseAddr("10.32.0.2"), false, false},
-			{"w2", Worker, netip.MustParseAddr("10.32.1.2"), true, false},
-			{"cp2", ControlPlane, netip.MustParseAddr("10.32.0.3"), true, false},
+			{Name: "w1", Role: Worker, IP: netip.MustParseAddr("10.32.1.1")},
+			{Name: "cp1", Role: ControlPlane, IP: netip.MustParseAddr("10.32.0.2")},
+			{Name: "w2", Role: Worker, IP: netip.MustParseAddr("10.32.1.2"), Onboard: true},
+			{Name: "cp2", Role: ControlPlane, IP: netip.MustParseAddr("10.32.0.3"), Onboard: true},
 		},
 		Addons: []string{"prometheus", "local-path"},
 		Tuning: Tuning{11, 12, 13, 14, 15, 16, 17, 18, StaggerMachine},
@@ -153,7 +154,7 @@ func TestLoadUnreadable(t *testing.T) {
 		{"missing", "none.yaml", "no none.yaml in this directory; run in the checkout, or pass -c FILE"},
 		{"missing elsewhere", "none/none.yaml", "none/none.yaml: no such file; pass the path of a cluster.yaml with -c FILE"},
 		{"directory", dir, dir + ": cannot be read: is a directory"},
-		{"too large", large, large + ": the file is larger than 64 KiB; this is not a cluster.yaml"},
+		{"too large", large, large + ": the file is larger than 256 KiB; this is not a cluster.yaml"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -13,6 +13,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
+// autoNetwork stands for auto until a network is chosen: no range of the file's can be it.
+var autoNetwork = netip.PrefixFrom(netip.IPv6Unspecified(), 0)
+
 // decode stores the YAML value n into v and reports whatever does not fit. A
 // null value counts as absent and leaves the default. Aliases are refused
 // and never followed, so a small file cannot stand for a large value.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/netip"
 	"net/url"
 	"os"
@@ -14,7 +15,7 @@ import (
 var safe = regexp.MustCompile(`\A[a-z0-9.-]+\z`)
 
 func FuzzParse(f *testing.F) {
-	for _, path := range []string{"testdata/three.yaml", "testdata/small.yaml", "testdata/onboard.yaml", "testdata/broken.yaml"} {
+	for _, path := range []string{"testdata/three.yaml", "testdata/small.yaml", "testdata/onboard.yaml", "testdata/broken.yaml", "testdata/existing.yaml"} {
 		data, err := os.ReadFile(path)
 		if err != nil {
 			f.Fatal(err)
@@ -24,7 +25,7 @@ func FuzzParse(f *testing.F) {
 	for _, s := range []string{
 		"", "---\n---\n", "a: &a [*a, *a]", "<<: {a: b}", "? [a]\n: b", "nodes: [~, !x y]", "\x00", "name: \"a\\nb\"\n" + plane, strings.Repeat("[", 2000),
 		"kubernetes: {source: 'https://u:p@h/x?q#f'}\n" + plane, "kubernetes: {source: /a/../b}\n" + plane,
-		"image: {base: /a/./b}\n" + plane,
+		"image: {base: /a/./b}\n" + plane, there, thereWith("ssh: {jump: 'a@b:1,-c', user: a b}", "endpoint: a:1", "version: v1.31.0", "ssh: {host: 10.0.0.1}"),
 	} {
 		f.Add([]byte(s))
 	}
@@ -41,16 +42,21 @@ func FuzzParse(f *testing.F) {
 		}
 		if c != nil {
 			checkSafe(t, c)
+			checkYAML(t, data)
 		}
 	})
 }
 
 func checkSafe(t *testing.T, c *Cluster) {
-	texts := []string{c.Name, c.Kubernetes.Version, c.Network.CNI}
-	addrs := map[netip.Addr]bool{c.Network.VirtualIP: true, c.Network.Gateway(): true}
+	texts := []string{c.Name, c.Kubernetes.Version, cmp.Or(c.Network.CNI, "none")}
+	addrs := map[netip.Addr]bool{c.Network.VirtualIP: true}
+	if !c.Exists() {
+		addrs[c.Network.Gateway()] = true
+	}
 	for _, n := range c.Nodes {
 		texts = append(texts, n.Name, string(n.Role), n.IP.String())
-		if addrs[n.IP] || !c.Network.CIDR.Contains(n.IP) {
+		checkLoginSafe(t, c.Login(n))
+		if addrs[n.IP] || !n.IP.IsValid() || !c.Exists() && !c.Network.CIDR.Contains(n.IP) {
 			t.Errorf("node %s has the address %s", n.Name, n.IP)
 		}
 		addrs[n.IP] = true
@@ -72,6 +78,18 @@ func checkSafe(t *testing.T, c *Cluster) {
 	}
 	if len(c.ControlPlanes()) == 0 {
 		t.Error("accepted a cluster without a control plane")
+	}
+}
+
+// checkLoginSafe: ssh would take none of it for an option, and no line for two.
+func checkLoginSafe(t *testing.T, s SSH) {
+	for _, text := range append([]string{s.User, s.Host, s.IdentityFile}, strings.Split(s.Jump, ",")...) {
+		if strings.HasPrefix(text, "-") || strings.ContainsFunc(text, unicode.IsControl) {
+			t.Errorf("accepted %q in the login %+v", text, s)
+		}
+	}
+	if strings.ContainsAny(s.User+s.Host+s.Jump, " '\"\\$`;&|<>") || s.Port < 1 || s.Port > 65535 {
+		t.Errorf("accepted the login %+v", s)
 	}
 }
 

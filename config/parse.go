@@ -20,9 +20,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// maxSize bounds the file: far above any real one, and small enough that a
+// maxSize bounds the file: 500 nodes with every setting of ssh need less, and a
 // wrong path (a disk image, a device) is refused at once.
-const maxSize = 64 << 10
+const maxSize = 256 << 10
 
 // Load reads and checks the file at path. A non-nil error is a Problems.
 func Load(path string) (*Cluster, []Warning, error) {
@@ -68,9 +68,10 @@ func read(path string) ([]byte, error) {
 // non-nil error is a Problems. Warnings are given with or without an error.
 func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 	d := newDocument(file)
-	c := defaults()
+	var c *Cluster
 	if root := d.root(data); root != nil {
 		d.lines[""] = root.Line
+		c = defaultsWith(sourceIn(root))
 		d.decode("", root, reflect.ValueOf(c).Elem())
 		d.settleAddresses(c)
 		d.validate(c)
@@ -81,9 +82,6 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 	}
 	return c, d.warnings, nil
 }
-
-// YAML is a file that Parse reads as the same cluster, with every default written out.
-func (c *Cluster) YAML() ([]byte, error) { return yaml.Marshal(c) }
 
 // defaults is the cluster of a file that names only its nodes, without the
 // addresses that Parse gives them.
@@ -118,6 +116,27 @@ func defaults() *Cluster {
 			Source: "flux-system/lab", Kustomization: "flux-system/lab", Username: "git",
 		}},
 	}
+}
+
+// defaultsWith are the defaults with machines from the source: nothing is
+// assumed of a cluster that exists.
+func defaultsWith(s Source) *Cluster {
+	c := defaults()
+	if s == MachinesSSH {
+		c.Kubernetes.Version, c.Network.CNI = "", ""
+	}
+	return c
+}
+
+// sourceIn is the source of machines that the file asks for, which the defaults
+// depend on.
+func sourceIn(root *yaml.Node) Source {
+	for i := 0; i+1 < len(root.Content); i += 2 {
+		if root.Content[i].Value == "machines" {
+			return Source(root.Content[i+1].Value)
+		}
+	}
+	return ""
 }
 
 // root is the value of the file's only document, or nil after a report.

@@ -15,12 +15,19 @@ import (
 // problem are left alone, and so are the checks that rely on them.
 func (d *document) validate(c *Cluster) {
 	d.checkLabel("name", c.Name, 20)
+	d.checkMachines(c)
 	d.checkVersion(c.Kubernetes.Version)
 	d.checkSource(c.Kubernetes.Source)
 	d.checkBase(c.Image.Base)
 	d.checkURI(c.Libvirt.URI)
 	d.checkPool(c.Libvirt.Pool)
-	d.checkNetwork(c)
+	switch {
+	case !d.trusted("machines"): // which addresses may be there is not known
+	case c.Exists():
+		d.checkExistingNetwork(c.Network)
+	default:
+		d.checkNetwork(c)
+	}
 	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
 	d.checkOnboarding(c.Onboarding)
@@ -47,7 +54,11 @@ var version = regexp.MustCompile(`^v(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){2
 
 func (d *document) checkVersion(v string) {
 	const field = "kubernetes.version"
-	if d.trusted(field) && !version.MatchString(v) {
+	switch {
+	case !d.trusted(field) || version.MatchString(v):
+	case v == "" && !d.written(field): // only with machines: ssh
+		d.report(field, "missing; write the version of the API servers, such as v1.36.3: with machines: ssh there is no default")
+	default:
 		d.report(field, "%s is not a release; use vMAJOR.MINOR.PATCH, such as v1.36.3", quote(v))
 	}
 }
@@ -241,7 +252,13 @@ func (d *document) checkNodes(c *Cluster) {
 			names[n.Name] = i
 		}
 		d.checkRole(at+".role", n.Role)
-		d.checkNodeIP(at+".ip", n.IP, c.Network)
+		switch {
+		case !d.trusted("machines"):
+		case c.Exists():
+			d.checkExistingIP(at+".ip", n, c.Network)
+		default:
+			d.checkNodeIP(at+".ip", n.IP, c.Network)
+		}
 		if first, ok := addrs[n.IP]; ok && d.trusted(at+".ip") {
 			other := fmt.Sprintf("nodes[%d].ip", first)
 			d.report(at+".ip", "%s is already %s on line %d; give each node its own address", n.IP, other, d.line(other))
