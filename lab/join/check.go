@@ -164,7 +164,7 @@ type apiFacts struct {
 type unit map[string]string
 
 // units are those that a node is about.
-type units struct{ kubelet, containerd unit }
+type units struct{ kubelet, runtime unit }
 
 // release is a Kubernetes version, of which the skew rules use the minor number; major is 1.
 type release struct {

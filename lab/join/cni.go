@@ -3,7 +3,6 @@ package join
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -17,29 +16,33 @@ import (
 	"k8slab/lab/wait"
 )
 
-const (
-	cniPlugins = "/opt/cni/bin"
-	cniConfigs = "/etc/cni/net.d"
-)
-
 // The node image keeps copies of the pod network's configuration and plugins here, in case somebody deletes those that containerd reads.
 const (
 	pristineCNI     = "/usr/share/k8slab/cni"
 	pristinePlugins = "/usr/share/k8slab/cni-plugins"
 )
 
-// podPlugins are what flannel's pods need.
-var podPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
+// copiedPlugins are those of which the node image keeps copies: what flannel's pods need.
+var copiedPlugins = []string{"bridge", "flannel", "host-local", "loopback", "portmap"}
+
+// neededPlugins are the image's where it keeps copies, else those that the network in use calls.
+func (m Machine) neededPlugins() []string {
+	if len(m.List(pristinePlugins)) > 0 {
+		return copiedPlugins
+	}
+	return m.calledPlugins()
+}
 
 // checkCNIPlugins only warns where the machine has no copies to restore: the cluster's network add-on may bring the plugins after the join.
 func checkCNIPlugins(_ context.Context, p *preflight) Check {
-	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
+	where := strings.Join(p.m.pluginDirs(), " or ")
+	missing := missingFrom(p.m.neededPlugins(), p.m.Plugins())
 	switch {
 	case len(missing) == 0:
-		return ok("all in %s", cniPlugins)
+		return ok("all in %s", where)
 	case len(missingFrom(missing, p.m.List(pristinePlugins))) > 0:
 		return warn(symptom.CNIPluginBinaryMissing, "install the package kubernetes-cni, unless the cluster's network add-on brings them",
-			"%s has no %s", cniPlugins, strings.Join(missing, ", "))
+			"%s has no %s", where, strings.Join(missing, ", "))
 	}
 	return fixable(symptom.CNIPluginBinaryMissing, fmt.Sprintf("cp --archive %s/. %s", pristinePlugins, cniPlugins),
 		"%s has no %s", cniPlugins, strings.Join(missing, ", "))
@@ -47,7 +50,7 @@ func checkCNIPlugins(_ context.Context, p *preflight) Check {
 
 // repairCNIPlugins copies the missing plugins from the image's own copies and leaves the others as they are.
 func repairCNIPlugins(ctx context.Context, p *preflight) (string, error) {
-	missing := missingFrom(podPlugins, p.m.List(cniPlugins))
+	missing := missingFrom(p.m.neededPlugins(), p.m.List(cniPlugins))
 	if nowhere := missingFrom(missing, p.m.List(pristinePlugins)); len(nowhere) > 0 {
 		return "", refuse("the machine keeps no other "+strings.Join(nowhere, ", "), "install the package kubernetes-cni")
 	}
@@ -62,66 +65,9 @@ func repairCNIPlugins(ctx context.Context, p *preflight) (string, error) {
 	return "restored " + strings.Join(missing, ", ") + " in " + cniPlugins, err
 }
 
-// cniNetwork is a network configuration as containerd reads it: one plugin, or a list.
-type cniNetwork struct {
-	file  string
-	types []string
-	err   error
-}
-
-// networks are in the order in which containerd looks; it uses the first. A configuration with nothing but loopback does not count:
-// containerd has loopback by itself, and pods could reach nobody.
-func (m Machine) networks() []cniNetwork {
-	var found []cniNetwork
-	for _, name := range m.List(cniConfigs) {
-		if !slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(name)) {
-			continue
-		}
-		text, err := m.Read(path.Join(cniConfigs, name))
-		n := cniNetwork{file: name, err: err}
-		if err == nil {
-			n.types, n.err = pluginTypes(text)
-		}
-		if n.err == nil && !slices.ContainsFunc(n.types, func(t string) bool { return t != "loopback" }) {
-			continue
-		}
-		found = append(found, n)
-	}
-	return found
-}
-
-func pluginTypes(text string) ([]string, error) {
-	type plugin struct {
-		Type string `json:"type"`
-	}
-	var list struct {
-		plugin
-		Plugins []plugin `json:"plugins"`
-	}
-	if err := json.Unmarshal([]byte(text), &list); err != nil {
-		return nil, err
-	}
-	if len(list.Plugins) == 0 {
-		list.Plugins = []plugin{list.plugin}
-	}
-	var types []string
-	for _, p := range list.Plugins {
-		types = append(types, p.Type)
-	}
-	return types, nil
-}
-
-// addOnPlugins are the plugins whose daemon gives each node a pod network of its own. With other main plugins every node gives out the same
-// addresses, unless somebody configures them apart.
-var addOnPlugins = []string{"flannel", "calico", "cilium-cni", "weave-net", "kube-router", "ptp-antrea", "antrea"}
-
-func (n cniNetwork) addOn() bool {
-	return slices.ContainsFunc(n.types, func(t string) bool { return slices.Contains(addOnPlugins, t) })
-}
-
 // conflict finds a first network that hides an add-on's, which containerd then never uses.
 func conflict(networks []cniNetwork) (cniNetwork, bool) {
-	if len(networks) < 2 || networks[0].addOn() || !slices.ContainsFunc(networks[1:], cniNetwork.addOn) {
+	if len(networks) < 2 || !networks[0].plain() || !slices.ContainsFunc(networks[1:], cniNetwork.addOn) {
 		return cniNetwork{}, false
 	}
 	return networks[0], true
@@ -133,6 +79,8 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	case len(networks) == 0 && len(p.m.List(pristineCNI)) > 0:
 		return fixable(symptom.CNINotInitialized, fmt.Sprintf("cp %s/* %s/ (cp, not mv: containerd does not notice a file that is moved in)", pristineCNI, cniConfigs),
 			"no configuration in %s", cniConfigs)
+	case len(networks) == 0 && p.networkElsewhere(ctx):
+		return ok("none in %s, and the runtime has a network from elsewhere", cniConfigs)
 	case len(networks) == 0:
 		return warn(symptom.CNINotInitialized, "nothing, when the cluster's network add-on writes it after the join", "no configuration in %s yet", cniConfigs)
 	}
@@ -151,14 +99,23 @@ func checkCNIConfig(ctx context.Context, p *preflight) Check {
 	return ok("%s (%s)", networks[0].file, strings.Join(networks[0].types, ", "))
 }
 
+// networkElsewhere tells whether a member's runtime says that it has a network: it may read another directory, if no node image set it up.
+func (p *preflight) networkElsewhere(ctx context.Context) bool {
+	if !p.m.Exists(kubeletConf) || p.m.made() {
+		return false
+	}
+	facts, err := p.cri(ctx)
+	return err == nil && facts.problem == "" && facts.network == ""
+}
+
 // unreadableNetwork is a first network that containerd cannot load: it has none then. The machine's own copy of the file replaces it.
 func (p *preflight) unreadableNetwork(n cniNetwork) Check {
 	if slices.Contains(p.m.List(pristineCNI), n.file) {
 		return fixable(symptom.CNINotInitialized, fmt.Sprintf("cp %[1]s/%[2]s %[3]s/%[2]s", pristineCNI, n.file, cniConfigs),
-			"%s cannot be read, so containerd has no network for pods: %v", n.file, n.err)
+			"%s cannot be read, so the runtime has no network for pods: %v", n.file, n.err)
 	}
 	return warn(symptom.CNINotInitialized, "correct or remove it (the file, not the directory)",
-		"%s cannot be read, so containerd has no network for pods: %v", n.file, n.err)
+		"%s cannot be read, so the runtime has no network for pods: %v", n.file, n.err)
 }
 
 // repairCNIConfig writes the machine's own configuration again when there is none. It renames one that hides the add-on's within the
@@ -252,7 +209,7 @@ func (p *preflight) reloadCNI(ctx context.Context, file string) (string, error) 
 
 // networkServes is what a wait for containerd's network asks.
 func (p *preflight) networkServes(ctx context.Context) error {
-	facts, err := p.m.talkCRI(ctx, containerdSocket)
+	facts, err := p.m.talkCRI(ctx, p.runtime().socket)
 	if said := cmp.Or(facts.problem, facts.network); err == nil && said != "" { // without a status there is no network's status
 		err = errors.New(said)
 	}

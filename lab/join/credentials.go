@@ -88,6 +88,9 @@ func (p *preflight) findClusterConfig(ctx context.Context) (kube.ClusterConfigur
 }
 
 func (p *preflight) findKubeletConfig(ctx context.Context) (kube.KubeletConfiguration, error) {
+	if config, member := p.m.ownKubeletConfig(); member {
+		return config, nil
+	}
 	visitor, err := p.asMember(ctx)
 	if err != nil {
 		return kube.KubeletConfiguration{}, err

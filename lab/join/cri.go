@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -22,7 +21,6 @@ import (
 )
 
 const (
-	containerdSocket = "/run/containerd/containerd.sock"
 	// criLimit bounds all questions to the runtime together. A stopped process accepts connections and never answers: this notices it.
 	criLimit = 3 * time.Second
 	// criCall bounds one question, as kubeadm's preflight does. A healthy containerd answers in milliseconds.
@@ -30,9 +28,6 @@ const (
 	// settle is how long a runtime that has just started may show an empty image file system.
 	settle = 800 * time.Millisecond
 )
-
-// runtimeSockets are where runtimes listen by default, in kubeadm's order.
-var runtimeSockets = []string{containerdSocket, "/run/crio/crio.sock", "/run/cri-dockerd.sock"}
 
 // criError is a runtime that does not serve CRI. Its check is the result of checkCRI.
 type criError struct{ check Check }
@@ -102,33 +97,6 @@ func runtimeVersion(ctx context.Context, client *grpc.ClientConn, limit time.Dur
 	return "", err
 }
 
-// runtimeSocket is the path of the socket to use, or the check that says why there is none.
-func (m Machine) runtimeSocket(t Target) (string, Check) {
-	present := slices.DeleteFunc(slices.Clone(runtimeSockets), func(socket string) bool { return !m.Exists(socket) })
-	if t.CRISocket == "" {
-		if len(present) > 1 {
-			return "", blocked(symptom.CRIEndpointAmbiguous, "set nodeRegistration.criSocket, or remove the unused runtime",
-				"more than one runtime: %s", strings.Join(present, ", "))
-		}
-		return cmp.Or(strings.Join(present, ""), containerdSocket), Check{}
-	}
-	socket := socketPath(t.CRISocket)
-	if !m.Exists(socket) && len(present) > 0 && !strings.HasSuffix(socket, present[0]) {
-		return "", blocked(symptom.CRIEndpointWrong, "set nodeRegistration.criSocket: unix://"+present[0],
-			"there is no %s, but %s", socket, strings.Join(present, ", "))
-	}
-	return socket, Check{}
-}
-
-// socketPath takes the path out of unix:///path. /var/run is /run on every system that systemd runs.
-func socketPath(url string) string {
-	path := strings.TrimPrefix(url, "unix://")
-	if rest, ok := strings.CutPrefix(path, "/var/run/"); ok {
-		return "/run/" + rest
-	}
-	return path
-}
-
 func (m Machine) dialCRI(socket string) (*grpc.ClientConn, error) {
 	return grpc.NewClient("passthrough:///runtime",
 		grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithNoProxy(),
@@ -157,39 +125,41 @@ func (p *preflight) judgeCRI(ctx context.Context, socket string, err error) Chec
 
 // runtimeDead is a runtime with which no word can be exchanged.
 func (p *preflight) runtimeDead(ctx context.Context, socket, evidence string) Check {
-	if socket != containerdSocket {
+	r := runtimeAt(socket)
+	if r.unit == "" {
 		return blocked(symptom.RuntimeSocketMissing, "start the container runtime and read its journal", "%s", evidence)
 	}
 	u, err := p.units(ctx)
 	if err != nil {
-		return blocked(symptom.RuntimeSocketMissing, "systemctl enable --now containerd", "%s (%v)", evidence, err)
+		return blocked(symptom.RuntimeSocketMissing, "systemctl enable --now "+r.unit, "%s (%v)", evidence, err)
 	}
-	if u.containerd.absent() {
-		return blocked(symptom.RuntimeSocketMissing, "install containerd: apt-get install containerd.io, or your distribution's package",
-			"%s: containerd is not installed", evidence)
+	if u.runtime.absent() {
+		return blocked(symptom.RuntimeSocketMissing, "install containerd: apt-get install containerd.io, or your distribution's package; or CRI-O",
+			"%s: %s is not installed", evidence, r)
 	}
-	return fixable(symptom.RuntimeSocketMissing, "systemctl unmask containerd; systemctl enable containerd; systemctl restart containerd; journalctl -u containerd",
-		"%s; containerd is %s%s", evidence, u.containerd.state(), p.m.lastWords(ctx))
+	return fixable(symptom.RuntimeSocketMissing, fmt.Sprintf("systemctl unmask %[1]s; systemctl enable %[1]s; %[2]s", r.unit, r.restarting()),
+		"%s; %s is %s%s", evidence, r, u.runtime.state(), p.m.lastWords(ctx, r))
 }
 
 // pluginOff is a runtime that answers without CRI: the plugin is switched off or did not load. Its journal says which.
 func (p *preflight) pluginOff(ctx context.Context, socket, message string) Check {
-	hint := `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`
+	r := runtimeAt(socket)
 	evidence := "the runtime answers but serves no CRI: " + message
-	if socket != containerdSocket {
-		return blocked(symptom.CRIPluginDisabled, hint, "%s", evidence)
+	if r.unit != "containerd" { // no other has it as a plugin
+		return blocked(symptom.CRIPluginDisabled, r.restarting(), "%s", evidence)
 	}
+	hint := `remove "cri" from disabled_plugins in /etc/containerd/config.toml; systemctl restart containerd`
 	if text, err := p.m.Read(containerdConfig); err == nil {
 		if _, changed := enableCRI(text); changed {
 			evidence += "; " + containerdConfig + " disables it"
 		}
 	}
-	return fixable(symptom.CRIPluginDisabled, hint, "%s%s", evidence, p.m.lastWords(ctx))
+	return fixable(symptom.CRIPluginDisabled, hint, "%s%s", evidence, p.m.lastWords(ctx, r))
 }
 
-// lastWords are the last lines of containerd's journal as a part of evidence.
-func (m Machine) lastWords(ctx context.Context) string {
-	if lines := m.journal(ctx, "containerd.service", 3); lines != "" {
+// lastWords are the last lines of the runtime's journal as a part of evidence.
+func (m Machine) lastWords(ctx context.Context, r criRuntime) string {
+	if lines := m.journal(ctx, r.service(), 3); lines != "" {
 		return "; its last lines: " + strings.ReplaceAll(lines, "\n", " | ")
 	}
 	return ""

@@ -24,10 +24,13 @@ const (
 )
 
 // diskPaths are where a node writes.
-func diskPaths(t Target) []string {
-	paths := []string{"/var/lib/kubelet", "/var/lib/containerd", "/etc/kubernetes"}
-	if t.ControlPlane {
-		paths = append(paths, "/var/lib/etcd")
+func (p *preflight) diskPaths() []string {
+	paths := []string{"/var/lib/kubelet", "/etc/kubernetes"}
+	if data := p.runtime().data; data != "" {
+		paths = append(paths, data)
+	}
+	if p.t.ControlPlane {
+		paths = append(paths, p.m.etcdDir())
 	}
 	return paths
 }
@@ -35,13 +38,13 @@ func diskPaths(t Target) []string {
 func checkDisk(_ context.Context, p *preflight) Check {
 	worst := ok("")
 	var seen []string
-	for _, dir := range diskPaths(p.t) {
+	for _, dir := range p.diskPaths() {
 		place := p.m.existing(dir)
 		s, err := p.m.Space(p.m.Path(place))
 		if err != nil {
 			return unmade(err)
 		}
-		c := judgeSpace(dir, s)
+		c := judgeSpace(dir, s, dir == p.runtime().data)
 		if c.Result == OK {
 			if !slices.Contains(seen, c.Evidence) {
 				seen = append(seen, c.Evidence)
@@ -74,7 +77,7 @@ func (m Machine) withoutTmpfs(dir, hint string) string {
 	return symptom.Unmount.With(dir) + " takes away the tmpfs that is mounted there"
 }
 
-func judgeSpace(dir string, s Space) Check {
+func judgeSpace(dir string, s Space, ofImages bool) Check {
 	hint := "free space, or give the machine a bigger disk: crictl rmi --prune; journalctl --vacuum-size=100M"
 	free := percent(s.FreeBytes, s.Bytes)
 	switch {
@@ -87,7 +90,7 @@ func judgeSpace(dir string, s Space) Check {
 	case s.Inodes > 0 && percent(s.FreeInodes, s.Inodes) < evictFreeInodesPercent:
 		return blocked(symptom.DiskFull, hint, "%s has %d %% of its inodes free: kubelet evicts pods below %d %%",
 			dir, percent(s.FreeInodes, s.Inodes), evictFreeInodesPercent)
-	case dir == "/var/lib/containerd" && free < evictImagesPercent:
+	case ofImages && free < evictImagesPercent:
 		return warn(symptom.DiskFull, hint, "%s has %d %% (%s) free: kubelet removes images below %d %%", dir, free, size(s.FreeBytes), evictImagesPercent)
 	}
 	return ok("%s free of %s", size(s.FreeBytes), size(s.Bytes))
@@ -123,7 +126,7 @@ const (
 )
 
 func checkEtcdDisk(ctx context.Context, p *preflight) Check {
-	dir := p.m.existing("/var/lib/etcd")
+	dir := p.m.existing(p.m.etcdDir())
 	samples, err := syncLatencies(ctx, p.m.Path(dir), p.m.Now)
 	if err != nil {
 		if errors.Is(err, syscall.EROFS) {
@@ -131,17 +134,17 @@ func checkEtcdDisk(ctx context.Context, p *preflight) Check {
 		}
 		return unmade(fmt.Errorf("measure the disk at %s: %w", dir, err))
 	}
-	return judgeLatencies(samples)
+	return judgeLatencies(p.m.etcdDir(), samples)
 }
 
-func judgeLatencies(samples []time.Duration) Check {
+func judgeLatencies(dir string, samples []time.Duration) Check {
 	if len(samples) == 0 {
 		return unmade(errors.New("the disk answered no write in time"))
 	}
 	slices.Sort(samples)
 	median, p99 := samples[len(samples)/2], samples[len(samples)*99/100]
 	evidence := fmt.Sprintf("fdatasync of 2 KiB: median %s, 99th percentile %s of %d", round(median), round(p99), len(samples))
-	hint := "give /var/lib/etcd a faster disk, or the machine less to do"
+	hint := "give " + dir + " a faster disk, or the machine less to do"
 	switch {
 	case median > syncHopeless:
 		return blocked(symptom.EtcdSlow, hint, "%s: longer than etcd's heartbeat of %s", evidence, syncHopeless)

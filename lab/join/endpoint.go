@@ -90,7 +90,7 @@ func checkEndpointName(ctx context.Context, p *preflight) Check {
 		return blocked(symptom.DNSResolutionFailure, fmt.Sprintf("getent hosts %s; repair /etc/resolv.conf or add the name to /etc/hosts", host),
 			"%s does not resolve: %v", host, err)
 	}
-	if _, err := netip.ParseAddr(host); err != nil && slices.ContainsFunc(addresses, netip.Addr.IsLoopback) {
+	if _, err := netip.ParseAddr(host); err != nil && slices.ContainsFunc(addresses, netip.Addr.IsLoopback) && !p.m.Exists(kubeletConf) {
 		return blocked(symptom.DNSResolutionFailure, "correct /etc/hosts", "%s resolves to %s, which is this machine itself", host, join(addresses))
 	}
 	return ok("%s", join(addresses))

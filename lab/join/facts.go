@@ -33,12 +33,19 @@ type Facts struct {
 	Kubelet        kubeletState `json:"kubelet"`
 	KubeletVersion string       `json:"kubeletVersion,omitempty"` // "" when only starting the program would tell
 	KubeadmVersion string       `json:"kubeadmVersion,omitempty"`
-	Containerd     string       `json:"containerd"` // ActiveState
+	// Runtime is the unit of the container runtime that kubelet uses, without ".service": containerd, crio or cri-docker; "" for another.
+	Runtime       string `json:"runtime"`
+	RuntimeSocket string `json:"runtimeSocket"`
+	RuntimeActive string `json:"runtimeActive"`    // its ActiveState
+	NodeIP        string `json:"nodeIP,omitempty"` // that kubelet's flags name; "" is kubelet's own choice
 
 	EtcdManifest bool     `json:"etcdManifest"`
 	EtcdData     bool     `json:"etcdData"`
 	CNI          []string `json:"cni"`         // configuration files, the first is in use
 	Placeholder  bool     `json:"placeholder"` // the pod network's placeholder is there
+
+	Made     bool   `json:"made"`               // from a node image of a lab
+	OtherPKI string `json:"otherPKI,omitempty"` // the certificates' directory where it is not /etc/kubernetes/pki: then none in files is judged
 }
 
 // Running tells whether kubeadm is at work, of the engine or of the harness.
@@ -61,7 +68,7 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 		BootID:       m.Line("/proc/sys/kernel/random/boot_id"),
 		Node:         m.nodeName(),
 		EtcdManifest: m.Exists(etcdManifest),
-		EtcdData:     m.Exists(etcdData),
+		EtcdData:     m.Exists(m.etcdData()),
 		CNI:          m.cniConfigurations(),
 		Placeholder:  m.Exists(placeholderConf),
 	}
@@ -76,9 +83,16 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 		f.Outcome = &o
 	}
 	f.KubeletVersion, f.KubeadmVersion = m.version("kubelet"), m.version("kubeadm")
-	units, err := m.systemd(ctx, "kubelet.service", "containerd.service", JoinUnit, InitUnit)
+	f.Made, f.OtherPKI, f.NodeIP = m.made(), m.otherPKI(), flagValue(m.kubeletExtra(), "node-ip")
+	runtime := m.runtime(Target{})
+	f.Runtime, f.RuntimeSocket = runtime.unit, runtime.socket
+	names := []string{"kubelet.service", JoinUnit, InitUnit}
+	if runtime.unit != "" {
+		names = append(names, runtime.service())
+	}
+	units, err := m.systemd(ctx, names...)
 	f.Kubelet = m.kubelet(units["kubelet.service"])
-	f.Containerd = units["containerd.service"]["ActiveState"]
+	f.RuntimeActive = units[runtime.service()]["ActiveState"]
 	f.JoinUnit, f.KubeadmUnit = units[JoinUnit]["ActiveState"], units[InitUnit]["ActiveState"]
 	return f, err
 }

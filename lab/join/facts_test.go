@@ -9,13 +9,13 @@ import (
 
 func TestFacts(t *testing.T) {
 	f := newFakeMachine(t)
-	query := "systemctl show --property=" + stateProperties + " kubelet.service containerd.service " + JoinUnit + " " + InitUnit
+	query := "systemctl show --property=" + stateProperties + " kubelet.service " + JoinUnit + " " + InitUnit + " containerd.service"
 	f.answer(query, "Id=kubelet.service\nActiveState=inactive\n\nId=containerd.service\nActiveState=active\n\nId="+JoinUnit+"\nActiveState=inactive\n\nId="+InitUnit+"\nActiveState=inactive\n")
 	f.write("/proc/sys/kernel/random/boot_id", "b1\n")
 	before := f.digest()
 	fresh, err := ReadFacts(t.Context(), f.Machine)
 	if err != nil || fresh.Joined || fresh.Dirty || fresh.Role != "" || fresh.MachineID != testMachineID || fresh.BootID != "b1" || fresh.CA != "" ||
-		fresh.Containerd != "active" || fresh.Running() || !slices.Equal(fresh.CNI, []string{"10-flannel.conflist"}) || fresh.Outcome != nil {
+		fresh.RuntimeActive != "active" || fresh.Running() || !slices.Equal(fresh.CNI, []string{"10-flannel.conflist"}) || fresh.Outcome != nil {
 		t.Errorf("fresh: %+v, %v", fresh, err)
 	}
 	if f.digest() != before || len(f.changed()) > 0 || len(f.ran) != 1 {

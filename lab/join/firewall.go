@@ -53,8 +53,11 @@ func checkFirewall(ctx context.Context, p *preflight) Check {
 			see("output", firewall.Flow{Proto: "tcp", Port: n}, nil, &closed)
 		}
 	}
-	see("input", firewall.Flow{Proto: "udp", Port: 8472}, peers, &overlay)
-	c := judgeFirewall(p.t, closed, overlay)
+	flannel := p.m.mayBeFlannel()
+	if flannel {
+		see("input", firewall.Flow{Proto: "udp", Port: 8472}, peers, &overlay)
+	}
+	c := judgeFirewall(p.t, flannel, closed, overlay)
 	if c.Result != OK {
 		c.Hint = undo + c.Hint
 	}
@@ -93,8 +96,11 @@ func openPorts(t Target) int {
 	return 1
 }
 
-func judgeFirewall(t Target, closed, overlay []string) Check {
-	ports := "10250/tcp 8472/udp"
+func judgeFirewall(t Target, flannel bool, closed, overlay []string) Check {
+	ports := "10250/tcp"
+	if flannel {
+		ports += " 8472/udp"
+	}
 	if t.ControlPlane {
 		ports = "6443/tcp 2379-2380/tcp " + ports
 	}
@@ -113,18 +119,20 @@ var filters = []struct {
 	name  string
 	argv  []string
 	parse func(string) ([]firewall.Table, error)
+	loads bool // the kernel loads nf_tables to answer it
 }{
-	{"nftables", []string{"nft", "--json", "list", "ruleset"}, firewall.ParseNFT},
-	{"iptables", []string{"iptables-save"}, firewall.ParseIPTables},
-	{"iptables", []string{"iptables-legacy-save"}, firewall.ParseIPTables},
+	{"nftables", []string{"nft", "--json", "list", "ruleset"}, firewall.ParseNFT, true},
+	{"iptables", []string{"iptables-save"}, firewall.ParseIPTables, true},
+	{"iptables", []string{"iptables-legacy-save"}, firewall.ParseIPTables, false},
 }
 
 // rulesets are what the tools print, "" for those that are not there or fail. A missing tool is no error.
 func (m Machine) rulesets(ctx context.Context) ([]string, error) {
 	printed := make([]string, len(filters))
 	var failures []error
+	unloaded := m.kernel().Unloaded("nf_tables") // a kernel without it has no such rules, and a question changes nothing
 	for i, f := range filters {
-		if m.Find(f.argv[0]) == "" {
+		if m.Find(f.argv[0]) == "" || f.loads && unloaded {
 			continue
 		}
 		out, err := m.Run(ctx, f.argv...)

@@ -68,17 +68,11 @@ func (m Machine) stops(tables []firewall.Table, sources []string) []Defect {
 	return found
 }
 
-// SubnetEnv is what flannel wrote of its network, nil when it has not.
-func (m Machine) SubnetEnv() map[string]string {
-	text, err := m.Read("/run/flannel/subnet.env")
-	if err != nil {
-		return nil
-	}
-	return parseEnvironment(text)
-}
-
 // podWays are the ways of packets between pods: between two of this node, to another node and from there; none without flannel.
 func (m Machine) podWays() []firewall.Way {
+	if !m.flannel() {
+		return nil
+	}
 	env := m.SubnetEnv()
 	own, err := netip.ParsePrefix(env["FLANNEL_SUBNET"])
 	all, allErr := netip.ParsePrefix(env["FLANNEL_NETWORK"])
@@ -109,6 +103,18 @@ func outside(part, network netip.Prefix) netip.Addr {
 	return netip.Addr{}
 }
 
+// rulesElsewhere reports whether kube-proxy's rules may be where the machine's tools do not show them: in IPVS, or in the older tables of a
+// machine that has only tools for nftables.
+func (m Machine) rulesElsewhere() bool {
+	if m.made() { // whose tools and whose kube-proxy are known
+		return false
+	}
+	if strings.Count(m.Line("/proc/net/ip_vs"), "\n") > 2 { // below three lines of heading
+		return true
+	}
+	return m.Line("/proc/net/ip_tables_names") != "" && m.Find("iptables-legacy-save") == ""
+}
+
 // services judges whether packets to Services meet kube-proxy's rules, where it has run long enough to have written them.
 func (m Machine) services(ctx context.Context, printed []string) ([]Defect, error) {
 	_, containers, err := Containers(ctx, m)
@@ -118,7 +124,7 @@ func (m Machine) services(ctx context.Context, printed []string) ([]Defect, erro
 	runs := slices.ContainsFunc(containers, func(c Container) bool {
 		return c.Name == "kube-proxy" && c.State == "CONTAINER_RUNNING" && m.Now().Sub(time.Unix(c.Created, 0)) > proxyTime
 	})
-	if !runs || strings.Join(printed, "") == "" { // or no tool shows the rules
+	if !runs || strings.Join(printed, "") == "" || m.rulesElsewhere() { // or no tool shows the rules
 		return nil, nil
 	}
 	for i, f := range filters {

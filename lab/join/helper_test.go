@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"k8slab/lab/inventory"
 )
 
 const (
@@ -77,10 +79,11 @@ func (f *fakeMachine) healthy() {
 		"/sys/module/overlay/refcnt":                    "1\n",
 		"/sys/module/br_netfilter/refcnt":               "1\n",
 		"/sys/module/vxlan/refcnt":                      "1\n",
+		inventory.Path:                                  "{}\n",
 	} {
 		f.write(path, text)
 	}
-	for _, program := range []string{"kubeadm", "kubelet", "mount", "losetup", "cp"} {
+	for _, program := range []string{"kubeadm", "kubelet", "mount", "losetup", "cp", "labnode"} {
 		f.program("/usr/bin/" + program)
 	}
 	for _, plugin := range []string{"bridge", "flannel", "host-local", "loopback", "portmap"} {

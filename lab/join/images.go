@@ -25,8 +25,10 @@ func checkImages(ctx context.Context, p *preflight) Check {
 		return fixable(symptom.ImagePullFailure, "labnode repair imports them from the node's own copy",
 			"containerd no longer has %s, which came with the node's image and no registry has", imageNames(lost))
 	}
-	text, _ := p.m.Read(containerdConfig)
-	sandbox := configuredSandbox(text)
+	sandbox := ""
+	if runtimeAt(facts.socket).unit == "containerd" {
+		sandbox = configuredSandbox(p.m)
+	}
 	if sandbox != "" && !slices.Contains(facts.images, sandbox) && len(matching(facts.images, "pause", "")) > 0 {
 		return warn(symptom.SandboxImageMisconfigured, "set the sandbox image in "+containerdConfig+" to one that is here; systemctl restart containerd",
 			"%s names the sandbox image %s, which is not here; here is %s", containerdConfig, sandbox, strings.Join(matching(facts.images, "pause", ""), ", "))

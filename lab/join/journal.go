@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os/exec"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -17,11 +18,11 @@ type journalLine struct {
 	text string
 }
 
-// followJournal hands on what kubelet and containerd log from now on, until ctx ends. A machine without journalctl has none.
+// followJournal hands on what kubelet and the runtime log from now on, until ctx ends. A machine without journalctl has none.
 func (e *Engine) followJournal(ctx context.Context) <-chan journalLine {
 	argv := e.Journal
 	if len(argv) == 0 {
-		argv = []string{"journalctl", "--follow", "--lines=0", "--output=json", "--unit=kubelet.service", "--unit=containerd.service"}
+		argv = []string{"journalctl", "--follow", "--lines=0", "--output=json", "--unit=kubelet.service", "--unit=containerd.service", "--unit=crio.service"}
 	}
 	lines := make(chan journalLine)
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
@@ -92,10 +93,10 @@ var journalNews = regexp.MustCompile(`^[EF]\d{4} |level=(?:error|fatal)|Main pro
 
 func (l journalLine) news() bool { return journalNews.MatchString(l.text) }
 
-// FromJournal reports whether the detail of an event of a join is what kubelet or containerd logged, as journalLine shows it.
+// FromJournal reports whether the detail of an event of a join is what kubelet or the runtime logged, as journalLine shows it.
 func FromJournal(detail string) bool {
 	unit, _, logged := strings.Cut(detail, ": ")
-	return logged && (unit == "kubelet" || unit == "containerd")
+	return logged && slices.Contains([]string{"kubelet", "containerd", "crio"}, unit)
 }
 
 func (l journalLine) String() string { return fmt.Sprintf("%s: %s", l.unit, parseLine(l.text).text) }

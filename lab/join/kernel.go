@@ -13,7 +13,7 @@ import (
 func (m Machine) kernel() kernel.Kernel { return kernel.Kernel(m.Root) }
 
 func checkModules(_ context.Context, p *preflight) Check {
-	loadable, hopeless, unneeded := p.m.kernel().MissingModules()
+	loadable, hopeless, unneeded := p.m.missingModules()
 	switch {
 	case len(hopeless) > 0:
 		return p.unlessContainer(blocked(symptom.KernelPrereqMissing, "install the kernel's modules package (linux-modules-extra or the like), or another kernel",
@@ -27,7 +27,17 @@ func checkModules(_ context.Context, p *preflight) Check {
 	return ok("loaded or built in")
 }
 
-// kernelSettings must be "1". kubeadm checks the first; flannel and kube-proxy need the others where the kernel has them.
+// missingModules are the kernel's, without those that the pod network in use does not need. Flannel's kernel loads vxlan by itself when it is
+// asked for a tunnel, so that it only matters where the machine is known to need it.
+func (m Machine) missingModules() (loadable, hopeless, unneeded []string) {
+	loadable, hopeless, unneeded = m.kernel().MissingModules()
+	needless := func(module string) bool {
+		return module == "vxlan" && !m.flannel() || module == "br_netfilter" && !m.bridged()
+	}
+	return slices.DeleteFunc(loadable, needless), slices.DeleteFunc(hopeless, needless), slices.DeleteFunc(unneeded, needless)
+}
+
+// kernelSettings must be "1". kubeadm checks the first; where pods are behind a bridge, kube-proxy needs the others if the kernel has them.
 var kernelSettings = []string{"net.ipv4.ip_forward", "net.bridge.bridge-nf-call-iptables", "net.bridge.bridge-nf-call-ip6tables"}
 
 func sysctlPath(name string) string { return "/proc/sys/" + strings.ReplaceAll(name, ".", "/") }
@@ -45,6 +55,9 @@ func (m Machine) wrongSysctls() []string {
 	var wrong []string
 	for _, name := range kernelSettings {
 		path := sysctlPath(name)
+		if strings.HasPrefix(name, "net.bridge.") && !m.bridged() {
+			continue
+		}
 		if m.Exists(path) && m.Line(path) != "1" {
 			wrong = append(wrong, name)
 		}
@@ -91,7 +104,7 @@ func (p *preflight) judgeV1(ctx context.Context) Check {
 			"v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false, and kubeadm does without %s (%v)", ignoreV1, err)
 	case config.FailCgroupV1 == nil || *config.FailCgroupV1:
 		return blocked(symptom.CgroupV1Unsupported, boot+cluster+" and "+flag, "v1, which the cluster's kubelet configuration refuses")
-	case !ignored:
+	case !ignored && !p.m.Exists(kubeletConf):
 		return blocked(symptom.CgroupV1Unsupported, boot+flag, "v1, which the cluster's kubelet configuration allows and kubeadm refuses without %s", ignoreV1)
 	}
 	return ok("v1, which the cluster's kubelet configuration allows")
@@ -119,7 +132,7 @@ func repairModules(ctx context.Context, p *preflight) (string, error) {
 	if p.m.Container() {
 		return "", refuse("a container cannot load kernel modules", "load them on its host")
 	}
-	names, _, _ := p.m.kernel().MissingModules()
+	names, _, _ := p.m.missingModules()
 	if err := p.m.addLines("/etc/modules-load.d/k8slab.conf", names); err != nil {
 		return "", err
 	}

@@ -16,6 +16,9 @@ const (
 	localDropInDir = "/etc/systemd/system/kubelet.service.d"
 )
 
+// packagedDropInDirs are where packages put the drop-in that passes kubeadm's arguments. Fedora's names it otherwise than Kubernetes' own.
+var packagedDropInDirs = []string{path.Dir(packagedDropIn), "/lib/systemd/system/kubelet.service.d"}
+
 // checkKubeletUnit makes sure that kubelet, once started, will join: without --kubeconfig it runs standalone and never registers. kubeadm's
 // drop-in passes it, through a variable.
 func checkKubeletUnit(ctx context.Context, p *preflight) Check {
@@ -74,16 +77,24 @@ func (p *preflight) standalone(u unit) Check {
 	if u["DropInPaths"] != "" {
 		evidence += "; drop-ins: " + u["DropInPaths"]
 	}
-	if p.m.packagedDropInWorks() {
-		return fixable(symptom.KubeletStandalone, "remove what hides "+packagedDropIn+" (systemctl cat kubelet); systemctl daemon-reload", "%s", evidence)
+	if packaged := p.m.packagedDropIn(); packaged != "" {
+		return fixable(symptom.KubeletStandalone, "remove what hides "+packaged+" (systemctl cat kubelet); systemctl daemon-reload", "%s", evidence)
 	}
 	return blocked(symptom.KubeletStandalone, "reinstall the package kubeadm, which brings "+path.Base(packagedDropIn)+"; systemctl daemon-reload", "%s", evidence)
 }
 
-// packagedDropInWorks says whether the drop-in that the packages brought is there and passes a kubeconfig.
-func (m Machine) packagedDropInWorks() bool {
-	text := m.Line(packagedDropIn)
-	return strings.Contains(text, "--kubeconfig") && strings.Contains(text, "ExecStart=")
+// packagedDropIn is the drop-in that the packages brought and that passes a kubeconfig, "" for none.
+func (m Machine) packagedDropIn() string {
+	for _, dir := range packagedDropInDirs {
+		for _, name := range m.List(dir) {
+			file := path.Join(dir, name)
+			text := m.Line(file)
+			if path.Ext(name) == ".conf" && strings.Contains(text, "--kubeconfig") && strings.Contains(text, "ExecStart=") {
+				return file
+			}
+		}
+	}
+	return ""
 }
 
 // repairKubeletUnit unmasks kubelet and lets the packaged drop-in take effect again: it moves a file of the same name in /etc aside and
@@ -97,16 +108,17 @@ func repairKubeletUnit(ctx context.Context, p *preflight) (string, error) {
 	if all.kubelet.masked() {
 		return "unmasked kubelet.service", p.m.unmask(ctx, all.kubelet, "kubelet.service")
 	}
-	if !p.m.packagedDropInWorks() {
+	packaged := p.m.packagedDropIn()
+	if packaged == "" {
 		return "", refuse("there is no "+packagedDropIn+" to restore", "reinstall the package kubeadm; systemctl daemon-reload")
 	}
 	did := "made systemd read its units again"
-	hiding := path.Join(localDropInDir, path.Base(packagedDropIn))
+	hiding := path.Join(localDropInDir, path.Base(packaged))
 	if p.m.Exists(hiding) {
 		if err := p.m.moveAside(hiding); err != nil {
 			return "", err
 		}
-		did = "moved " + hiding + " aside, which hid " + packagedDropIn
+		did = "moved " + hiding + " aside, which hid " + packaged
 	}
 	if _, err := p.m.Run(ctx, "systemctl", "daemon-reload"); err != nil {
 		return "", err
@@ -116,7 +128,7 @@ func repairKubeletUnit(ctx context.Context, p *preflight) (string, error) {
 		return "", err
 	}
 	if !p.m.hasKubeconfig(now.kubelet) {
-		others := slices.DeleteFunc(strings.Fields(now.kubelet["DropInPaths"]), func(file string) bool { return file == packagedDropIn })
+		others := slices.DeleteFunc(strings.Fields(now.kubelet["DropInPaths"]), func(file string) bool { return file == packaged })
 		return "", refuse("another drop-in takes kubeadm's arguments away: "+strings.Join(others, ", "), "systemctl cat kubelet; remove that file; systemctl daemon-reload")
 	}
 	return did, nil

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
@@ -93,6 +94,22 @@ func readMemberConfig(text string) (memberConfig, error) {
 		return c, fmt.Errorf("it is %q of %q and not a KubeletConfiguration", c.Kind, c.APIVersion)
 	}
 	return c, nil
+}
+
+// ownKubeletConfig is the configuration of a member's kubelet, with its flags; false where the machine is no member, or none can be read.
+func (m Machine) ownKubeletConfig() (config kube.KubeletConfiguration, member bool) {
+	text, err := m.Read(kubeletConfig)
+	if err != nil || !m.Exists(kubeletConf) || yaml.Unmarshal([]byte(text), &config) != nil {
+		return config, false
+	}
+	flags := m.kubeletExtra()
+	if flagValue(flags, "fail-swap-on") == "false" {
+		config.FailSwapOn = new(bool)
+	}
+	if driver := flagValue(flags, "cgroup-driver"); driver != "" {
+		config.CgroupDriver = driver
+	}
+	return config, true
 }
 
 // config judges the file that --config names.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"net"
 	"net/http"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ const (
 // and its pods at once, 8 to 15 s sooner.
 func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.Step) {
 	err := wait.For(ctx, "the local API server", readyLimit, localPoll, func(ctx context.Context) error {
-		return e.Machine.localHealth(ctx, port, "/livez")
+		return e.Machine.localHealth(ctx, net.JoinHostPort("127.0.0.1", port), "/livez")
 	})
 	if err != nil {
 		return // kubeadm, or the validation, says what is wrong with it
@@ -39,10 +40,10 @@ func (e *Engine) restartKubelet(ctx context.Context, port string, step *event.St
 
 // localHealth asks a control plane's component on this machine. It does not verify the certificate, which is not for 127.0.0.1, because the
 // request has no secret in it.
-func (m Machine) localHealth(ctx context.Context, port, path string) error {
+func (m Machine) localHealth(ctx context.Context, address, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, m.Patience()*localTimeout)
 	defer cancel()
-	url := "https://127.0.0.1:" + port + path
+	url := "https://" + address + path
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

@@ -29,7 +29,7 @@ var (
 const (
 	manifestsDir = "/etc/kubernetes/manifests"
 	pkiDir       = "/etc/kubernetes/pki"
-	etcdData     = "/var/lib/etcd/member"
+	defaultEtcd  = "/var/lib/etcd"
 	linkDir      = "/sys/class/net/"
 )
 
@@ -56,13 +56,13 @@ func (l leftovers) String() string {
 		parts = append(parts, "port "+held.String())
 	}
 	if l.etcd {
-		parts = append(parts, "etcd data in "+etcdData)
+		parts = append(parts, "etcd data")
 	}
 	return strings.Join(parts, ", ")
 }
 
 func (p *preflight) findLeftovers(ctx context.Context) leftovers {
-	found := leftovers{etcd: p.m.Exists(etcdData) && !p.ignores("diravailable--var-lib-etcd")}
+	found := leftovers{etcd: p.m.Exists(p.m.etcdData()) && !p.ignores("diravailable--var-lib-etcd")}
 	for _, file := range slices.Concat(leftKubeconfigs, p.leftManifests(), leftKubelet, leftNetwork, p.leftCertificates()) {
 		if p.m.Exists(file) && !p.ignores("fileavailable-"+strings.ReplaceAll(file, "/", "-")) {
 			found.files = append(found.files, file)

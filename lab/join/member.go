@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"net"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -30,8 +29,10 @@ func (m Machine) controlPlane() bool { return m.Exists(apiManifest) }
 // controlPlane tells whether the member is a control plane, or is to be one.
 func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPlane() }
 
-// runsEtcd is false where etcd is external: it is its owner's to check.
-func (w *member) runsEtcd() bool { return w.controlPlane() && w.m.Exists(etcdManifest) }
+// runsEtcd is false where etcd is external: it is its owner's to check. So it is where the credentials are not in kubeadm's directory.
+func (w *member) runsEtcd() bool {
+	return w.controlPlane() && w.m.Exists(etcdManifest) && w.m.otherPKI() == ""
+}
 
 func (w *member) askKubelet(ctx context.Context) Check {
 	c, err := w.m.kubeletService(ctx, blocked)
@@ -164,24 +165,13 @@ func etcdClient(cfg etcd.Config, certificate string, read func(file string) (str
 	return etcd.New(cfg)
 }
 
-// component asks a static pod whether it is healthy; "" is the API server's port.
-func component(port, path string, cause symptom.ID) func(*member, context.Context) Check {
+// component asks a static pod whether it is healthy, where its manifest says that it listens.
+func component(name, port, path string, cause symptom.ID) func(*member, context.Context) Check {
 	return func(w *member, ctx context.Context) Check {
-		port := cmp.Or(port, w.m.securePort())
-		if err := w.m.localHealth(ctx, port, path); err != nil {
+		address := net.JoinHostPort(w.m.listens(manifestsDir+"/"+name+".yaml", port))
+		if err := w.m.localHealth(ctx, address, path); err != nil {
 			return blocked(cause, "crictl ps -a; crictl logs CONTAINER", "%v", err)
 		}
-		return ok("%s", net.JoinHostPort("127.0.0.1", port)+path+" is 200")
+		return ok("%s", address+path+" is 200")
 	}
-}
-
-var securePortFlag = regexp.MustCompile(`--secure-port=(\d+)`)
-
-// securePort is where the machine's API server listens, by its manifest.
-func (m Machine) securePort() string {
-	text, _ := m.Read(apiManifest)
-	if found := securePortFlag.FindStringSubmatch(text); found != nil {
-		return found[1]
-	}
-	return defaultAPIPort
 }

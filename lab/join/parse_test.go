@@ -163,7 +163,7 @@ func TestJudgeLatencies(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := judgeLatencies(tt.samples); got.Result != tt.want || got.Symptom != tt.symptom {
+			if got := judgeLatencies(defaultEtcd, tt.samples); got.Result != tt.want || got.Symptom != tt.symptom {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -205,7 +205,7 @@ func TestJudgeSpace(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := judgeSpace(tt.dir, tt.space); got.Result != tt.want || got.Symptom != tt.symptom {
+			if got := judgeSpace(tt.dir, tt.space, tt.dir == "/var/lib/containerd"); got.Result != tt.want || got.Symptom != tt.symptom {
 				t.Errorf("got %+v", got)
 			}
 		})

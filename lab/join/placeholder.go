@@ -20,7 +20,7 @@ const (
 // PlaceholderPlugin is the CNI plugin of the placeholder: labnode, called by this name. It refuses pods until the pod network is there.
 const PlaceholderPlugin = "k8slab-placeholder"
 
-// ensureCNI gives containerd a configuration to start with where there is none, and takes the placeholder away where there is a real one.
+// ensureCNI gives containerd a configuration to start with where there is none, if labnode is installed for good, and takes the placeholder away where there is a real one.
 // It is written in place: containerd does not notice a file that is moved into the directory.
 func (m Machine) ensureCNI() error {
 	if len(m.cniConfigurations()) > 0 {
@@ -29,14 +29,11 @@ func (m Machine) ensureCNI() error {
 	if restored, err := m.restoreCNI(); err != nil || len(restored) > 0 {
 		return errors.Join(err, m.removePlaceholder())
 	}
-	if m.Exists(placeholderConf) {
+	self := m.Find("labnode")
+	if self == "" || m.Exists(placeholderConf) { // a labnode that is only here for a while could not stand for a plugin
 		return nil
 	}
 	text, err := placeholder(m.Line("/etc/machine-id"))
-	if err != nil {
-		return err
-	}
-	self, err := os.Executable()
 	if err != nil {
 		return err
 	}

@@ -56,7 +56,11 @@ func checkPorts(_ context.Context, p *preflight) Check {
 		}
 		return blocked(symptom.PortInUse, hint, "in use: %s", join(strangers))
 	}
-	return ok("free of others: %s; UDP 8472 cannot be tested from here", strings.Trim(fmt.Sprint(neededPorts(p.t)), "[]"))
+	overlay := ""
+	if p.m.mayBeFlannel() {
+		overlay = "; UDP 8472 cannot be tested from here"
+	}
+	return ok("free of others: %s"+overlay, strings.Trim(fmt.Sprint(neededPorts(p.t)), "[]"))
 }
 
 // serviceOf is systemd's service that the process belongs to, "" when it is none.

@@ -17,7 +17,7 @@ import (
 
 func newPreflight(ctx context.Context, m Machine, t Target) *preflight {
 	if t.Name == "" {
-		t.Name = strings.ToLower(m.Hostname()) // as kubelet names its Node
+		t.Name = strings.ToLower(cmp.Or(flagValue(m.kubeletExtra(), "hostname-override"), m.Hostname())) // as kubelet names its Node
 	}
 	p := &preflight{m: m, t: t, run: ctx}
 	p.patience = m.Patience()

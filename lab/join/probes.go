@@ -132,10 +132,10 @@ var table = []probe{
 	{id: CheckEtcdMember, scope: ofMember, ask: (*member).askEtcd, of: (*member).runsEtcd, Traits: Traits{Refutes: causes{
 		symptom.EtcdTooManyLearners, symptom.EtcdMemberMismatch, symptom.EtcdStaleMember, symptom.EtcdNoQuorum,
 	}}},
-	{id: CheckAPIServer, scope: ofMember, ask: component("", "/livez", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
-	{id: CheckControllerManager, scope: ofMember, ask: component("10257", "/healthz", symptom.ControllerManagerFailing),
+	{id: CheckAPIServer, scope: ofMember, ask: component("kube-apiserver", defaultAPIPort, "/livez", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
+	{id: CheckControllerManager, scope: ofMember, ask: component("kube-controller-manager", "10257", "/healthz", symptom.ControllerManagerFailing),
 		of: (*member).controlPlane, Traits: Traits{Refutes: causes{symptom.ControllerManagerFailing}}},
-	{id: CheckScheduler, scope: ofMember, ask: component("10259", "/healthz", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
+	{id: CheckScheduler, scope: ofMember, ask: component("kube-scheduler", "10259", "/healthz", symptom.ControlPlaneCrashloop), of: (*member).controlPlane},
 	{id: CheckNode, scope: ofMember, ask: (*member).askNode, watch: (*member).watchNode},
 	{id: CheckLabnode, scope: ofLabnode},
 }

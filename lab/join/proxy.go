@@ -70,7 +70,7 @@ func (p *preflight) environments(ctx context.Context) []environment {
 	if u, err := p.units(ctx); err == nil {
 		places = append(places,
 			environment{"kubelet", p.m.environment(u.kubelet), true, p.m.withoutProxy(u.kubelet)},
-			environment{"containerd", p.m.environment(u.containerd), false, ""})
+			environment{p.runtime().String(), p.m.environment(u.runtime), false, ""})
 	}
 	return append(places, environment{"this process", parseEnvironment(strings.Join(p.m.Environ(), "\n")), false, ""})
 }

@@ -9,7 +9,7 @@ import (
 // withoutPlugin is a machine without the CNI plugin bridge, of which it keeps a copy.
 func withoutPlugin(t *testing.T) *scene {
 	s := newScene(t, false)
-	for _, name := range podPlugins {
+	for _, name := range copiedPlugins {
 		s.write(pristinePlugins+"/"+name, "program")
 	}
 	s.remove(cniPlugins + "/bridge")

@@ -11,7 +11,7 @@ import (
 	"k8slab/lab/wait"
 )
 
-// restartWaits are the longest times between two starts of containerd: 5, 10, ... 30 s. An answer ends a wait at once.
+// restartWaits are the longest times between two starts of the runtime: 5, 10, ... 30 s. An answer ends a wait at once.
 var restartWaits = []time.Duration{5 * time.Second, 10 * time.Second, 15 * time.Second, 20 * time.Second, 25 * time.Second, 30 * time.Second}
 
 func containerdBudget() time.Duration {
@@ -22,40 +22,43 @@ func containerdBudget() time.Duration {
 	return sum
 }
 
-// repairCRI brings containerd to serve CRI with an image file system of some size. It never touches containerd's state: what its shims run
+// repairCRI brings the runtime to serve CRI with an image file system of some size. It never touches its state: what containerd's shims run
 // goes on, and what it keeps of them in /run is theirs.
 func repairCRI(ctx context.Context, p *preflight) (string, error) {
+	r := p.runtime()
 	u, err := p.units(ctx)
 	switch {
 	case err != nil:
 		return "", err
-	case u.containerd.absent():
-		return "", refuse("containerd is not installed", "install containerd")
-	case p.t.CRISocket != "" && socketPath(p.t.CRISocket) != containerdSocket:
-		return "", refuse("the runtime is not containerd", "restart it and read its journal")
+	case r.unit == "":
+		return "", refuse("which unit listens on "+r.socket+" is not known", r.restarting())
+	case u.runtime.absent():
+		return "", refuse(r.unit+" is not installed", "install "+r.unit)
 	}
 	var did []string
-	if u.containerd.masked() {
-		if err := p.m.unmask(ctx, u.containerd, "containerd.service"); err != nil {
+	if u.runtime.masked() {
+		if err := p.m.unmask(ctx, u.runtime, r.service()); err != nil {
 			return "", err
 		}
-		did = append(did, "unmasked containerd")
+		did = append(did, "unmasked "+r.unit)
 	}
-	changed, err := p.m.enableCRIPlugin()
-	if err != nil {
-		return "", err
+	if r.unit == "containerd" {
+		changed, err := p.m.enableCRIPlugin()
+		if err != nil {
+			return "", err
+		}
+		if changed {
+			did = append(did, "took cri out of disabled_plugins in "+containerdConfig)
+		}
 	}
-	if changed {
-		did = append(did, "took cri out of disabled_plugins in "+containerdConfig)
-	}
-	if _, err := p.m.Run(ctx, "systemctl", "enable", "containerd.service"); err != nil {
+	if _, err := p.m.Run(ctx, "systemctl", "enable", r.service()); err != nil {
 		return "", err
 	}
 	starts, err := p.restarts(ctx, p.criServes)
 	if err != nil {
 		return "", err
 	}
-	did = append(did, fmt.Sprintf("restarted containerd (%d)", starts))
+	did = append(did, fmt.Sprintf("restarted %s (%d)", r, starts))
 	return strings.Join(did, ", "), nil
 }
 
@@ -71,14 +74,15 @@ func (m Machine) enableCRIPlugin() (bool, error) {
 	return true, m.replace(containerdConfig, enabled)
 }
 
-// restarts starts containerd anew, each time waiting longer for it to serve, and says how often.
+// restarts starts the runtime anew, each time waiting longer for it to serve, and says how often.
 func (p *preflight) restarts(ctx context.Context, serves func(context.Context) error) (int, error) {
 	var last error
+	r := p.runtime()
 	for i, limit := range restartWaits {
 		// A unit that failed too often is not started again before this.
-		_, _ = p.m.Run(ctx, "systemctl", "reset-failed", "containerd.service")
-		_, started := p.m.Run(ctx, "systemctl", "restart", "containerd.service")
-		last = wait.For(ctx, "containerd to serve CRI", limit, 100*time.Millisecond, serves)
+		_, _ = p.m.Run(ctx, "systemctl", "reset-failed", r.service())
+		_, started := p.m.Run(ctx, "systemctl", "restart", r.service())
+		last = wait.For(ctx, r.String()+" to serve CRI", limit, 100*time.Millisecond, serves)
 		if last == nil {
 			return i + 1, nil
 		}
@@ -87,12 +91,12 @@ func (p *preflight) restarts(ctx context.Context, serves func(context.Context) e
 		}
 		last = cmp.Or(started, last) // a failed start says more than a failed question
 	}
-	return len(restartWaits), refuse(fmt.Sprintf("containerd was restarted %d times: %v", len(restartWaits), last), "journalctl -u containerd; containerd config dump")
+	return len(restartWaits), refuse(fmt.Sprintf("%s was restarted %d times: %v", r, len(restartWaits), last), "journalctl -u "+r.unit)
 }
 
-// criServes is what a wait for containerd asks.
+// criServes is what a wait for the runtime asks.
 func (p *preflight) criServes(ctx context.Context) error {
-	facts, err := p.m.talkCRI(ctx, containerdSocket)
+	facts, err := p.m.talkCRI(ctx, p.runtime().socket)
 	switch {
 	case err != nil:
 		return err

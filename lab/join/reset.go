@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,7 +46,7 @@ var resetFiles = []string{
 	joinedMark,
 	bootstrapConf, kubeletConf, "/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf",
 	"/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
-	kubeletConfig, "/var/lib/kubelet/instance-config.yaml", "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/pki",
+	kubeletConfig, instanceConfig, kubeletFlags, "/var/lib/kubelet/pki",
 	"/var/lib/kubelet/cpu_manager_state", "/var/lib/kubelet/memory_manager_state",
 	"/var/lib/cni/networks", "/var/lib/cni/flannel", "/run/flannel",
 }
@@ -62,6 +61,7 @@ func Reset(ctx context.Context, m Machine, o ResetOptions) (ResetReport, error) 
 
 func (r *resetRun) run(ctx context.Context) (ResetReport, error) {
 	m := r.m
+	r.data = m.etcdDir()
 	if err := r.leaveEtcd(ctx); err != nil {
 		return r.report, err
 	}
@@ -84,6 +84,7 @@ type resetRun struct {
 	m      Machine
 	o      ResetOptions
 	etcd   func(endpoints ...string) (membership, error)
+	data   string // the directory of etcd's data, which its manifest says as long as it is there
 	report ResetReport
 }
 
@@ -98,7 +99,7 @@ func (r *resetRun) did(format string, args ...any) {
 // leaveEtcd takes the machine's member out of the etcd cluster, so that its data may go: kubeadm reset deletes the data even when it could
 // not remove the member. A member that never started has no data, and nothing is lost when it cannot be asked for.
 func (r *resetRun) leaveEtcd(ctx context.Context) error {
-	data := r.m.Exists(etcdData)
+	data := r.m.Exists(r.m.etcdData())
 	if r.o.MemberRemoved || !data && !r.m.Exists(etcdManifest) {
 		return nil
 	}
@@ -137,11 +138,11 @@ func (r *resetRun) removeMember(ctx context.Context) error {
 
 // unknown refuses to go on where the cluster may still count on the data.
 func (r *resetRun) unknown(err error) error {
-	if !r.m.Exists(etcdData) {
+	if !r.m.Exists(r.m.etcdData()) {
 		return err
 	}
 	return &RefusedError{
-		Why:  fmt.Sprintf("this machine has the data of an etcd member (%s), and that it has left its cluster cannot be known: %v", etcdData, err),
+		Why:  fmt.Sprintf("this machine has the data of an etcd member (%s), and that it has left its cluster cannot be known: %v", r.m.etcdData(), err),
 		Next: "on a healthy control plane remove this machine's etcd member, if that cluster lives; then here: labnode reset --member-removed",
 	}
 }
@@ -204,7 +205,7 @@ func (r *resetRun) stopKubelet(ctx context.Context) error {
 
 func (r *resetRun) files() error {
 	files := slices.Clone(resetFiles)
-	for _, dir := range []string{manifestsDir, pkiDir, filepath.Dir(etcdData)} {
+	for _, dir := range []string{manifestsDir, pkiDir, r.data} {
 		for _, name := range r.m.List(dir) {
 			files = append(files, dir+"/"+name)
 		}

@@ -42,7 +42,7 @@ const etcdYAML = `
 func joinedMachine(t *testing.T) *fakeMachine {
 	f := newFakeMachine(t)
 	for _, file := range []string{joinedMark, kubeletConf, kubeletConfig, "/etc/kubernetes/admin.conf", apiManifest, clusterCA, pkiDir + "/etcd/server.key",
-		etcdData + "/wal/0.wal", "/var/lib/cni/networks/cbr0/10.244.1.2", "/run/flannel/subnet.env", "/sys/class/net/cni0/address"} {
+		defaultEtcd + "/member/wal/0.wal", "/var/lib/cni/networks/cbr0/10.244.1.2", "/run/flannel/subnet.env", "/sys/class/net/cni0/address"} {
 		f.write(file, "x")
 	}
 	f.write(etcdManifest, etcdYAML)
@@ -81,7 +81,7 @@ func TestResetCleansInGrowingSteps(t *testing.T) {
 	if !strings.Contains(report.Did[0], "removed etcd member cp2") || report.Did[1] != "kubeadm reset" {
 		t.Errorf("the order is %q", report.Did)
 	}
-	if f.dirty(Target{}) || f.Exists(joinedMark) || f.Exists(etcdData) || f.Exists("/run/flannel") || f.Exists(kubeletConfig) {
+	if f.dirty(Target{}) || f.Exists(joinedMark) || f.Exists(defaultEtcd+"/member") || f.Exists("/run/flannel") || f.Exists(kubeletConfig) {
 		t.Error("something is left")
 	}
 	for _, kept := range []string{realConf, cniConfigs, cniPlugins + "/bridge", "/run/containerd/io.containerd.runtime.v2.task/k8s.io/a/state", "/var/lib/containerd/x", pkiDir} {
@@ -130,7 +130,7 @@ func TestResetRefuses(t *testing.T) {
 func TestResetTakesTheWordOfWhoRemovedTheMember(t *testing.T) {
 	f := joinedMachine(t)
 	report, err := f.reset(ResetOptions{MemberRemoved: true, CRISocket: "unix:///run/containerd/containerd.sock"}, &fakeEtcd{err: errors.New("not asked")})
-	if err != nil || !report.Clean || f.Exists(etcdData) {
+	if err != nil || !report.Clean || f.Exists(defaultEtcd+"/member") {
 		t.Errorf("%+v, %v", report, err)
 	}
 	if ran := f.changed(); ran[0] != "/usr/bin/kubeadm reset --force --cri-socket unix:///run/containerd/containerd.sock" {
@@ -141,13 +141,13 @@ func TestResetTakesTheWordOfWhoRemovedTheMember(t *testing.T) {
 // A learner that was announced and never started has no data; it is taken out when that is possible, and is no reason to refuse.
 func TestResetOfALearnerThatNeverStarted(t *testing.T) {
 	f := joinedMachine(t)
-	f.remove(etcdData)
+	f.remove(defaultEtcd + "/member")
 	cluster := &fakeEtcd{members: []etcd.Member{cp1, {ID: 2, PeerURLs: cp2.PeerURLs, Learner: true}}}
 	if _, err := f.reset(ResetOptions{}, cluster); err != nil || len(cluster.members) != 1 {
 		t.Errorf("%v, %v", cluster.members, err)
 	}
 	f = joinedMachine(t)
-	f.remove(etcdData)
+	f.remove(defaultEtcd + "/member")
 	if report, err := f.reset(ResetOptions{}, &fakeEtcd{err: errors.New("connection refused")}); err != nil || !report.Clean {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -209,10 +209,10 @@ func TestCleaningIsForLaterAttempts(t *testing.T) {
 
 func TestCleaningThatIsRefusedEndsTheAttempt(t *testing.T) {
 	s := newScenery(t, true, "exit 0")
-	s.write(etcdData, "x")
+	s.write(defaultEtcd+"/member", "x")
 	s.job.Number = 2
 	o := s.engine.Attempt(t.Context(), s.job)
-	if o.Phase != PhasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(etcdData) {
+	if o.Phase != PhasePrepare || o.Symptom == "" || !strings.Contains(o.Hint, "--member-removed") || !s.missing("args") || !s.Exists(defaultEtcd+"/member") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -19,8 +19,6 @@ import (
 	"k8slab/lab/symptom"
 )
 
-const kubeletFlags = "/var/lib/kubelet/kubeadm-flags.env"
-
 // KubeletRestart finds what would keep kubelet from starting again as it is configured now, although the running one may work: its unit,
 // its program, its flags, its configuration, its kubeconfig and the cluster's CA. It starts no kubelet. What costs more than reading is
 // done only for what changed since kubelet started, because it did start with the rest. Its error is a question that was not answered.
@@ -145,16 +143,17 @@ func (r *restart) name() []Defect {
 	return []Defect{d}
 }
 
-// runtime judges the socket that kubelet's flags name, which go before its configuration.
+// runtime judges the socket that kubelet's flags name, or its configuration. One of an installed runtime may be away for a while.
 func (r *restart) runtime() []Defect {
-	socket := socketPath(flagValue(r.args, "container-runtime-endpoint"))
-	if socket == "" || r.m.Exists(socket) {
+	where, socket := "kubelet's flags", socketPath(flagValue(r.args, "container-runtime-endpoint"))
+	if socket == "" {
+		where, socket = "kubelet's configuration", r.m.kubeletSocket()
+	}
+	if socket == "" || r.m.Exists(socket) || r.m.Find(runtimeAt(socket).program) != "" {
 		return nil
 	}
-	for _, other := range runtimeSockets {
-		if r.m.Exists(other) {
-			return []Defect{wrong(symptom.CRIEndpointWrong, "kubelet's flags", "there is no %s, which they name, but %s", socket, other)}
-		}
+	for _, other := range r.m.sockets() {
+		return []Defect{wrong(symptom.CRIEndpointWrong, where, "there is no %s, which is named there, but %s", socket, other)}
 	}
 	return nil // no runtime runs, which has a check of its own
 }

@@ -26,11 +26,11 @@ func checkCRI(ctx context.Context, p *preflight) Check {
 
 // runtimeUnready is a runtime that speaks CRI and says that it cannot run containers.
 func (p *preflight) runtimeUnready(facts criFacts) Check {
-	hint := "systemctl restart containerd; journalctl -u containerd"
-	if facts.socket != containerdSocket {
-		return blocked(symptom.RuntimeSocketMissing, "read the runtime's journal", "%s: %s", facts.version, facts.problem)
+	r := runtimeAt(facts.socket)
+	if r.unit == "" {
+		return blocked(symptom.RuntimeSocketMissing, r.restarting(), "%s: %s", facts.version, facts.problem)
 	}
-	return fixable(symptom.RuntimeSocketMissing, hint, "%s: %s", facts.version, facts.problem)
+	return fixable(symptom.RuntimeSocketMissing, r.restarting(), "%s: %s", facts.version, facts.problem)
 }
 
 func checkImageFilesystem(ctx context.Context, p *preflight) Check {
@@ -47,11 +47,11 @@ func checkImageFilesystem(ctx context.Context, p *preflight) Check {
 		return unmade(errSilent)
 	}
 	if facts.imageFSError != nil {
-		hint := "systemctl restart containerd; df -h /var/lib/containerd"
-		if facts.socket != containerdSocket {
-			return blocked(symptom.ImageFilesystemZero, "restart the container runtime", "%v", facts.imageFSError)
+		r := runtimeAt(facts.socket)
+		if r.unit == "" {
+			return blocked(symptom.ImageFilesystemZero, r.restarting(), "%v", facts.imageFSError)
 		}
-		return fixable(symptom.ImageFilesystemZero, hint, "%v", facts.imageFSError)
+		return fixable(symptom.ImageFilesystemZero, "systemctl restart "+r.unit+"; df -h "+r.data, "%v", facts.imageFSError)
 	}
 	return ok("%s on %s", size(facts.imageFSSize), facts.imageFS)
 }
@@ -65,7 +65,7 @@ func checkRuntimeVersion(ctx context.Context, p *preflight) Check {
 		return unmade(errRuntime)
 	}
 	if facts.driver == "" {
-		return warn(symptom.RuntimeVersionUnsupported, "install containerd 2.2 or newer",
+		return warn(symptom.RuntimeVersionUnsupported, "install a newer one: containerd 2.2, CRI-O 1.31",
 			"%s does not offer RuntimeConfig, which kubelet needs from 1.38 on", facts.version)
 	}
 	return ok("%s", facts.version)
@@ -83,9 +83,9 @@ func checkCgroupDriver(ctx context.Context, p *preflight) Check {
 		follows = false
 	}
 	driver := facts.driver
-	if driver == "" && facts.socket == containerdSocket {
-		text, _ := p.m.Read(containerdConfig)
-		driver = configuredDriver(text)
+	r := runtimeAt(facts.socket)
+	if driver == "" && r.unit == "containerd" {
+		driver = configuredDriver(strings.Join(r.configuration(p.m), "\n"))
 	}
 	if driver == "" {
 		return unmade(fmt.Errorf("%s does not tell its cgroup driver", facts.version))
@@ -96,15 +96,26 @@ func checkCgroupDriver(ctx context.Context, p *preflight) Check {
 				"kubelet has used %s since its start, and the runtime uses %s now: no new pod can start", running, driver)
 		}
 		if driver == "cgroupfs" {
-			return warn(symptom.CgroupDriverMismatch, "set SystemdCgroup = true in "+containerdConfig+"; systemctl restart containerd",
+			return warn(symptom.CgroupDriverMismatch, r.systemdDriver(),
 				"the runtime uses cgroupfs beside systemd, and kubelet will follow it: two writers of one tree")
 		}
 		return ok("%s, and kubelet follows the runtime", driver)
 	}
-	return p.compareDrivers(ctx, driver)
+	return p.compareDrivers(ctx, r, driver)
 }
 
-func (p *preflight) compareDrivers(ctx context.Context, driver string) Check {
+// systemdDriver is how it gets systemd's cgroup driver.
+func (r criRuntime) systemdDriver() string {
+	switch r.unit {
+	case "containerd":
+		return "set SystemdCgroup = true in " + containerdConfig + "; systemctl restart containerd"
+	case "crio":
+		return `set cgroup_manager = "systemd" in ` + r.config + "; systemctl restart crio"
+	}
+	return "set the container runtime's cgroup driver to systemd, and restart it"
+}
+
+func (p *preflight) compareDrivers(ctx context.Context, r criRuntime, driver string) Check {
 	config, err := p.kubeletConfig(ctx)
 	if err != nil {
 		return unmade(fmt.Errorf("kubelet's cgroup driver is not known (the runtime's is %s): %w", driver, err))
@@ -116,17 +127,14 @@ func (p *preflight) compareDrivers(ctx context.Context, driver string) Check {
 	if kubelet == driver {
 		return ok("%s, both", driver)
 	}
-	return blocked(symptom.CgroupDriverMismatch, "set SystemdCgroup = true in "+containerdConfig+" (cgroupDriver: systemd in kubelet-config); systemctl restart containerd",
+	return blocked(symptom.CgroupDriverMismatch, "give kubelet cgroupDriver: systemd, in kubelet-config too; "+r.systemdDriver(),
 		"kubelet will use %s and the runtime uses %s", kubelet, driver)
 }
 
-const containerdConfig = "/etc/containerd/config.toml"
-
 var (
-	systemdCgroup   = regexp.MustCompile(`(?m)^\s*SystemdCgroup\s*=\s*true\b`)
+	systemdCgroup   = regexp.MustCompile(`(?m)^\s*(?:SystemdCgroup|systemd_cgroup)\s*=\s*true\b`) // the second in configurations of version 1
 	sandboxImage    = regexp.MustCompile(`(?m)^\s*(?:sandbox_image|sandbox)\s*=\s*["']([^"']+)["']`)
 	disabledPlugins = regexp.MustCompile(`(?ms)^([ \t]*disabled_plugins\s*=\s*\[)(.*?)(\])([ \t]*\n)?`)
-	quotedEntry     = regexp.MustCompile(`["']([^"']*)["']`)
 	criEntry        = regexp.MustCompile(`["'](?:cri|io\.containerd\.grpc\.v1\.cri|io\.containerd\.cri\.v1\.(?:runtime|images))["'][ \t]*,?[ \t]*`)
 	trailingComma   = regexp.MustCompile(`,\s*$`)
 )
@@ -140,11 +148,14 @@ func configuredDriver(config string) string {
 }
 
 // configuredSandbox is the pause image that containerd's configuration names, "" for its default.
-func configuredSandbox(config string) string {
-	if m := sandboxImage.FindStringSubmatch(config); m != nil {
-		return m[1]
+func configuredSandbox(m Machine) string {
+	image := ""
+	for _, config := range runtimes[0].configuration(m) {
+		if found := sandboxImage.FindStringSubmatch(config); found != nil {
+			image = found[1]
+		}
 	}
-	return ""
+	return image
 }
 
 // enableCRI takes the CRI plugins out of containerd's disabled_plugins, and the list with them where nothing else is in it. It leaves every
@@ -201,7 +212,7 @@ func repairCgroupDriver(ctx context.Context, p *preflight) (string, error) {
 	}
 	running := p.runningDriver(ctx)
 	if running == "" || facts.driver == "" || running == facts.driver {
-		return "", refuse("kubelet does not use another driver than the runtime", "compare cgroupDriver in "+kubeletConfig+" with SystemdCgroup in "+containerdConfig)
+		return "", refuse("kubelet does not use another driver than the runtime", "compare cgroupDriver in "+kubeletConfig+" with the runtime's own in its configuration")
 	}
 	_, err = p.m.Run(ctx, "systemctl", "restart", "kubelet.service")
 	return "restarted kubelet, which uses " + facts.driver + " now, as the runtime does", err

@@ -3,6 +3,7 @@ package join
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -31,8 +32,8 @@ const (
 )
 
 // ErrUntried is that a sandbox cannot be tried, for a reason that has checks of its own: no container runtime answers, or flannel has no
-// subnet for the node yet, for which its plugin waits half a minute.
-var ErrUntried = errors.New("no container runtime answers, or flannel has no subnet yet")
+// subnet for the node yet, for which its plugin waits half a minute. Or that the runtime would first pull its image, which would stay.
+var ErrUntried = errors.New("no container runtime answers, flannel has no subnet yet, or the pause image is not here")
 
 // TrialError is what the runtime says when it cannot make a sandbox.
 type TrialError struct {
@@ -46,10 +47,10 @@ func (e *TrialError) Error() string { return "run a sandbox: " + e.Said }
 
 // TrySandbox makes what every pod begins with: a sandbox, with its network and its own container, of the pause image, that runs. So it
 // tries the runtime, its runc and shim, the image, the snapshotter and the network's plugins at once. A second container would try the same
-// again. It removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrUntried.
+// again. Where the network's plugins would refuse a sandbox of no pod, or leave a bridge, it is in the machine's network. It removes the sandbox, whatever happens, and those that interrupted trials have left. Its error is a *TrialError or ErrUntried.
 // It takes no longer than trialTime and trialEnd together.
 func TrySandbox(ctx context.Context, m Machine) error {
-	if used := m.networks(); len(used) > 0 && slices.Contains(used[0].types, "flannel") && m.SubnetEnv() == nil {
+	if slices.Contains(m.PodNetwork(), "flannel") && m.SubnetEnv() == nil {
 		return ErrUntried
 	}
 	socket, bad := m.runtimeSocket(Target{})
@@ -61,7 +62,7 @@ func TrySandbox(ctx context.Context, m Machine) error {
 		return ErrUntried
 	}
 	defer client.Close()
-	t := &trial{m: m, run: runtimeapi.NewRuntimeServiceClient(client)}
+	t := &trial{m: m, run: runtimeapi.NewRuntimeServiceClient(client), runtime: runtimeAt(socket)}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	wg.Go(func() { t.sweep(ctx, t.old) })
@@ -75,16 +76,19 @@ func TrySandbox(ctx context.Context, m Machine) error {
 
 // trial makes sandboxes and removes them.
 type trial struct {
-	m      Machine
-	run    runtimeapi.RuntimeServiceClient
-	parent string // of the cgroups, as kubelet gives it to pods
+	m       Machine
+	run     runtimeapi.RuntimeServiceClient
+	runtime criRuntime
+	parent  string // of the cgroups, as kubelet gives it to pods
 }
 
 // prepare finds what a sandbox depends on.
 func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
-	text, _ := t.m.Read(containerdConfig)
 	config, err := t.run.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
-	driver := configuredDriver(text)
+	driver := "systemd"
+	if t.runtime.unit == "containerd" {
+		driver = configuredDriver(strings.Join(t.runtime.configuration(t.m), "\n"))
+	}
 	if err == nil && config.Linux != nil && config.Linux.CgroupDriver == runtimeapi.CgroupDriver_CGROUPFS {
 		driver = "cgroupfs"
 	}
@@ -92,16 +96,40 @@ func (t *trial) prepare(ctx context.Context, client *grpc.ClientConn) error {
 	if driver == "systemd" {
 		t.parent = "kubepods.slice"
 	}
-	image := configuredSandbox(text)
-	if image == "" {
-		return nil
-	}
 	images := runtimeapi.NewImageServiceClient(client)
+	image := t.image(ctx)
+	if image == "" {
+		if t.m.made() || pauseImage(ctx, images) != "" {
+			return nil
+		}
+		return ErrUntried
+	}
 	found, err := images.ImageStatus(ctx, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: image}})
 	if err == nil && found.Image == nil { // a runtime would try for a long time to pull it
+		if !t.m.made() { // and may have a registry
+			return ErrUntried
+		}
 		return &TrialError{Said: "its image " + image + " is not here", Missing: image, Other: pauseImage(ctx, images)}
 	}
 	return nil
+}
+
+// image is the pause image as the runtime's configuration names it, or else as the runtime tells; "" when neither does.
+func (t *trial) image(ctx context.Context) string {
+	if t.runtime.unit == "containerd" {
+		if image := configuredSandbox(t.m); image != "" {
+			return image
+		}
+	}
+	answer, err := t.run.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
+	if err != nil {
+		return ""
+	}
+	var config struct {
+		SandboxImage string `json:"sandboxImage"`
+	}
+	_ = json.Unmarshal([]byte(answer.Info["config"]), &config) // not every runtime tells
+	return config.SandboxImage
 }
 
 // pauseImage is an image that the machine has for sandboxes, "" if it has none.
@@ -124,15 +152,20 @@ func pauseImage(ctx context.Context, images runtimeapi.ImageServiceClient) strin
 func (t *trial) make(ctx context.Context) error {
 	name := "trial-" + strings.ToLower(rand.Text()[:10])
 	defer t.sweep(ctx, func(s *runtimeapi.PodSandbox) bool { return s.Labels[trialLabel] == name })
-	_, err := t.run.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: &runtimeapi.PodSandboxConfig{
+	namespaces := &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}
+	config := &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: name, Namespace: trialNamespace, Uid: name},
 		Hostname: name,
 		Labels:   map[string]string{trialLabel: name},
 		Linux: &runtimeapi.LinuxPodSandboxConfig{
 			CgroupParent:    t.parent,
-			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Pid: runtimeapi.NamespaceMode_CONTAINER}},
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces},
 		},
-	}})
+	}
+	if !t.m.made() && !t.m.asksNobody() {
+		namespaces.Network, config.Hostname = runtimeapi.NamespaceMode_NODE, "" // the machine's name is not the trial's to set
+	}
+	_, err := t.run.RunPodSandbox(ctx, &runtimeapi.RunPodSandboxRequest{Config: config})
 	if err != nil {
 		return trialError(err)
 	}

@@ -29,15 +29,6 @@ func (u unit) state() string {
 
 const unitProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,ExecStart,Environment,EnvironmentFiles,FragmentPath,DropInPaths,NeedDaemonReload,MainPID"
 
-func (p *preflight) findUnits(ctx context.Context) (units, error) {
-	out, err := p.m.Run(ctx, "systemctl", "show", "kubelet.service", "containerd.service", "--property="+unitProperties)
-	if err != nil {
-		return units{}, fmt.Errorf("systemd does not answer: %s", said(err))
-	}
-	byName := ParseUnits(out)
-	return units{kubelet: byName["kubelet.service"], containerd: byName["containerd.service"]}, nil
-}
-
 // said is the last line that a failed program printed, or its error when it said nothing.
 func said(err error) string {
 	failure, ok := errors.AsType[*command.Error](err)

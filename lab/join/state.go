@@ -24,6 +24,9 @@ const (
 	outcomeFile = stateDir + "/outcome.json" // of the series, when it has ended
 	firstFile   = stateDir + "/first.json"   // of the series' first attempt, whatever later ones say
 	kubeadmLog  = stateDir + "/kubeadm.log"  // all that kubeadm said in the series
+	// unitProgram is the unit's own copy of a labnode that is not installed, removed with the unit. It is not in /run, where some systems
+	// let no program run.
+	unitProgram = stateDir + "/labnode"
 
 	// joinedMark says that kubeadm finished here: only then is the machine a member.
 	joinedMark = "/var/lib/k8slab/joined"
@@ -33,9 +36,12 @@ const (
 	kubeletConf   = "/etc/kubernetes/kubelet.conf"
 	bootstrapConf = "/etc/kubernetes/bootstrap-kubelet.conf"
 	kubeletConfig = "/var/lib/kubelet/config.yaml"
-	etcdManifest  = manifestsDir + "/etcd.yaml"
-	apiManifest   = manifestsDir + "/kube-apiserver.yaml"
-	clusterCA     = pkiDir + "/ca.crt"
+	kubeletFlags  = "/var/lib/kubelet/kubeadm-flags.env"
+	// instanceConfig is what kubeadm keeps of this machine's own kubelet configuration: the runtime's socket.
+	instanceConfig = "/var/lib/kubelet/instance-config.yaml"
+	etcdManifest   = manifestsDir + "/etcd.yaml"
+	apiManifest    = manifestsDir + "/kube-apiserver.yaml"
+	clusterCA      = pkiDir + "/ca.crt"
 )
 
 // writePrivate writes a file that only root can read, whole or not at all, and on the disk when it returns.
@@ -101,7 +107,7 @@ func (m Machine) dirty(t Target) bool {
 	if !t.ControlPlane && m.Exists(clusterCA) {
 		return true
 	}
-	for _, file := range []string{kubeletConf, bootstrapConf, "/etc/kubernetes/admin.conf", etcdData} {
+	for _, file := range []string{kubeletConf, bootstrapConf, "/etc/kubernetes/admin.conf", m.etcdData()} {
 		if m.Exists(file) {
 			return true
 		}

@@ -23,6 +23,9 @@ func (m Machine) without(programs ...string) []string {
 
 func checkKubeBinaries(_ context.Context, p *preflight) Check {
 	missing := p.m.without("kubeadm", "kubelet")
+	if slices.Equal(missing, []string{"kubeadm"}) && p.m.Exists(kubeletConf) && !p.m.made() {
+		return ok("kubelet is installed; kubeadm, which a member does not run, is not")
+	}
 	if len(missing) > 0 {
 		return blocked(symptom.KubeBinariesMissing, "install the packages kubeadm and kubelet of the cluster's version",
 			"%s: not in %s", strings.Join(missing, " and "), strings.Join(programDirs, ":"))

@@ -5,9 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
+
+	"k8slab/lab/atomicfile"
 )
 
 // Request is a series of attempts, as it travels to the unit that makes them.
@@ -46,11 +50,27 @@ func Start(ctx context.Context, m Machine, r Request, argv []string) (attached b
 	if err := m.makeReady(r); err != nil {
 		return false, err
 	}
-	_, _ = m.Run(ctx, "systemctl", "reset-failed", JoinUnit) // of one that was killed; mostly there is none
-	if _, err := m.Run(ctx, unitCommand(argv)...); err != nil {
+	if argv, err = m.lasting(argv); err != nil {
 		return false, errors.Join(fmt.Errorf("start %s: %w", JoinUnit, err), m.sweepSecrets())
 	}
+	_, _ = m.Run(ctx, "systemctl", "reset-failed", JoinUnit) // of one that was killed; mostly there is none
+	if _, err := m.Run(ctx, unitCommand(argv)...); err != nil {
+		return false, errors.Join(fmt.Errorf("start %s: %w", JoinUnit, err), m.sweepSecrets(), remove(m.Path(unitProgram)))
+	}
 	return false, nil
+}
+
+// lasting is the command with a program that stays as long as the unit needs it: an installed one, or a copy, because the directory of the
+// login that it was brought to may go any time. The shell starts the copy: SELinux does not let systemd itself start a program from there.
+func (m Machine) lasting(argv []string) ([]string, error) {
+	if len(argv) == 0 || !path.IsAbs(argv[0]) || slices.Contains(programDirs, path.Dir(argv[0])) {
+		return argv, nil
+	}
+	program, err := os.ReadFile(m.Path(argv[0]))
+	if err == nil {
+		err = atomicfile.Write(m.Path(unitProgram), 0o700, program)
+	}
+	return append([]string{"/bin/sh", "-c", `exec "$0" "$@"`, unitProgram}, argv[1:]...), err
 }
 
 // makeReady leaves the state of a series that has not begun.
@@ -73,7 +93,7 @@ func unitCommand(argv []string) []string {
 	command := []string{
 		"systemd-run", "--quiet", "--unit=" + JoinUnit, "--service-type=exec", "--description=join this machine to a Kubernetes cluster",
 		"--property=KillMode=mixed", fmt.Sprintf("--property=TimeoutStopSec=%d", int(stopLimit.Seconds())), "--property=UMask=0077",
-		"--property=ExecStopPost=-/bin/rm -f " + requestFile + " " + kubeadmConfig,
+		"--property=ExecStopPost=-/bin/rm -f " + requestFile + " " + kubeadmConfig + " " + unitProgram,
 	}
 	if agent := os.Getenv("SSH_AUTH_SOCK"); agent != "" {
 		command = append(command, "--setenv=SSH_AUTH_SOCK="+agent)
@@ -83,11 +103,11 @@ func unitCommand(argv []string) []string {
 
 // lockStart lets one process at a time decide whether a unit runs.
 func (m Machine) lockStart() (unlock func(), err error) {
-	path := m.Path(startLock)
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+	lock := m.Path(startLock)
+	if err := os.MkdirAll(filepath.Dir(lock), 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
+	f, err := os.OpenFile(lock, os.O_RDWR|os.O_CREATE|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
