@@ -6,15 +6,6 @@ import (
 	"slices"
 )
 
-// Kind is how messages speak of a kind of file.
-type Kind struct {
-	Name  string // what the file is
-	Needs string // what it has at least
-	One   string // what a file has one of
-}
-
-var clusterFile = Kind{Name: "cluster.yaml", Needs: "nodes with one control plane", One: "cluster"}
-
 // Document is a file of another kind, which is read as strictly as a
 // cluster.yaml: each problem has its line and field.
 type Document struct{ d *document }

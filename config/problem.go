@@ -44,6 +44,15 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
+// Kind is how messages speak of a kind of file.
+type Kind struct {
+	Name  string // what the file is
+	Needs string // what it has at least
+	One   string // what a file has one of
+}
+
+var clusterFile = Kind{Name: "cluster.yaml", Needs: "nodes with one control plane", One: "cluster"}
+
 // document gathers what is known of one file while it is read.
 type document struct {
 	file     string

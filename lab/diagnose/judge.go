@@ -133,15 +133,6 @@ func (j *judgement) accounted(node string) bool {
 	})
 }
 
-// textLimit is the longest text of a piece of evidence, in bytes.
-const textLimit = 400
-
-func oneLine(s string) string {
-	return cut(strings.Join(strings.Fields(s), " "))
-}
-
-func cut(s string) string { return strings.ToValidUTF8(s[:min(len(s), textLimit)], "") }
-
 func (j *judgement) has(id symptom.ID, node string) bool {
 	return j.any(func(f symptom.Finding) bool { return f.Symptom == id && f.Node == node })
 }

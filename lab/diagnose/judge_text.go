@@ -107,6 +107,30 @@ func (j *judgement) judged(m *fact.Machine, name string) []symptom.Finding {
 	return found
 }
 
+// site adds what the site's own rules find in the texts, as far as these are recent, and no measurement contradicts it.
+func (j *judgement) site() {
+	for i := range j.f.Machines {
+		m := &j.f.Machines[i]
+		if silent(m) || m.Inside == nil {
+			continue
+		}
+		for _, t := range m.Inside.Texts {
+			for _, f := range siteFindings(j.rules, j.recent(m, t), t.Name, m.Name) {
+				f.Node = m.Name
+				if !j.rules.Owns(f.Symptom) {
+					if j.refutes(m, f.Symptom) {
+						continue
+					}
+					if !j.has(f.Symptom, f.Node) {
+						j.told[spotOf(f)] = t.Name
+					}
+				}
+				j.add(f)
+			}
+		}
+	}
+}
+
 // recent is what of a machine's text can explain what is wrong now.
 func (j *judgement) recent(m *fact.Machine, t fact.Text) string {
 	if t.Name == "kubeadm" || t.Name == "k8slab-kubeadm" { // these texts are of one series of attempts only, however old

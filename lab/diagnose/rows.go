@@ -25,7 +25,7 @@ func NewReportWith(rules *siterule.Set, f fact.Facts) (Report, error) {
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Source: live, rules: rules}
+	r := Report{Source: "live", rules: rules}
 	r.fill(safe)
 	r.settle(f.Time)
 	return r, nil

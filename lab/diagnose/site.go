@@ -93,30 +93,6 @@ func siteFindings(rules *siterule.Set, text, source, node string) []symptom.Find
 	return s.findings(node)
 }
 
-// site adds what the site's own rules find in the texts, as far as these are recent, and no measurement contradicts it.
-func (j *judgement) site() {
-	for i := range j.f.Machines {
-		m := &j.f.Machines[i]
-		if silent(m) || m.Inside == nil {
-			continue
-		}
-		for _, t := range m.Inside.Texts {
-			for _, f := range siteFindings(j.rules, j.recent(m, t), t.Name, m.Name) {
-				f.Node = m.Name
-				if !j.rules.Owns(f.Symptom) {
-					if j.refutes(m, f.Symptom) {
-						continue
-					}
-					if !j.has(f.Symptom, f.Node) {
-						j.told[spotOf(f)] = t.Name
-					}
-				}
-				j.add(f)
-			}
-		}
-	}
-}
-
 // noted adds what the site says beside the hints.
 func noted(findings []symptom.Finding, rules *siterule.Set) {
 	for i, f := range findings {
