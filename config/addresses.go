@@ -24,7 +24,7 @@ const (
 // settleAddresses gives an address to whatever has none. The network is chosen too if nothing in the file has an address: it is the first of
 // Networks until MoveTo says another. Machines that exist have theirs.
 func (d *document) settleAddresses(c *Cluster) {
-	if c.Exists() {
+	if c.OverSSH() {
 		c.takeHosts()
 		return
 	}

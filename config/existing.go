@@ -25,12 +25,17 @@ func (d *document) checkMachines(c *Cluster) {
 	const field = "machines"
 	switch {
 	case !d.trusted(field):
-	case c.Exists():
+	case c.OverSSH():
 		for _, key := range notWithSSH {
 			d.refuse(key.field, "not with machines: ssh: "+key.why+"; remove it")
 		}
 		d.refuse("ssh.host", "every machine has its own; write it into the ssh section of the node")
 		d.checkSSH("ssh", c.SSH)
+		for i, check := range c.Kubernetes.IgnorePreflightErrors {
+			if field := fmt.Sprintf("kubernetes.ignore_preflight_errors[%d]", i); d.trusted(field) && !preflightCheck.MatchString(check) {
+				d.report(field, "%s is not the name of a check of kubeadm, such as NumCPU", quote(check))
+			}
+		}
 		for i, n := range c.Nodes {
 			d.checkSSH(fmt.Sprintf("nodes[%d].ssh", i), n.SSH)
 		}
@@ -38,6 +43,9 @@ func (d *document) checkMachines(c *Cluster) {
 		const only = "only with machines: ssh; labctl makes these machines and knows how to reach them, so remove it or add machines: ssh"
 		d.refuse("ssh", only)
 		d.refuse("network.endpoint", only)
+		if len(c.Kubernetes.IgnorePreflightErrors) > 0 {
+			d.refuse("kubernetes.ignore_preflight_errors", only)
+		}
 		for i := range c.Nodes {
 			d.refuse(fmt.Sprintf("nodes[%d].ssh", i), only)
 		}
@@ -85,6 +93,9 @@ const (
 )
 
 var (
+	// A check's name may have a file or a port: FileAvailable--etc-kubernetes-manifests-etcd.yaml, Port-6443.
+	preflightCheck = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+
 	loginName = regexp.MustCompile(`^[A-Za-z0-9_.][A-Za-z0-9_.@+-]{0,63}$`)
 	hostName  = regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*$`)
 )

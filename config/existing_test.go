@@ -30,7 +30,7 @@ func existing(t *testing.T, file string) *Cluster {
 
 func TestExistingCluster(t *testing.T) {
 	c := load(t, "testdata/existing.yaml")
-	if !c.Exists() || c.Network.Auto || c.Network.CIDR.IsValid() || c.Network.VirtualIP.IsValid() || c.Network.CNI != "" {
+	if !c.OverSSH() || c.Network.Auto || c.Network.CIDR.IsValid() || c.Network.VirtualIP.IsValid() || c.Network.CNI != "" {
 		t.Errorf("something was assumed: %+v", c)
 	}
 	if got, want := c.APIEndpoint(), "k8s.home.lan:6443"; got != want {
@@ -56,7 +56,7 @@ func TestExistingCluster(t *testing.T) {
 		t.Errorf("endpoint %s, want the virtual IP's", got)
 	}
 	c = load(t, "testdata/small.yaml")
-	if n, _ := c.Node("w1"); c.Exists() || c.Login(n).Address() != "10.31.0.21:22" || c.APIEndpoint() != "10.31.0.10:6443" {
+	if n, _ := c.Node("w1"); c.OverSSH() || c.Login(n).Address() != "10.31.0.21:22" || c.APIEndpoint() != "10.31.0.10:6443" {
 		t.Errorf("with libvirt: %+v, %s", c.Login(n), c.APIEndpoint())
 	}
 }

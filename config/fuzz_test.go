@@ -50,13 +50,13 @@ func FuzzParse(f *testing.F) {
 func checkSafe(t *testing.T, c *Cluster) {
 	texts := []string{c.Name, c.Kubernetes.Version, cmp.Or(c.Network.CNI, "none")}
 	addrs := map[netip.Addr]bool{c.Network.VirtualIP: true}
-	if !c.Exists() {
+	if !c.OverSSH() {
 		addrs[c.Network.Gateway()] = true
 	}
 	for _, n := range c.Nodes {
 		texts = append(texts, n.Name, string(n.Role), n.IP.String())
 		checkLoginSafe(t, c.Login(n))
-		if addrs[n.IP] || !n.IP.IsValid() || !c.Exists() && !c.Network.CIDR.Contains(n.IP) {
+		if addrs[n.IP] || !n.IP.IsValid() || !c.OverSSH() && !c.Network.CIDR.Contains(n.IP) {
 			t.Errorf("node %s has the address %s", n.Name, n.IP)
 		}
 		addrs[n.IP] = true

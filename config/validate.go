@@ -23,7 +23,7 @@ func (d *document) validate(c *Cluster) {
 	d.checkPool(c.Libvirt.Pool)
 	switch {
 	case !d.trusted("machines"): // which addresses may be there is not known
-	case c.Exists():
+	case c.OverSSH():
 		d.checkExistingNetwork(c.Network)
 	default:
 		d.checkNetwork(c)
@@ -254,7 +254,7 @@ func (d *document) checkNodes(c *Cluster) {
 		d.checkRole(at+".role", n.Role)
 		switch {
 		case !d.trusted("machines"):
-		case c.Exists():
+		case c.OverSSH():
 			d.checkExistingIP(at+".ip", n, c.Network)
 		default:
 			d.checkNodeIP(at+".ip", n.IP, c.Network)

@@ -11,7 +11,7 @@ import (
 // makes it has every default written out. Of a cluster that exists it is a file
 // for a person to read and to keep.
 func (c *Cluster) YAML() ([]byte, error) {
-	if c.Exists() {
+	if c.OverSSH() {
 		return c.readable()
 	}
 	made := *c

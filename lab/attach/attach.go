@@ -184,7 +184,8 @@ func controlPlane(ctx context.Context, on session.Reader) (string, error) {
 
 // describe makes the description.
 func describe(o Options, record kube.ClusterConfiguration, cni string, nodes []kube.Node, firstID string) *config.Cluster {
-	c := &config.Cluster{Machines: config.MachinesSSH, SSH: o.First}
+	c := config.Existing()
+	c.SSH = o.First
 	c.SSH.Host = ""
 	c.Kubernetes.Version = record.KubernetesVersion
 	c.Network.Endpoint, c.Network.CNI = record.ControlPlaneEndpoint, cni

@@ -182,7 +182,7 @@ func TestImageNeedsLabnode(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 	}
-	s.Labnode = func() (string, error) { return "", errors.New("it does not compile") }
+	s.Labnode = func(string) (string, error) { return "", errors.New("it does not compile") }
 	if _, err := For(s).bundle(t.Context()); err == nil || !strings.Contains(err.Error(), "it does not compile") {
 		t.Errorf("got %v", err)
 	}

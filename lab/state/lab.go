@@ -115,7 +115,9 @@ func (l Lab) Settle(nodes ...config.Node) error {
 		return err
 	}
 	made := *l.Cluster
-	made.Libvirt.URI = l.URI
+	if !made.OverSSH() {
+		made.Libvirt.URI = l.URI
+	}
 	made.Nodes = nil
 	if was != nil {
 		made.Nodes = machinesOf(was, admitted)
