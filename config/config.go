@@ -17,7 +17,8 @@ type Cluster struct {
 	Machines Source `yaml:"machines,omitempty"`
 	// SSH is how to log in to machines that exist; a node's own settings come
 	// before. Only with MachinesSSH.
-	SSH        SSH        `yaml:"ssh,omitempty"`
+	SSH SSH `yaml:"ssh,omitempty"`
+	// Image, Libvirt, Resources and Addons are empty with MachinesSSH.
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`

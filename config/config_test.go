@@ -203,3 +203,32 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 }
+
+// The page has every key, and its examples are accepted.
+func TestDocument(t *testing.T) {
+	page, err := os.ReadFile("../docs/cluster-yaml.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for prefix, section := range map[string]any{
+		"": Cluster{}, "kubernetes.": Kubernetes{}, "image.": Image{}, "libvirt.": Libvirt{}, "network.": Network{}, "ssh.": SSH{},
+	} {
+		for _, key := range keysOf(reflect.TypeOf(section)) {
+			if !strings.Contains(string(page), "`"+prefix+key) && !strings.Contains(string(page), "`"+key+"`") {
+				t.Errorf("no %s%s", prefix, key)
+			}
+		}
+	}
+	examples := 0
+	for block := range strings.SplitSeq(string(page), "\n\n") {
+		if file, found := strings.CutPrefix(block, "    name: "); found {
+			examples++
+			if _, _, err := Parse("example", []byte("    name: "+file)); err != nil {
+				t.Errorf("%v\n%s", err, block)
+			}
+		}
+	}
+	if examples != 2 {
+		t.Errorf("%d examples, want 2", examples)
+	}
+}

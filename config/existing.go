@@ -50,7 +50,7 @@ func (d *document) checkMachines(c *Cluster) {
 			d.refuse(fmt.Sprintf("nodes[%d].ssh", i), only)
 		}
 	default:
-		d.report(field, "%s is not known; use %s (labctl makes the machines) or %s (they exist)", quote(string(c.Machines)), MachinesLibvirt, MachinesSSH)
+		d.report(field, "%s is not known; use libvirt (labctl makes the machines) or ssh (they exist)", quote(string(c.Machines)))
 	}
 }
 
@@ -71,7 +71,8 @@ func (d *document) checkSSH(at string, s SSH) {
 	}
 	check("host", s.Host, "an IPv4 address or a DNS name", isHost)
 	check("user", s.User, "the name of a login: use letters, digits and . _ @ + - inside", loginName.MatchString)
-	check("identity_file", s.IdentityFile, "the file of a private key; use an absolute path, or one that begins with ~/", func(file string) bool {
+	const key = "the file of a private key; use an absolute path, or one that begins with ~/"
+	check("identity_file", s.IdentityFile, key, func(file string) bool {
 		return (strings.HasPrefix(file, "/") || strings.HasPrefix(file, "~/")) && !hidden(file)
 	})
 	if port := at + ".port"; d.written(port) {
@@ -162,14 +163,19 @@ func (d *document) checkExistingNetwork(n Network) {
 	}
 }
 
-func (d *document) checkExistingIP(field string, n Node, network Network) {
+// checkAddress is for a node of either source of machines.
+func (d *document) checkAddress(field string, n Node, c *Cluster) {
 	switch {
+	case !d.trusted("machines"): // which addresses may be there is not known
+	case !c.OverSSH():
+		d.checkNodeIP(field, n.IP, c.Network)
 	case !d.trusted(field, parent(field)+".ssh.host"):
 	case !n.IP.IsValid() && n.SSH.Host == "":
 		d.report(field, "missing; write the IPv4 address of the node")
 	case !n.IP.IsValid():
-		d.report(field, "missing; write the IPv4 address that the cluster knows the node by: ssh.host %s only says where its SSH server is", quote(n.SSH.Host))
-	case n.IP == network.VirtualIP && d.trusted("network.virtual_ip"):
+		const use = "missing; write the IPv4 address that the cluster knows the node by: ssh.host %s only says where its SSH server is"
+		d.report(field, use, quote(n.SSH.Host))
+	case n.IP == c.Network.VirtualIP && d.trusted("network.virtual_ip"):
 		d.report(field, "%s is network.virtual_ip, which no node may have; use another address", n.IP)
 	default:
 		d.checkUnreserved(field, n.IP)

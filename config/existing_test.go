@@ -30,7 +30,7 @@ func existing(t *testing.T, file string) *Cluster {
 
 func TestExistingCluster(t *testing.T) {
 	c := load(t, "testdata/existing.yaml")
-	if !c.OverSSH() || c.Network.Auto || c.Network.CIDR.IsValid() || c.Network.VirtualIP.IsValid() || c.Network.CNI != "" {
+	if !c.OverSSH() || c.Network.Auto || c.Network.CIDR.IsValid() || c.Network.VirtualIP.IsValid() || c.Network.CNI != "" || c.Libvirt != (Libvirt{}) {
 		t.Errorf("something was assumed: %+v", c)
 	}
 	if got, want := c.APIEndpoint(), "k8s.home.lan:6443"; got != want {

@@ -123,7 +123,7 @@ func defaults() *Cluster {
 func defaultsWith(s Source) *Cluster {
 	c := defaults()
 	if s == MachinesSSH {
-		c.Kubernetes.Version, c.Network.CNI = "", ""
+		c.Kubernetes, c.Libvirt, c.Resources, c.Network.CNI = Kubernetes{}, Libvirt{}, Resources{}, ""
 	}
 	return c
 }

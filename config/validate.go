@@ -17,21 +17,21 @@ func (d *document) validate(c *Cluster) {
 	d.checkLabel("name", c.Name, 20)
 	d.checkMachines(c)
 	d.checkVersion(c.Kubernetes.Version)
-	d.checkSource(c.Kubernetes.Source)
-	d.checkBase(c.Image.Base)
-	d.checkURI(c.Libvirt.URI)
-	d.checkPool(c.Libvirt.Pool)
 	switch {
-	case !d.trusted("machines"): // which addresses may be there is not known
+	case !d.trusted("machines"): // what may be there is not known
 	case c.OverSSH():
 		d.checkExistingNetwork(c.Network)
 	default:
+		d.checkSource(c.Kubernetes.Source)
+		d.checkBase(c.Image.Base)
+		d.checkURI(c.Libvirt.URI)
+		d.checkPool(c.Libvirt.Pool)
 		d.checkNetwork(c)
+		d.checkResources(c.Resources)
+		d.checkAddons(c.Addons)
 	}
-	d.checkResources(c.Resources)
 	d.checkTuning(c.Tuning)
 	d.checkOnboarding(c.Onboarding)
-	d.checkAddons(c.Addons)
 	d.checkNodes(c)
 }
 
@@ -252,13 +252,7 @@ func (d *document) checkNodes(c *Cluster) {
 			names[n.Name] = i
 		}
 		d.checkRole(at+".role", n.Role)
-		switch {
-		case !d.trusted("machines"):
-		case c.OverSSH():
-			d.checkExistingIP(at+".ip", n, c.Network)
-		default:
-			d.checkNodeIP(at+".ip", n.IP, c.Network)
-		}
+		d.checkAddress(at+".ip", n, c)
 		if first, ok := addrs[n.IP]; ok && d.trusted(at+".ip") {
 			other := fmt.Sprintf("nodes[%d].ip", first)
 			d.report(at+".ip", "%s is already %s on line %d; give each node its own address", n.IP, other, d.line(other))

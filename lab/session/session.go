@@ -107,9 +107,9 @@ func (s *Session) Emulated() bool { return Emulated(s.URI) }
 // TimeScale is the factor for all time limits of the lab: above 1 where processors are emulated.
 func (s *Session) TimeScale() int { return TimeScale(s.URI) }
 
-// Emulated tells whether machines of the URI have emulated processors.
+// Emulated tells whether machines of the URI have emulated processors. Those that exist have not, whatever this computer is.
 func Emulated(uri string) bool {
-	return host.Emulated() || uri == host.VirtualMachines && !host.KVM()
+	return uri != string(config.MachinesSSH) && host.Emulated() || uri == host.VirtualMachines && !host.KVM()
 }
 
 // TimeScale is the factor for time limits in machines of the URI. Measured: labnode's part of a diagnosis takes 5.5 s on an idle emulated

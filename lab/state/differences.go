@@ -43,8 +43,9 @@ func (e *ChangedError) Error() string {
 
 // What it takes to apply a difference.
 const (
-	takesNewLab = "labctl down, then labctl up"
-	takesReset  = "labctl reset %s --remove, then labctl up"
+	takesNewLab  = "labctl down, then labctl up"
+	takesReset   = "labctl reset %s --remove, then labctl up"
+	takesNewName = "another name in the file, because it describes another cluster"
 )
 
 // settled are the keys that cannot change after a lab was made.

@@ -19,7 +19,7 @@ type Lab struct {
 	Described   *config.Cluster // by cluster.yaml
 	Cluster     *config.Cluster // as it was made: see AsMade
 	Differences []Difference    // between Described and what the lab was made with
-	URI         string          // libvirt's, that the lab was made with or will be; never auto
+	URI         string          // libvirt's, that the lab was made with or will be, never auto; ssh for machines that exist
 }
 
 // Read reads the lab that the cluster describes. If it was made, it is read as it was made.
@@ -32,7 +32,10 @@ func Read(described *config.Cluster) (Lab, error) {
 	if l.Cluster, l.Differences, err = AsMade(described); err != nil {
 		return Lab{}, err
 	}
-	if l.URI = l.Cluster.Libvirt.URI; l.URI == "auto" {
+	switch l.URI = l.Cluster.Libvirt.URI; {
+	case l.Cluster.Exists():
+		l.URI = string(config.MachinesSSH)
+	case l.URI == "auto":
 		if made, err := os.ReadFile(d.Path("uri")); err == nil { // of a lab that a labctl before MadeFile made
 			l.URI = string(made)
 		} else {
@@ -104,8 +107,15 @@ func (l Lab) unknownNode(name string) error {
 	return config.Unknown("node", name, "the lab has", config.Names(l.Cluster.Members()))
 }
 
-// Settle writes down what the lab is made with. It comes before the machines of the nodes are made.
+// Settle writes down what the lab is made with. It comes before the machines of the nodes are made. Of a cluster that labctl did not make
+// it is what the file says.
 func (l Lab) Settle(nodes ...config.Node) error {
+	if l.Cluster.Exists() || l.Described.Exists() {
+		if err := l.CheckDescribed(); err != nil {
+			return err
+		}
+		return l.writeMade(l.Described)
+	}
 	was, err := l.Made()
 	if err != nil {
 		return err

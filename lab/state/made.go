@@ -20,7 +20,7 @@ import (
 const MadeFile = "cluster.yaml"
 
 // AsMade is the cluster as the lab was made. cluster.yaml adds nodes and sets everything that can change; what cannot change is as it was
-// made, and nodes that the file no longer has stay. Onboarded nodes are members like any other. The differences are what of the file is not
+// made, and nodes that the file no longer has stay. Of a cluster that labctl did not make the file says all. Onboarded nodes are members like any other. The differences are what of the file is not
 // applied. Without a lab it is the cluster of the file.
 func AsMade(c *config.Cluster) (*config.Cluster, []Difference, error) {
 	d, err := Open(c.Name)
@@ -74,7 +74,12 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 	now := *file
 	now.Nodes = slices.Clone(file.Nodes)
 	var differences []Difference
-	if made != nil {
+	switch {
+	case made == nil || made.Exists() && file.Exists(): // the file says all
+	case made.Exists() != file.Exists():
+		now, differences = *made, []Difference{{Key: "machines", Made: string(made.Machines), Now: string(file.Machines), Takes: takesNewName}}
+		now.Nodes = slices.Clone(made.Nodes)
+	default:
 		machines := machinesOf(made, admitted)
 		differences = settledDifferences(file, made, machines)
 		now.Kubernetes, now.Image, now.Libvirt, now.Network = made.Kubernetes, made.Image, made.Libvirt, made.Network
