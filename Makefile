@@ -4,7 +4,7 @@ SHELL := bash
 export CGO_ENABLED := 0
 
 LABCTL := bin/labctl
-PACKED := cmd/labctl/labnode.gz
+PACKED := cmd/labctl/labnode
 GOFLAGS_BUILD := -trimpath -buildvcs=false
 LDFLAGS := -s -w
 
@@ -40,9 +40,12 @@ CHECKS := ./.ci/loops ./.ci/summary
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-build: ## build bin/labctl, which has labnode in it, and bin/labnode
-	go build $(GOFLAGS_BUILD) -ldflags '$(LDFLAGS)' -o bin/ ./cmd/labnode # without the commit: it is a part of the node image
-	@gzip -dc $(PACKED) 2>/dev/null | cmp -s - bin/labnode || gzip -nc bin/labnode >$(PACKED)
+build: ## build bin/labctl, which has labnode in it, and bin/labnode; also that of nodes of arm64
+	GOARCH=amd64 go build $(GOFLAGS_BUILD) -ldflags '$(LDFLAGS)' -o bin/labnode ./cmd/labnode # without the commit: it is a part of the node image
+	GOARCH=arm64 go build $(GOFLAGS_BUILD) -ldflags '$(LDFLAGS)' -o bin/labnode-arm64 ./cmd/labnode
+	@for suffix in '' -arm64; do \
+		gzip -dc $(PACKED)$$suffix.gz 2>/dev/null | cmp -s - bin/labnode$$suffix || gzip -nc bin/labnode$$suffix >$(PACKED)$$suffix.gz; \
+	done
 	go build $(GOFLAGS_BUILD) -tags labnode -ldflags '$(LDFLAGS) -X main.version=$(VERSION) -X main.commit=$(COMMIT) -X main.date=$(DATE)' -o bin/ ./cmd/labctl
 
 up: build ## bring up the cluster of cluster.yaml, whatever state it is in

@@ -96,7 +96,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			program, err := labnode()
+			program, err := labnode("amd64")
 			if err != nil {
 				return err
 			}

@@ -8,20 +8,25 @@ import (
 	"k8slab/lab/image"
 )
 
-// labnode is the path of the program that every node gets. `make build` puts it into labctl, so that a copied labctl needs no file beside
-// it; a labctl that was built without it looks for it in its own directory.
-func labnode() (string, error) {
-	if len(packedLabnode) > 0 {
-		return image.Unpack("labnode", packedLabnode)
+// labnode is the path of the program that every node gets, for nodes of the architecture, as Go names it. `make build` puts it into labctl,
+// so that a copied labctl needs no file beside it; a labctl that was built without it looks for it in its own directory.
+func labnode(arch string) (string, error) {
+	names := map[string]string{"amd64": "labnode", "arm64": "labnode-arm64"}
+	name := names[arch]
+	if name == "" {
+		return "", fmt.Errorf("there is no labnode for nodes of the architecture %s: use nodes of amd64 or arm64", arch)
+	}
+	if packed := packedLabnode[arch]; len(packed) > 0 {
+		return image.Unpack("labnode", packed)
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return "", err
 	}
-	path := filepath.Join(filepath.Dir(self), "labnode")
+	path := filepath.Join(filepath.Dir(self), name)
 	if _, err := os.Stat(path); err != nil {
 		return "", fmt.Errorf("this labctl was built without labnode, which every node gets, and it is not beside it: %w; next, in a checkout of k8slab: "+
-			"CGO_ENABLED=0 go build -o %s k8slab/cmd/labnode", err, path)
+			"CGO_ENABLED=0 GOARCH=%s go build -o %s k8slab/cmd/labnode", err, arch, path)
 	}
 	return path, nil
 }

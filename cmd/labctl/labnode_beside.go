@@ -2,4 +2,4 @@
 
 package main
 
-var packedLabnode []byte
+var packedLabnode map[string][]byte

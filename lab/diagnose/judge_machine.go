@@ -127,7 +127,10 @@ func missingPlugins(n *fact.Node) []string {
 	if len(n.Network) == 0 || n.Errors["network"] != "" {
 		return nil
 	}
-	needed := append(slices.Clone(n.Network), "loopback")
+	needed := slices.Clone(n.Network)
+	if n.Facts.Runtime != "crio" { // which has it built in
+		needed = append(needed, "loopback")
+	}
 	if slices.Contains(needed, "flannel") {
 		needed = append(needed, "bridge", "host-local") // which it hands the pod to
 	}

@@ -26,7 +26,7 @@ func evident(n *fact.Node, specific func(words string, failure symptom.ID) sympt
 }
 
 // startAtBoot are the units without which a node does not come back after its machine has restarted.
-var startAtBoot = []string{"containerd", "kubelet", "keepalived", "ssh"}
+var startAtBoot = []string{"containerd", "crio", "kubelet", "keepalived", "ssh", "sshd"}
 
 // unbootable are the units that run now and would not run again. A masked kubelet is a check's.
 func unbootable(n *fact.Node) []joining.Defect {

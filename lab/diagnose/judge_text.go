@@ -51,7 +51,7 @@ func stopped(m *fact.Machine, effect symptom.ID) bool {
 // tellsOf has, for each failure of one program, that program's own texts. Other texts explain only general failures. A line about an image,
 // say, does not explain why a certain file is missing, although a failed pull can in general be the reason.
 var tellsOf = map[symptom.ID][]string{
-	symptom.RuntimeSocketMissing: {"containerd"}, symptom.EtcdNoQuorum: {"etcd"}, symptom.EtcdLearnerNotInSync: {"etcd", "kubeadm"},
+	symptom.RuntimeSocketMissing: {"containerd", "crio"}, symptom.EtcdNoQuorum: {"etcd"}, symptom.EtcdLearnerNotInSync: {"etcd", "kubeadm"},
 	symptom.EtcdStaleMember: {"etcd"}, symptom.KubeProxyCrash: {"kube-proxy"},
 }
 

@@ -83,7 +83,7 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 		f.Outcome = &o
 	}
 	f.KubeletVersion, f.KubeadmVersion = m.version("kubelet"), m.version("kubeadm")
-	f.Made, f.OtherPKI, f.NodeIP = m.made(), m.otherPKI(), flagValue(m.kubeletExtra(), "node-ip")
+	f.Made, f.OtherPKI, f.NodeIP = m.made(), m.OtherPKI(), flagValue(m.kubeletExtra(), "node-ip")
 	runtime := m.runtime(Target{})
 	f.Runtime, f.RuntimeSocket = runtime.unit, runtime.socket
 	names := []string{"kubelet.service", JoinUnit, InitUnit}

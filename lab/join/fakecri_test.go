@@ -2,6 +2,7 @@ package join
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -29,6 +30,9 @@ type fakeCRI struct {
 	images   []string
 	mount    string // of the image file system
 	hang     bool
+	name     string
+	version  string
+	sandbox  string        // the pause image that it tells of
 	slow     time.Duration // until it answers the question for the image file system
 }
 
@@ -40,7 +44,12 @@ var labImages = []string{
 // serveCRI starts a healthy runtime; without is "" or what it lacks: "cri" (the plugin is off) or "v1" (only v1alpha2).
 func serveCRI(f *fakeMachine, without string) *fakeCRI {
 	f.t.Helper()
-	c := &fakeCRI{images: labImages, mount: "/var/lib/containerd", server: grpc.NewServer(), ended: make(chan struct{})}
+	return serveRuntime(f, containerdSocket, "containerd", "v2.4.2", without)
+}
+
+func serveRuntime(f *fakeMachine, socket, name, version, without string) *fakeCRI {
+	f.t.Helper()
+	c := &fakeCRI{name: name, version: version, images: labImages, mount: "/var/lib/containerd", server: grpc.NewServer(), ended: make(chan struct{})}
 	switch without {
 	case "":
 		runtimeapi.RegisterRuntimeServiceServer(c.server, c)
@@ -50,7 +59,7 @@ func serveCRI(f *fakeMachine, without string) *fakeCRI {
 		old.ServiceName = "runtime.v1alpha2.RuntimeService"
 		c.server.RegisterService(&old, c)
 	}
-	listener := listenUnix(f.t, f.Path(containerdSocket))
+	listener := listenUnix(f.t, f.Path(socket))
 	go func() {
 		defer close(c.ended)
 		_ = c.server.Serve(listener)
@@ -92,7 +101,7 @@ func (c *fakeCRI) Version(ctx context.Context, _ *runtimeapi.VersionRequest) (*r
 		<-ctx.Done()
 		return nil, ctx.Err()
 	}
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "containerd", RuntimeVersion: "v2.4.2", RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: c.name, RuntimeVersion: c.version, RuntimeApiVersion: "v1"}, nil
 }
 
 func (c *fakeCRI) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
@@ -105,7 +114,7 @@ func (c *fakeCRI) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeap
 	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{
 		{Type: runtimeapi.RuntimeReady, Status: c.unready == "", Reason: c.unready},
 		{Type: runtimeapi.NetworkReady, Status: network == "", Message: network},
-	}}}, nil
+	}}, Info: map[string]string{"config": fmt.Sprintf(`{"sandboxImage": %q}`, c.sandbox)}}, nil
 }
 
 func (c *fakeCRI) RuntimeConfig(ctx context.Context, r *runtimeapi.RuntimeConfigRequest) (*runtimeapi.RuntimeConfigResponse, error) {

@@ -53,7 +53,7 @@ func checkFirewall(ctx context.Context, p *preflight) Check {
 			see("output", firewall.Flow{Proto: "tcp", Port: n}, nil, &closed)
 		}
 	}
-	flannel := p.m.mayBeFlannel()
+	flannel := p.m.MayBeFlannel()
 	if flannel {
 		see("input", firewall.Flow{Proto: "udp", Port: 8472}, peers, &overlay)
 	}

@@ -70,7 +70,7 @@ func (m Machine) stops(tables []firewall.Table, sources []string) []Defect {
 
 // podWays are the ways of packets between pods: between two of this node, to another node and from there; none without flannel.
 func (m Machine) podWays() []firewall.Way {
-	if !m.flannel() {
+	if !m.Flannel() {
 		return nil
 	}
 	env := m.SubnetEnv()

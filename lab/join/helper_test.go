@@ -36,8 +36,15 @@ type fakeMachine struct {
 	hosts   map[string]string // where an address really listens
 }
 
-// newFakeMachine makes the tree. Its path is short: a unix socket's may have 108 bytes.
 func newFakeMachine(t testing.TB) *fakeMachine {
+	t.Helper()
+	f := newMachine(t)
+	f.healthy()
+	return f
+}
+
+// newMachine makes the tree of a Linux with kubeadm. Its path is short: a unix socket's may have 108 bytes.
+func newMachine(t testing.TB) *fakeMachine {
 	t.Helper()
 	root, err := os.MkdirTemp("", "j")
 	if err != nil {
@@ -55,11 +62,11 @@ func newFakeMachine(t testing.TB) *fakeMachine {
 		},
 		Environ: func() []string { return []string{"PATH=/usr/bin", "HOME=/root"} },
 	}
-	f.healthy()
+	f.linux()
 	return f
 }
 
-func (f *fakeMachine) healthy() {
+func (f *fakeMachine) linux() {
 	for path, text := range map[string]string{
 		"/etc/machine-id":                               testMachineID + "\n",
 		"/etc/fstab":                                    "/dev/vda1 / ext4 defaults 0 1\n",
@@ -77,15 +84,24 @@ func (f *fakeMachine) healthy() {
 		"/sys/devices/system/cpu/online":                "0-3\n",
 		"/sys/fs/cgroup/cgroup.controllers":             "cpuset cpu io memory hugetlb pids rdma misc\n",
 		"/sys/module/overlay/refcnt":                    "1\n",
-		"/sys/module/br_netfilter/refcnt":               "1\n",
-		"/sys/module/vxlan/refcnt":                      "1\n",
-		inventory.Path:                                  "{}\n",
 	} {
 		f.write(path, text)
 	}
-	for _, program := range []string{"kubeadm", "kubelet", "mount", "losetup", "cp", "labnode"} {
+	for _, program := range []string{"kubeadm", "kubelet", "mount", "losetup", "cp"} {
 		f.program("/usr/bin/" + program)
 	}
+	f.answer("ip route show match", "10.30.0.0/24 dev eth0 proto kernel scope link \n")
+	f.answer("systemctl show-environment", "LANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/bin\n")
+	f.answer("/usr/bin/kubeadm version", "v1.36.3\n")
+	f.answer("/usr/bin/kubelet --version", "Kubernetes v1.36.3\n")
+}
+
+// healthy makes it a node of the lab.
+func (f *fakeMachine) healthy() {
+	f.write("/sys/module/br_netfilter/refcnt", "1\n")
+	f.write("/sys/module/vxlan/refcnt", "1\n")
+	f.write(inventory.Path, "{}\n")
+	f.program("/usr/bin/labnode")
 	for _, plugin := range []string{"bridge", "flannel", "host-local", "loopback", "portmap"} {
 		f.program(cniPlugins + "/" + plugin)
 	}
@@ -93,11 +109,7 @@ func (f *fakeMachine) healthy() {
 		f.write(file, strings.ReplaceAll(labFile(f.t, file), "PAUSE_IMAGE", "example.com/pause:3.10.2"))
 	}
 	f.answer("systemctl show kubelet.service", showUnits(kubeletUnit, containerdUnit))
-	f.answer("ip route show match", "10.30.0.0/24 dev eth0 proto kernel scope link \n")
-	f.answer("systemctl show-environment", "LANG=C.UTF-8\nPATH=/usr/local/sbin:/usr/bin\n")
 	f.answer("journalctl", "starting containerd\nload plugin\ncontainerd successfully booted")
-	f.answer("/usr/bin/kubeadm version", "v1.36.3\n")
-	f.answer("/usr/bin/kubelet --version", "Kubernetes v1.36.3\n")
 }
 
 // labFile is what the lab's own nodes have at the path.

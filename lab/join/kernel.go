@@ -32,7 +32,7 @@ func checkModules(_ context.Context, p *preflight) Check {
 func (m Machine) missingModules() (loadable, hopeless, unneeded []string) {
 	loadable, hopeless, unneeded = m.kernel().MissingModules()
 	needless := func(module string) bool {
-		return module == "vxlan" && !m.flannel() || module == "br_netfilter" && !m.bridged()
+		return module == "vxlan" && !m.Flannel() || module == "br_netfilter" && !m.bridged()
 	}
 	return slices.DeleteFunc(loadable, needless), slices.DeleteFunc(hopeless, needless), slices.DeleteFunc(unneeded, needless)
 }

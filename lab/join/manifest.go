@@ -35,8 +35,8 @@ func (m Machine) listens(manifest, port string) (host, at string) {
 	return host, cmp.Or(m.podFlag(manifest, "secure-port"), port)
 }
 
-// otherPKI is the directory of the cluster's certificates where it is not kubeadm's default, else "". What is in another one is not judged.
-func (m Machine) otherPKI() string {
+// OtherPKI is the directory of the cluster's certificates where it is not kubeadm's default, else "". What is in another one is not judged.
+func (m Machine) OtherPKI() string {
 	ca := m.podFlag(apiManifest, "client-ca-file")
 	if ca == "" {
 		var config memberConfig

@@ -20,7 +20,7 @@ type member struct {
 }
 
 func newMember(m Machine, t Target) *member {
-	return &member{m: m, t: t, name: cmp.Or(t.Name, m.nodeName(), strings.ToLower(m.Hostname()))}
+	return &member{m: m, t: t, name: cmp.Or(t.Name, m.nodeName(), m.kubeletName())}
 }
 
 // controlPlane tells whether the machine runs an API server.
@@ -31,7 +31,7 @@ func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPla
 
 // runsEtcd is false where etcd is external: it is its owner's to check. So it is where the credentials are not in kubeadm's directory.
 func (w *member) runsEtcd() bool {
-	return w.controlPlane() && w.m.Exists(etcdManifest) && w.m.otherPKI() == ""
+	return w.controlPlane() && w.m.Exists(etcdManifest) && w.m.OtherPKI() == ""
 }
 
 func (w *member) askKubelet(ctx context.Context) Check {

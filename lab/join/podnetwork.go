@@ -104,9 +104,9 @@ func (m Machine) SubnetEnv() map[string]string {
 	return parseEnvironment(text)
 }
 
-// flannel reports whether the pod network is flannel's, as far as the machine knows: by the configuration in use, or behind a meta-plugin by
+// Flannel reports whether the pod network is flannel's, as far as the machine knows: by the configuration in use, or behind a meta-plugin by
 // what flannel wrote.
-func (m Machine) flannel() bool {
+func (m Machine) Flannel() bool {
 	used := m.networks()
 	if len(used) > 0 && (used[0].addOn() || used[0].plain()) {
 		return slices.Contains(used[0].types, "flannel")
@@ -114,14 +114,14 @@ func (m Machine) flannel() bool {
 	return m.SubnetEnv() != nil
 }
 
-// mayBeFlannel reports whether no other pod network than flannel is known to be in use.
-func (m Machine) mayBeFlannel() bool { return len(m.networks()) == 0 || m.flannel() }
+// MayBeFlannel reports whether no other pod network than flannel is known to be in use.
+func (m Machine) MayBeFlannel() bool { return len(m.networks()) == 0 || m.Flannel() }
 
 // bridged reports whether pods are, or may be, behind a bridge, whose packets the kernel must show to the packet filter. Calico, Cilium and
 // most others connect each pod by a route of its own.
 func (m Machine) bridged() bool {
 	used := m.networks()
-	return m.mayBeFlannel() || used[0].has([]string{"bridge", "weave-net", "kube-router"})
+	return m.MayBeFlannel() || used[0].has([]string{"bridge", "weave-net", "kube-router"})
 }
 
 // asksNobody reports whether the network connects any sandbox. Other networks look for its pod in the cluster, and refuse one without.

@@ -57,7 +57,7 @@ func checkPorts(_ context.Context, p *preflight) Check {
 		return blocked(symptom.PortInUse, hint, "in use: %s", join(strangers))
 	}
 	overlay := ""
-	if p.m.mayBeFlannel() {
+	if p.m.MayBeFlannel() {
 		overlay = "; UDP 8472 cannot be tested from here"
 	}
 	return ok("free of others: %s"+overlay, strings.Trim(fmt.Sprint(neededPorts(p.t)), "[]"))

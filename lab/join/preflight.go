@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,7 +16,7 @@ import (
 
 func newPreflight(ctx context.Context, m Machine, t Target) *preflight {
 	if t.Name == "" {
-		t.Name = strings.ToLower(cmp.Or(flagValue(m.kubeletExtra(), "hostname-override"), m.Hostname())) // as kubelet names its Node
+		t.Name = m.kubeletName()
 	}
 	p := &preflight{m: m, t: t, run: ctx}
 	p.patience = m.Patience()

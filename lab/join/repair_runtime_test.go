@@ -61,9 +61,9 @@ func TestFixContainerdRefuses(t *testing.T) {
 	s.refused("cri", "not installed")
 
 	s = newScene(t, false)
-	s.target.CRISocket = "unix:///run/crio/crio.sock"
-	s.write("/run/crio/crio.sock", "")
-	s.refused("cri", "not containerd")
+	s.target.CRISocket = "unix:///run/other/other.sock"
+	s.write("/run/other/other.sock", "")
+	s.refused("cri", "which unit listens on /run/other/other.sock is not known")
 }
 
 // The waits between starts grow from 5 to 30 s, an answer ends them at once, and after the last the person is asked.

@@ -121,6 +121,9 @@ func (m Machine) sockets() (present []string) {
 	return present
 }
 
+// HasRuntime reports whether a container runtime listens, or has listened, on the machine.
+func (m Machine) HasRuntime() bool { return len(m.sockets()) > 0 }
+
 // installedSocket is where the first runtime that is installed would listen; containerd's where none is.
 func (m Machine) installedSocket() string {
 	i := slices.IndexFunc(runtimes, func(r criRuntime) bool { return m.Find(r.program) != "" })
@@ -165,6 +168,11 @@ func (m Machine) kubeletExtra() (words []string) {
 		words = append(words, strings.Fields(env["KUBELET_KUBEADM_ARGS"]+" "+env["KUBELET_EXTRA_ARGS"])...)
 	}
 	return words
+}
+
+// kubeletName is how kubelet names its Node.
+func (m Machine) kubeletName() string {
+	return strings.ToLower(cmp.Or(flagValue(m.kubeletExtra(), "hostname-override"), m.Hostname()))
 }
 
 // socketPath takes the path out of unix:///path. /var/run is /run on every system that systemd runs.

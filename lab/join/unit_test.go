@@ -143,6 +143,25 @@ func TestTheUnit(t *testing.T) {
 	}
 }
 
+// A labnode in a directory of the login may go while the unit runs: the unit has a copy, which goes with it.
+func TestTheUnitOfALabnodeThatIsNotInstalled(t *testing.T) {
+	u := newFakeUnit(t, "")
+	u.write("/home/ops/.cache/k8slab/labnode-1", "a program")
+	if _, err := Start(t.Context(), u.Machine, u.request(), []string{"/home/ops/.cache/k8slab/labnode-1", "join", "--run"}); err != nil {
+		t.Fatal(err)
+	}
+	command := strings.Join(u.starts[0], " ")
+	if !strings.Contains(command, kubeadmConfig+" "+unitProgram+" ") || !strings.HasSuffix(command, `exec "$0" "$@" `+unitProgram+" join --run") {
+		t.Errorf("%s", command)
+	}
+	if text, _ := u.Read(unitProgram); text != "a program" {
+		t.Errorf("%q", text)
+	}
+	if info, err := os.Stat(u.Path(unitProgram)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
 func TestAStartThatFailsLeavesNoSecret(t *testing.T) {
 	u := newFakeUnit(t, "")
 	run := u.Run

@@ -73,7 +73,9 @@ func (k Kernel) builtIn(module string) bool {
 }
 
 // Unloaded reports whether the kernel has a module that is not loaded: what needs it would load it.
-func (k Kernel) Unloaded(module string) bool { return !k.exists("/sys/module/"+module) && k.loadable(module) }
+func (k Kernel) Unloaded(module string) bool {
+	return !k.exists("/sys/module/"+module) && k.loadable(module)
+}
 
 func (k Kernel) loadable(module string) bool {
 	return listsModule(k.Line("/lib/modules/"+k.Release()+"/modules.dep"), module)

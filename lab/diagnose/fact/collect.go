@@ -214,8 +214,8 @@ func (c *collector) member(ctx context.Context) error {
 	return nil
 }
 
-// services are the units that a node is about.
-var services = []string{"kubelet", "containerd", "keepalived", "ssh", "k8slab-kubeadm", "k8slab-join"}
+// services are the units that a node is about. Distributions name them differently: one that is not there has no state.
+var services = []string{"kubelet", "containerd", "crio", "keepalived", "ssh", "sshd", "k8slab-kubeadm", "k8slab-join"}
 
 func (c *collector) units(ctx context.Context) error {
 	argv := []string{"systemctl", "show", "--timestamp=unix",
@@ -256,7 +256,7 @@ func unixTime(s string) time.Time {
 }
 
 func (c *collector) containers(ctx context.Context) error {
-	if c.o.Role == "" && !c.m.Exists("/run/containerd") {
+	if c.o.Role == "" && !c.m.HasRuntime() {
 		return nil
 	}
 	_, all, err := join.Containers(ctx, c.m)

@@ -23,8 +23,8 @@ type target struct {
 	proto string
 }
 
-// targets are the ports of its peers that a machine of the role needs.
-func targets(role string, peers []Peer) []target {
+// targets are the ports of its peers that a machine of the role needs, and its pods where flannel connects them.
+func targets(role string, peers []Peer, flannel bool) []target {
 	var all []target
 	for _, p := range peers {
 		ports := []int{}
@@ -40,14 +40,16 @@ func targets(role string, peers []Peer) []target {
 		for _, port := range ports {
 			all = append(all, target{p, port, "tcp"})
 		}
-		all = append(all, target{p, overlayPort, "udp"})
+		if flannel {
+			all = append(all, target{p, overlayPort, "udp"})
+		}
 	}
 	return all
 }
 
 // dials tries every port at once.
 func (c *collector) dials(ctx context.Context) error {
-	all := targets(c.o.Role, c.o.Peers)
+	all := targets(c.o.Role, c.o.Peers, c.m.MayBeFlannel())
 	results := make([]Dial, len(all))
 	var wg sync.WaitGroup
 	for i, t := range all {

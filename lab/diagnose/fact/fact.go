@@ -94,7 +94,7 @@ type Node struct {
 	Links        []Link            `json:"links,omitempty"`
 	SubnetEnv    map[string]string `json:"subnet_env"` // of flannel, nil without
 	Network      []string          `json:"network"`    // plugins that the CNI configuration in use calls
-	Plugins      []string          `json:"plugins"`    // in /opt/cni/bin
+	Plugins      []string          `json:"plugins"`    // that the runtime finds, mostly in /opt/cni/bin
 	Manifests    []string          `json:"manifests,omitempty"`
 	Resolv       string            `json:"resolv,omitempty"`
 	Containerd   string            `json:"containerd,omitempty"` // its configuration

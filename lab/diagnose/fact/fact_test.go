@@ -120,7 +120,7 @@ func TestCollectEndsThoughAProgramHangs(t *testing.T) {
 func TestTargets(t *testing.T) {
 	peers := []Peer{{"cp2", "control-plane", ""}, {"w1", "worker", ""}}
 	ports := func(role string) (all []string) {
-		for _, t := range targets(role, peers) {
+		for _, t := range targets(role, peers, true) {
 			all = append(all, fmt.Sprintf("%s:%d/%s", t.peer.Name, t.port, t.proto))
 		}
 		return all

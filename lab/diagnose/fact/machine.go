@@ -3,18 +3,11 @@ package fact
 import (
 	"context"
 	"crypto/x509"
-	"encoding/json"
 	"encoding/pem"
 	"path"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-)
-
-const (
-	cniConfigs = "/etc/cni/net.d"
-	cniPlugins = "/opt/cni/bin"
 )
 
 // textLimit bounds what is taken of a configuration file.
@@ -97,35 +90,8 @@ func readMemory(meminfo string) Memory {
 // network reads the links, and what pods get their network from.
 func (c *collector) network(context.Context) error {
 	env := c.m.SubnetEnv()
-	used := c.networkInUse()
-	plugins := c.m.List(cniPlugins)
+	used, plugins := c.m.PodNetwork(), c.m.Plugins()
 	links, err := readLinks()
 	c.set(func(n *Node) { n.SubnetEnv, n.Network, n.Plugins, n.Links = env, used, plugins, links })
 	return err
-}
-
-// networkInUse are the plugins of the first configuration, which is the one that containerd takes.
-func (c *collector) networkInUse() []string {
-	for _, name := range c.m.List(cniConfigs) {
-		if !slices.Contains([]string{".conf", ".conflist", ".json"}, path.Ext(name)) {
-			continue
-		}
-		var conf struct {
-			Type    string
-			Plugins []struct{ Type string }
-		}
-		text, err := c.m.Read(path.Join(cniConfigs, name))
-		if err != nil || json.Unmarshal([]byte(text), &conf) != nil {
-			return nil
-		}
-		types := []string{}
-		if conf.Type != "" {
-			types = append(types, conf.Type)
-		}
-		for _, p := range conf.Plugins {
-			types = append(types, p.Type)
-		}
-		return types
-	}
-	return nil
 }

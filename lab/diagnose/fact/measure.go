@@ -21,14 +21,17 @@ import (
 type organ struct {
 	name, detail string
 	measure      func(*measurer, context.Context) ([]join.Defect, error)
-	after        string   // the unit with whose start it begins: what fails sooner may only be starting
+	after        string   // the unit with whose start it begins, or theRuntime: what fails sooner may only be starting
 	words        []string // lines of logs that mention it have one of them
 	heavy        bool     // it computes too much for an emulated processor
 }
 
+// theRuntime stands for the unit of the container runtime that the machine has.
+const theRuntime = "the container runtime"
+
 var organs = []organ{
 	{name: OrganSandbox, detail: "through CRI a pod sandbox is made, with its network and its container of the pause image, and removed",
-		measure: (*measurer).sandbox, after: "containerd", heavy: true,
+		measure: (*measurer).sandbox, after: theRuntime, heavy: true,
 		words: []string{"RunPodSandbox", "CreatePodSandbox", "runc", "snapshot"}},
 	{name: OrganKubelet,
 		detail:  "what kubelet reads when it starts: its unit, program, flags, configuration, kubeconfig, and the cluster's CA",
@@ -40,7 +43,7 @@ var organs = []organ{
 		measure: (*measurer).staticPods, after: "kubelet", words: []string{"manifest", "static pod", "mirror pod"}},
 	{name: OrganForwarding,
 		detail:  "the packet filter, the kernel and flannel's links pass packets of pods on, and kube-proxy's rules are there",
-		measure: (*measurer).forwarding, after: "containerd", words: []string{"kube-proxy", "iptables", "nft", "flannel"}},
+		measure: (*measurer).forwarding, after: theRuntime, words: []string{"kube-proxy", "iptables", "nft", "flannel"}},
 	{name: OrganDNS, detail: "the file of DNS servers that kubelet gives to pods can be read",
 		measure: (*measurer).resolver, words: []string{"resolv.conf"}},
 	{name: OrganFileSystems, detail: "file systems that a node writes to have space and inodes, and can be written",
@@ -123,12 +126,16 @@ func settled(n *Node) {
 	slices.SortFunc(n.Organs, func(a, b Organ) int { return cmp.Compare(place(a.Name), place(b.Name)) })
 	n.Organs = slices.DeleteFunc(n.Organs, func(o Organ) bool {
 		of := organs[place(o.Name)]
-		started := n.Units[of.after].Started
+		after := of.after
+		if after == theRuntime {
+			after = cmp.Or(n.Facts.Runtime, "containerd")
+		}
+		started := n.Units[after].Started
 		age := n.Time.Sub(started)
 		missing := o.Name == OrganSandbox && len(o.Named) > 0 // an image does not come by waiting
 		young := o.Error != "" && !missing && !started.IsZero() && age < settle
 		if young {
-			n.Errors[of.asked()] = fmt.Sprintf("%s has started only %s ago: %s", of.after, age.Round(time.Second), o.Error)
+			n.Errors[of.asked()] = fmt.Sprintf("%s has started only %s ago: %s", after, age.Round(time.Second), o.Error)
 		}
 		return young
 	})
@@ -195,6 +202,9 @@ func (w *measurer) forwarding(ctx context.Context) ([]join.Defect, error) {
 		links, linksErr := readLinks()
 		if linksErr != nil {
 			err = errors.Join(err, linksErr)
+		}
+		if !w.m.Flannel() {
+			return nil
 		}
 		return judgeLinks(links, w.m.SubnetEnv())
 	})...)

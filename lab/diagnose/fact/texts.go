@@ -27,7 +27,7 @@ const (
 )
 
 // journals are the units whose journals are read.
-var journals = []string{"kubelet", "containerd", "keepalived", "k8slab-kubeadm"}
+var journals = []string{"kubelet", "containerd", "crio", "keepalived", "k8slab-kubeadm"}
 
 // logged are the pods' containers whose logs are read: those that the cluster itself is made of.
 var logged = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "flannel", "kube-flannel"}
