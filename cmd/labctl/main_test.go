@@ -25,7 +25,7 @@ const (
 // alone gives the test a home of its own.
 func alone(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"} {
+	for _, name := range []string{"HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"} {
 		t.Setenv(name, t.TempDir())
 	}
 }
