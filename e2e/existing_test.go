@@ -1,0 +1,236 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
+)
+
+// attachArgs are what somebody says who knows the way in: one node, their key, and the jump host.
+func (h *home) attachArgs() []string {
+	return []string{"attach", h.login(h.first("control-plane")), "--identity-file", h.key, "--jump", h.user + "@" + h.jump, "--name", h.cluster.name, "--accept-new", "--force"}
+}
+
+// readOnly are the verbs that only look.
+func (h *home) readOnly() [][]string {
+	return [][]string{
+		h.attachArgs(), {"status"}, {"diagnose"}, {"diagnose", "-o", "json"}, {"validate", "cluster"}, {"logs", h.nodes[0].name}, {"etcd", "members"},
+		{"kubectl", "--", "get", "nodes"},
+	}
+}
+
+// A cluster that labctl did not make, over SSH.
+var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+	var h *home
+	BeforeAll(func(ctx SpecContext) {
+		h = newHome(ctx, "e2e-home", 70, homeOptions{controlPlanes: 3, workers: 2})
+		h.expectWhole(ctx)
+	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { h.cluster.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
+
+	It("is attached within 5 s, in a file without a secret", func(ctx SpecContext) {
+		r := h.cluster.run(ctx, h.attachArgs()...)
+		Expect(r.code).To(BeZero(), "%s", r)
+		Expect(r.stdout).To(ContainSubstring("nothing on the cluster was changed"))
+		AddReportEntry("attach", r.took.Round(10*time.Millisecond).String())
+		file, err := os.ReadFile(h.cluster.config)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(string(file)).To(And(ContainSubstring("machines: ssh"), ContainSubstring("k8s.home.lan:6443"), Not(ContainSubstring("PRIVATE KEY"))))
+		h.cluster.expectHealthy(ctx)
+		Expect(r.took).To(BeNumerically("<=", 5*time.Second))
+	}, SpecTimeout(2*time.Minute))
+
+	It("is read without a trace", func(ctx SpecContext) {
+		before := h.takeCensus(ctx)
+		for _, args := range h.readOnly() {
+			h.cluster.must(ctx, args...)
+			h.expectNoTrace(ctx, before)
+		}
+	}, SpecTimeout(10*time.Minute))
+
+	It("is diagnosed as fast as a lab", func(ctx SpecContext) {
+		l := useLab("e2e-measure", 71, 3, 2)
+		l.must(ctx, "up")
+		ours, theirs := l.diagnoseTime(ctx), h.cluster.diagnoseTime(ctx)
+		ratio := theirs.Seconds() / ours.Seconds()
+		AddReportEntry("diagnose", fmt.Sprintf("a lab %.2f s, over SSH %.2f s, ratio %.2f", ours.Seconds(), theirs.Seconds(), ratio))
+		Expect(ratio).To(BeNumerically("<=", 1.3))
+	}, SpecTimeout(5*time.Minute))
+
+	DescribeTable("whose jump host is lost in the middle is a cluster that cannot be reached, and says so", func(ctx SpecContext, lose, back func(context.Context, *home, string)) {
+		jump := h.maker.nodes[len(h.maker.nodes)-1]
+		before := h.takeCensus(ctx)
+		r := h.cluster.start(ctx, nil, "diagnose")
+		time.Sleep(moment(random(), 800*time.Millisecond)) // labctl is a process, and the moment is any
+		lose(ctx, h, jump)
+		ended := r.wait()
+		again := h.cluster.run(ctx, "diagnose")
+		back(ctx, h, jump)
+		for _, r := range []result{ended, again} {
+			Expect(r.took).To(BeNumerically("<", time.Minute), "%s", r)
+		}
+		Expect(again.code).NotTo(BeZero(), "%s", again)
+		Expect(again.stdout + again.stderr).To(ContainSubstring(h.jump))
+		h.cluster.becomesHealthy(ctx)
+		h.expectNoTrace(ctx, before)
+	},
+		Entry("its SSH server ends", SpecTimeout(4*time.Minute),
+			func(ctx context.Context, h *home, jump string) {
+				h.root(ctx, jump, "systemctl stop ssh; pkill sshd || true")
+			},
+			func(ctx context.Context, h *home, jump string) { h.root(ctx, jump, "systemctl start ssh") }),
+		Entry("it hangs", SpecTimeout(4*time.Minute),
+			func(ctx context.Context, h *home, jump string) { h.maker.virsh(ctx, "suspend", h.maker.name+"-"+jump) },
+			func(ctx context.Context, h *home, jump string) { h.maker.virsh(ctx, "resume", h.maker.name+"-"+jump) }),
+	)
+
+	It("loses connections at any moment, and has nothing left of them", func(ctx SpecContext) {
+		moments, before := random(), h.takeCensus(ctx)
+		for range 5 {
+			r := h.cluster.start(ctx, nil, "diagnose")
+			time.Sleep(moment(moments, 2*time.Second)) // see above
+			for _, n := range h.nodes {
+				h.root(ctx, n.machine, "pkill -u ops sshd || true")
+			}
+			Expect(r.wait().took).To(BeNumerically("<", time.Minute))
+			h.cluster.must(ctx, "diagnose")
+			h.expectNoTrace(ctx, before)
+		}
+	}, SpecTimeout(5*time.Minute))
+
+	It("has a node on whose disk the login has no room, which is named", func(ctx SpecContext) {
+		west := h.first("worker")
+		// What a tmpfs of 64 KiB has room for is the key.
+		h.root(ctx, west.machine, `cp -a /home/ops /home/.ops
+mount -t tmpfs -o size=64k,mode=750 none /home/ops
+cp -a /home/.ops/. /home/ops
+head -c 1M /dev/zero >/home/ops/full || true`)
+		r := h.cluster.run(ctx, "diagnose")
+		h.root(ctx, west.machine, "umount --lazy /home/ops; rm -rf /home/.ops")
+		Expect(r.took).To(BeNumerically("<", time.Minute))
+		if r.code != 0 { // else it found room somewhere else
+			Expect(r.stdout + r.stderr).To(And(ContainSubstring(west.name), MatchRegexp("(?i)no space|no room|disk is full")))
+		}
+		h.cluster.becomesHealthy(ctx)
+	}, SpecTimeout(2*time.Minute))
+
+	It("is not broken by who does not name it", func(ctx SpecContext) {
+		for _, args := range [][]string{{}, {"--i-break", "other"}} {
+			r := h.cluster.run(ctx, append([]string{"fault", "run", "missing-cni"}, args...)...)
+			Expect(r.code).To(Equal(2), "%s", r)
+			Expect(r.stderr).To(ContainSubstring("--i-break " + h.cluster.name))
+		}
+		h.expectWhole(ctx)
+	}, SpecTimeout(time.Minute))
+
+	for _, f := range scenarios.All() {
+		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
+	}
+})
+
+// diagnoseTime is the median of five.
+func (l *lab) diagnoseTime(ctx context.Context) time.Duration {
+	GinkgoHelper()
+	var took []time.Duration
+	for range 5 {
+		r := l.run(ctx, "diagnose")
+		Expect(r.code).To(BeZero(), "diagnose: %s", r)
+		took = append(took, r.took)
+	}
+	slices.Sort(took)
+	return took[2]
+}
+
+// getsOver runs the experiment of a fault there, if the list says that it may be made in a cluster that exists.
+func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
+	GinkgoHelper()
+	var rows []struct {
+		Name     string
+		Existing bool
+	}
+	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
+	applies := map[string]bool{}
+	for _, r := range rows {
+		applies[r.Name] = r.Existing
+	}
+	Expect(applies).To(ContainElement(true), "the list says of no fault that it may be made there")
+	if !applies[f.Name] {
+		Skip("not in a cluster that exists")
+	}
+	r := h.cluster.experiment(ctx, f, "--i-break", h.cluster.name, "--yes")
+	if r.Class == scenarios.NotApplicable {
+		Skip(r.Reason)
+	}
+	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
+	Expect(r.Symptom).To(Equal(f.Symptom))
+	h.expectWhole(ctx)
+}
+
+var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, func() {
+	DescribeTable("are attached and healthy", func(ctx SpecContext, name string, second int, o homeOptions) {
+		h := newHome(ctx, name, second, o)
+		h.expectWhole(ctx)
+		r := h.cluster.run(ctx, h.attachArgs()...)
+		Expect(r.code).To(BeZero(), "%s", r)
+		h.cluster.expectHealthy(ctx)
+		h.cluster.must(ctx, "diagnose")
+	},
+		Entry("one control plane alone", SpecTimeout(5*time.Minute), "e2e-lone", 73, homeOptions{controlPlanes: 1}),
+		Entry("etcd on a machine of its own", SpecTimeout(5*time.Minute), "e2e-vault", 74, homeOptions{controlPlanes: 1, workers: 1, externalEtcd: true}),
+		Entry("nodes with names of a domain", SpecTimeout(5*time.Minute), "e2e-domains", 75, homeOptions{controlPlanes: 1, workers: 1, domain: ".home.lan"}),
+	)
+
+	It("are reached through a jump host by a user whose sudo wants a password", func(ctx SpecContext) {
+		h := newHome(ctx, "e2e-sudo", 76, homeOptions{controlPlanes: 1, workers: 1, password: true})
+		known, err := filepath.Glob(filepath.Join(filepath.Dir(h.cluster.config), ".ssh", "*"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(known).To(BeEmpty(), "nobody has logged in yet")
+		const question = "assword for sudo"
+		right := map[string]string{"[y/N]": "y", question: h.sudo}
+		attach := slices.DeleteFunc(h.attachArgs(), func(arg string) bool { return arg == "--accept-new" })
+		for _, args := range [][]string{attach, {"status"}, {"diagnose"}} {
+			r := h.cluster.asked(ctx, right, args...)
+			Expect(r.code).To(BeZero(), "%s", r)
+			Expect(strings.Count(r.stdout, question)).To(Equal(1), "it is asked for once: %s", r)
+			Expect(r.stdout).NotTo(ContainSubstring(h.sudo))
+		}
+		Expect(h.cluster.keeps(h.sudo)).To(BeEmpty(), "files that have the password")
+
+		wrong := h.cluster.asked(ctx, map[string]string{question: "wrong"}, "diagnose")
+		Expect(wrong.code).To(Equal(1), "%s", wrong)
+		Expect(wrong.stdout).To(ContainSubstring("password"))
+		Expect(wrong.took).To(BeNumerically("<", 30*time.Second))
+
+		nobody := h.cluster.run(ctx, "diagnose") // as cron has it
+		Expect(nobody.code).To(Equal(1), "%s", nobody)
+		Expect(nobody.stdout + nobody.stderr).To(ContainSubstring("password"))
+	}, SpecTimeout(6*time.Minute))
+})
+
+// keeps are the files of the owner's that have the text.
+func (l *lab) keeps(text string) (files []string) {
+	GinkgoHelper()
+	Expect(filepath.WalkDir(filepath.Dir(l.config), func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), text) {
+			files = append(files, path)
+		}
+		return err
+	})).To(Succeed())
+	return files
+}
