@@ -33,7 +33,7 @@ func Read(described *config.Cluster) (Lab, error) {
 		return Lab{}, err
 	}
 	switch l.URI = l.Cluster.Libvirt.URI; {
-	case l.Cluster.Exists():
+	case l.Cluster.OverSSH():
 		l.URI = string(config.MachinesSSH)
 	case l.URI == "auto":
 		if made, err := os.ReadFile(d.Path("uri")); err == nil { // of a lab that a labctl before MadeFile made
@@ -110,7 +110,7 @@ func (l Lab) unknownNode(name string) error {
 // Settle writes down what the lab is made with. It comes before the machines of the nodes are made. Of a cluster that labctl did not make
 // it is what the file says.
 func (l Lab) Settle(nodes ...config.Node) error {
-	if l.Cluster.Exists() || l.Described.Exists() {
+	if l.Cluster.OverSSH() || l.Described.OverSSH() {
 		if err := l.CheckDescribed(); err != nil {
 			return err
 		}

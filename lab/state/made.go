@@ -75,8 +75,8 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 	now.Nodes = slices.Clone(file.Nodes)
 	var differences []Difference
 	switch {
-	case made == nil || made.Exists() && file.Exists(): // the file says all
-	case made.Exists() != file.Exists():
+	case made == nil || made.OverSSH() && file.OverSSH(): // the file says all
+	case made.OverSSH() != file.OverSSH():
 		now, differences = *made, []Difference{{Key: "machines", Made: string(made.Machines), Now: string(file.Machines), Takes: takesNewName}}
 		now.Nodes = slices.Clone(made.Nodes)
 	default:
