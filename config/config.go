@@ -9,6 +9,7 @@ import (
 )
 
 // Cluster is one cluster.yaml, complete with defaults and valid throughout.
+// With MachinesSSH, Image, Libvirt, Resources and Addons are empty.
 type Cluster struct {
 	// Name is an RFC 1123 label of at most 20 characters; default "lab".
 	// It prefixes the names of domains and bridges.
@@ -17,8 +18,7 @@ type Cluster struct {
 	Machines Source `yaml:"machines,omitempty"`
 	// SSH is how to log in to machines that exist; a node's own settings come
 	// before. Only with MachinesSSH.
-	SSH SSH `yaml:"ssh,omitempty"`
-	// Image, Libvirt, Resources and Addons are empty with MachinesSSH.
+	SSH        SSH        `yaml:"ssh,omitempty"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
 	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`
