@@ -33,8 +33,8 @@ If something failed there that no known cause explains, the answer is undetermin
 With --all it diagnoses every lab of this user, 4 at a time, and prints a row for each. A lab has 30s (150s with emulated processors), all
 of them together have 5m, or what --timeout says.
 
-Causes, phrases and hints of your own are read from $XDG_CONFIG_HOME/k8slab/rules.d/*.yaml (~/.config/k8slab/rules.d). A file with problems is
-left out with a warning. With --test-rules it diagnoses nothing, and tries the rules of these files, or of FILE..., on their own examples.
+Causes, phrases and hints of your own are read from $XDG_CONFIG_HOME/k8slab/rules.d/*.yaml (~/.config/k8slab/rules.d). A file with problems
+is left out with a warning. With --test-rules it diagnoses nothing, and tries the rules of these files, or of FILE..., on their own examples.
 
 The output is text, json or html (one self-contained page), always redacted. A finding is a failure or a warning.
 
@@ -63,8 +63,8 @@ Exit status: 0 nothing fails, 1 something does (with --all: not all labs are hea
 	flags.BoolVar(&d.testRules, "test-rules", false, "check files of rules, and try each rule on its examples")
 	flags.BoolVar(&d.force, "force", false, "replace the file of --bundle if it exists")
 	flags.DurationVar(&d.Since, "since", 0, "read journals since this long ago, for example 30m; 0 means since the last boot")
-	flags.DurationVar(&d.timeout, "timeout", 0, "give up after this time; the default is 30s, five times as long where processors are emulated, 10m with --from, "+
-		"and 5m for all labs together with --all")
+	flags.DurationVar(&d.timeout, "timeout", 0, "give up after this time; the default is 30s, five times as long where processors are emulated, "+
+		"10m with --from, and 5m for all labs together with --all")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(reportOutputs, cobra.ShellCompDirectiveNoFileComp))
 	cmd.PreRunE = func(*cobra.Command, []string) error {
 		switch d.output {
@@ -127,7 +127,8 @@ func (d diagnosis) check() error {
 		errs = append(errs, errors.New("--all diagnoses all labs: it takes no NODE, -c, --lab, --from, --bundle, --test-rules or -o html"))
 	}
 	if d.testRules && (one || d.Since != 0) {
-		errs = append(errs, errors.New("--test-rules diagnoses nothing: it takes files of rules, and no -c, --lab, --from, --bundle, --since or -o html"))
+		errs = append(errs, errors.New("--test-rules diagnoses nothing: it takes files of rules, and no -c, --lab, --from, "+
+			"--bundle, --since or -o html"))
 	}
 	if d.from != "" && (len(d.Nodes) > 0 || d.Bundle != "" || d.Since != 0) {
 		errs = append(errs, errors.New("--from analyses existing text: it takes no NODE, --bundle or --since"))

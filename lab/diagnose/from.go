@@ -98,16 +98,16 @@ func (r *Report) judgeFile(source string, in io.Reader) error {
 		return r.judgeBundle(buffered)
 	}
 	texts := textFindings{rules: r.rules}
-	found, own, undetermined, err := texts.read(buffered, source)
+	known, own, err := texts.read(buffered, source)
 	if err == nil && texts.inked == 0 {
 		err = errEmpty
 	}
-	if r.Findings = found; len(own) > 0 {
-		texts.all = found
+	if r.Findings = known.Findings; len(own) > 0 {
+		texts.all = known.Findings
 		texts.add(own)
 		r.Findings = texts.ordered()
 	}
-	r.Undetermined = citing(nil, undetermined)
+	r.Undetermined = citing(nil, known.Undetermined)
 	return err
 }
 
@@ -171,22 +171,24 @@ type textFindings struct {
 	inked        int // texts that were not empty
 }
 
-// read is what one text shows: by the catalogue, and by the site's own rules.
-func (t *textFindings) read(in io.Reader, source string) (found, own []symptom.Finding, undetermined *symptom.Evidence, err error) {
+// read is what one text shows: by the catalogue, and by the site's own rules. Beside what a rule knows nothing is guessed.
+func (t *textFindings) read(in io.Reader, source string) (known reader.Reading, own []symptom.Finding, err error) {
 	scan := &siteScan{rules: t.rules, source: source}
 	text := &inked{Reader: in}
 	if len(t.rules.Phrases()) > 0 {
 		text.Reader = io.TeeReader(in, scan)
 	}
-	found, undetermined, err = reader.Read(text, source, event.Redact)
+	known, err = reader.Read(text, source, event.Redact)
 	if text.text {
 		t.inked++
 	}
-	own = scan.findings("")
-	if slices.ContainsFunc(own, func(f symptom.Finding) bool { return f.Level == symptom.Fail }) {
-		undetermined = nil
+	if own = scan.findings(""); len(own) > 0 && known.Guessed {
+		known.Findings = nil
 	}
-	return found, own, undetermined, err
+	if slices.ContainsFunc(own, func(f symptom.Finding) bool { return f.Level == symptom.Fail }) {
+		known.Undetermined = nil
+	}
+	return known, own, err
 }
 
 func (t *textFindings) add(found []symptom.Finding) {
@@ -197,9 +199,9 @@ func (t *textFindings) add(found []symptom.Finding) {
 
 // judge adds what one text shows.
 func (t *textFindings) judge(path string, in io.Reader) error {
-	found, own, undetermined, err := t.read(in, path)
-	t.undetermined = citing(t.undetermined, undetermined)
-	found = append(slices.DeleteFunc(found, symptom.Finding.Suspected), own...) // of what is suspected the other texts tell more
+	known, own, err := t.read(in, path)
+	t.undetermined = citing(t.undetermined, known.Undetermined)
+	found := append(slices.DeleteFunc(known.Findings, symptom.Finding.Suspected), own...) // of what is suspected the other texts tell more
 	for i := range found {
 		if found[i].Node == "" {
 			found[i].Node = nodeOfPath(path)
@@ -244,8 +246,8 @@ func mergeFinding(all []symptom.Finding, f symptom.Finding) []symptom.Finding {
 
 // absorb takes the evidence of a finding of the same cause on the same node, and reports whether it is one.
 func absorb(have *symptom.Finding, f symptom.Finding) bool {
-	if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail && have.Rule == "" && f.Rule == "" { // a rule knows no detail
-		return false
+	if have.Symptom != f.Symptom || have.Node != f.Node || have.Detail != f.Detail && have.Rule == "" && f.Rule == "" {
+		return false // a rule knows no detail
 	}
 	for _, e := range f.Evidence {
 		if len(have.Evidence) < evidenceLimit {

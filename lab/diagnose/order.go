@@ -17,7 +17,8 @@ var crossesNodes = map[symptom.ID]bool{
 // relate puts root causes first, those that explain most at the front, and then the consequences, each with its root cause. The graph of
 // symptoms knows which cause can lead to which effect, and rules know it of a site's own causes; near decides whether it can for these two findings.
 // What only a site's rule warns of brings nothing about.
-func relate(findings []symptom.Finding, rules *siterule.Set, near func(cause, effect symptom.Finding) bool) []symptom.Finding {
+func relate(findings []symptom.Finding, rules *siterule.Set, near func(cause, effect symptom.Finding) bool,
+) []symptom.Finding {
 	given := make([]symptom.Finding, len(findings)) // with what the reader of one text knew of the order in time
 	copy(given, findings)
 	said := func(a, b int) bool { return given[b].BecauseOf == given[a].Symptom && given[a].Node == given[b].Node }

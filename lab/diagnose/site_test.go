@@ -30,11 +30,9 @@ hints:
   - {cause: runtime-socket-missing, text: "The runtime is restarted by the desk."}
 `
 
-// The lines at its end keep it from being a complaint, of which causes are guessed.
-var siteText = "Nov 27 08:00:00 w7 kubelet[4]: token=abcdef.0123456789abcdef server nas not responding\n" +
+const siteText = "Nov 27 08:00:00 w7 kubelet[4]: token=abcdef.0123456789abcdef server nas not responding\n" +
 	"Nov 27 08:00:01 w7 kubelet[4]: ticket 7 has lapsed\nNov 27 08:00:02 w7 etcd[9]: ticket 8 has lapsed\n" +
-	"Nov 27 08:00:03 w7 mount[4]: server nas not responding\n" +
-	strings.Repeat("Nov 27 08:01:00 w7 systemd[1]: Started session-7.scope.\n", 60)
+	"Nov 27 08:00:03 w7 mount[4]: server nas not responding\n"
 
 func rulesOf(t *testing.T, text string) *siterule.Set {
 	t.Helper()
@@ -64,6 +62,9 @@ func TestSiteRulesOfText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(r.Findings) != 2 {
+		t.Errorf("something is guessed beside what is known: %+v", r.Findings)
+	}
 	nas, token := one(t, r.Findings, "nas-offline"), one(t, r.Findings, symptom.TokenExpiredOrInvalid)
 	if nas.Level != symptom.Fail || nas.Node != "w7" || nas.Rule != "home.yaml:7" || nas.Repairable || len(nas.Evidence) != 2 ||
 		nas.Hint != "Ask the storage team, page 7." || r.Healthy {
@@ -83,7 +84,7 @@ func TestSiteRulesOfText(t *testing.T) {
 	if r, err = FromWith(rulesOf(t, siteFile), "-", strings.NewReader("server nas is slow")); err != nil || !r.Healthy || len(r.Findings) != 1 {
 		t.Errorf("a warning is no illness: %+v, %v", r, err)
 	}
-	if r, err = From("-", strings.NewReader(siteText)); err != nil || len(r.Findings) != 0 {
+	if r, err = From("-", strings.NewReader(siteText)); err != nil || r.Failed() || r.Findings[0].Rule != "" {
 		t.Errorf("without rules: %+v, %v", r, err)
 	}
 }

@@ -79,7 +79,7 @@ func readFile(path string, taken map[symptom.ID]string) *ruleFile {
 	for i, h := range f.Hints {
 		field := fmt.Sprintf("hints[%d]", i)
 		if h.Cause == string(symptom.Healthy) || !inCatalogue(h.Cause) {
-			f.Report(field+".cause", "%s is no cause of the catalogue%s", quote(h.Cause), config.DidYouMean(h.Cause, catalogue()))
+			f.foreign(field+".cause", h.Cause)
 		}
 		f.checkText(field+".text", h.Text)
 	}
@@ -93,7 +93,7 @@ func (f *ruleFile) checkCause(field string, c *ruleCause, taken map[symptom.ID]s
 	id := symptom.ID(c.ID)
 	switch where, is := taken[id]; {
 	case !kebab.MatchString(c.ID) || len(c.ID) > idLimit:
-		f.Report(field+".id", "%s is no ID; use at most %d lower-case letters and digits in words with - between them, such as storage-array-offline",
+		f.Report(field+".id", "%s is no ID; use words of lower-case letters and digits with - between them, such as nas-offline, at most %d in all",
 			quote(c.ID), idLimit)
 	case inCatalogue(c.ID):
 		f.Report(field+".id", "%s is a cause of the catalogue; use another ID, or phrases and hints for that cause", c.ID)
@@ -106,7 +106,7 @@ func (f *ruleFile) checkCause(field string, c *ruleCause, taken map[symptom.ID]s
 	f.checkText(field+".fix", c.Fix)
 	for i, effect := range c.Brings {
 		if effect == string(symptom.Healthy) || !inCatalogue(effect) {
-			f.Report(fmt.Sprintf("%s.brings[%d]", field, i), "%s is no cause of the catalogue%s", quote(effect), config.DidYouMean(effect, catalogue()))
+			f.foreign(fmt.Sprintf("%s.brings[%d]", field, i), effect)
 		}
 	}
 }
@@ -144,6 +144,11 @@ func (f *ruleFile) checkPattern(field, pattern string) {
 	if n := utf8.RuneCountInString(pattern); n < patternLeast || n > textLimit {
 		f.Report(field, "it has %d characters; use %d to %d", n, patternLeast, textLimit)
 	}
+}
+
+// foreign reports an ID that is not of the catalogue.
+func (f *ruleFile) foreign(field, id string) {
+	f.Report(field, "%s is no cause of the catalogue%s", quote(id), config.DidYouMean(id, catalogue()))
 }
 
 func (f *ruleFile) checkText(field, text string) {

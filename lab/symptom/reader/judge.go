@@ -16,21 +16,29 @@ import (
 // the reader of a finding where it comes from; redact takes the secrets out of evidence (event.Redact). Memory does not grow with the text.
 // The error is r's: what was read until then is still judged.
 func Judge(r io.Reader, source string, redact func(string) string) ([]symptom.Finding, error) {
-	found, _, err := Read(r, source, redact)
-	return found, err
+	read, err := Read(r, source, redact)
+	return read.Findings, err
 }
 
-// Read judges as Judge does. If the text says that something failed, and no finding says what, it also cites where: such a text is not
-// healthy, although nothing known fails. Otherwise undetermined is nil.
-func Read(r io.Reader, source string, redact func(string) string) (found []symptom.Finding, undetermined *symptom.Evidence, err error) {
+// Reading is what a text shows.
+type Reading struct {
+	Findings []symptom.Finding
+	Guessed  bool // nothing in the text is known: its words resemble the findings
+	// Undetermined cites where the text says that something failed, if no finding says what: such a text is not healthy, although nothing
+	// known fails. Otherwise it is nil.
+	Undetermined *symptom.Evidence
+}
+
+// Read judges as Judge does, and says more.
+func Read(r io.Reader, source string, redact func(string) string) (Reading, error) {
 	s := newScan()
-	err = s.read(r)
-	found = s.findings(source, redact)
-	if line := s.undetermined(found); line != nil {
+	err := s.read(r)
+	read := Reading{Findings: s.findings(source, redact), Guessed: s.guessed}
+	if line := s.undetermined(read.Findings); line != nil {
 		e, _ := line.evidence(source, redact)
-		undetermined = &e
+		read.Undetermined = &e
 	}
-	return found, undetermined, err
+	return read, err
 }
 
 // Certain names the cause when one line, of any program, shows that a wait for a join cannot end well. No healthy join prints such a line.
@@ -62,7 +70,7 @@ func (s *scan) findings(source string, redact func(string) string) []symptom.Fin
 	}
 	ids := s.standing()
 	var because map[symptom.ID]symptom.ID
-	if len(ids) == 0 {
+	if s.guessed = len(ids) == 0; s.guessed {
 		ids = s.guess() // in order of likelihood: which brought which about cannot be guessed
 	} else {
 		s.order(ids)

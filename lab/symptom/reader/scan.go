@@ -23,6 +23,7 @@ type scan struct {
 	unknownOf  string // the command that said so
 	ends       int    // commands that ended with an error since the last success
 	complaints complaints
+	guessed    bool // nothing was known
 	duplicates duplicateIDs
 	origin     origin
 	owner      podOwner

@@ -76,11 +76,11 @@ func TestOnlyStatedCausesFail(t *testing.T) {
 		"a guess of what ended a command": "error execution phase frobnicate: the etcd members have lost their quorum, gizmo\n",
 		"a weak sign":                     checks + "[kubelet-check] Initial timeout of 40s passed.\nUnfortunately, an error has occurred:\n",
 	} {
-		found, undetermined, err := Read(strings.NewReader(text), "text", func(s string) string { return s })
-		if err != nil || len(found) == 0 || undetermined == nil {
-			t.Errorf("%s: %v, undetermined %v, error %v", name, symptomsOf(found), undetermined, err)
+		read, err := Read(strings.NewReader(text), "text", func(s string) string { return s })
+		if err != nil || len(read.Findings) == 0 || read.Undetermined == nil {
+			t.Errorf("%s: %v, undetermined %v, error %v", name, symptomsOf(read.Findings), read.Undetermined, err)
 		}
-		for _, f := range found {
+		for _, f := range read.Findings {
 			if f.Level != symptom.Warn {
 				t.Errorf("%s: %s fails", name, f.Symptom)
 			}
@@ -107,10 +107,10 @@ func TestUndetermined(t *testing.T) {
 		{"an error before success of the same command", "# gizmo start\n" + unknown + "# gizmo start\nstarted\n", 0},
 		{"an error before success of another command", "# gizmo start\n" + unknown + "# gizmo version\n7\n", 2},
 	} {
-		_, undetermined, err := Read(strings.NewReader(tt.text), "text", func(s string) string { return s })
+		read, err := Read(strings.NewReader(tt.text), "text", func(s string) string { return s })
 		line := 0
-		if undetermined != nil {
-			line = undetermined.Line
+		if read.Undetermined != nil {
+			line = read.Undetermined.Line
 		}
 		if err != nil || line != tt.line {
 			t.Errorf("%s: line %d, want %d, error %v", tt.name, line, tt.line, err)
