@@ -24,7 +24,7 @@ systemctl list-units --all --plain --no-legend --type=service,socket,timer,path 
 who | sed 's/^/login /'
 ss -Hltn | awk '{ print "socket", $4 }'
 nft list tables | sed 's/^/firewall /'
-cut -d ' ' -f 1 /proc/modules | sed 's/^/module /'
+! test -e /proc/modules || cut -d ' ' -f 1 /proc/modules | sed 's/^/module /' # a kernel may have none
 `
 
 // takeCensus is the census of each node.

@@ -38,7 +38,11 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 		h = newHome(ctx, "e2e-home", 70, homeOptions{controlPlanes: 3, workers: 2})
 		h.expectWhole(ctx)
 	}, NodeTimeout(5*time.Minute))
-	AfterEach(func(ctx SpecContext) { h.cluster.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
+	AfterEach(func(ctx SpecContext) {
+		if h != nil {
+			h.cluster.saveEvidence(ctx)
+		}
+	}, NodeTimeout(2*time.Minute))
 
 	It("is attached within 5 s, in a file without a secret", func(ctx SpecContext) {
 		r := h.cluster.run(ctx, h.attachArgs()...)
