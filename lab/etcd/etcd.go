@@ -95,7 +95,7 @@ type answer struct {
 	id, leader           uint64
 	learner              bool
 	index, applied, term uint64
-	dbSize               int64
+	dbSize, revision     int64
 	version              string
 	errors               []string
 }

@@ -119,7 +119,7 @@ func (r *grpcRemote) status(ctx context.Context, endpoint string) (a answer, err
 		a = answer{
 			id: s.Header.GetMemberId(), leader: s.Leader, learner: s.IsLearner,
 			index: s.RaftIndex, applied: s.RaftAppliedIndex, term: s.RaftTerm,
-			dbSize: s.DbSize, version: s.Version, errors: trimmed(s.Errors),
+			dbSize: s.DbSize, revision: s.Header.GetRevision(), version: s.Version, errors: trimmed(s.Errors),
 		}
 		return nil
 	})

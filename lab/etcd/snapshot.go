@@ -27,24 +27,25 @@ type Snapshot struct {
 	Endpoint string // whom it is from, "" for one that was read from a file
 	Size     int64  // bytes, the checksum included
 	SHA256   string // of the database, in hexadecimal
+	Revision int64  // of the member just before it sent the snapshot; 0 for one that was read from a file
 }
 
 // Snapshot writes the database of the member that is furthest ahead, and verifies its checksum. It needs no quorum: one voter that runs is
 // enough. When it fails, what was written is of no use.
 func (c *Client) Snapshot(ctx context.Context, w io.Writer) (Snapshot, error) {
-	sources, err := c.sources(ctx)
+	sources, revisions, err := c.sources(ctx)
 	if err != nil {
 		return Snapshot{}, fmt.Errorf("save etcd snapshot: %w", err)
 	}
 	var errs []error
-	for _, endpoint := range sources {
+	for i, endpoint := range sources {
 		checked := newChecked(w)
 		err := c.snapshotAt(ctx, endpoint, checked)
 		if err == nil {
 			err = checked.verify()
 		}
 		if err == nil {
-			return Snapshot{Endpoint: endpoint, Size: checked.size, SHA256: checked.SHA256()}, nil
+			return Snapshot{Endpoint: endpoint, Size: checked.size, SHA256: checked.SHA256(), Revision: revisions[i]}, nil
 		}
 		errs = append(errs, fmt.Errorf("from %s: %w", endpoint, err))
 		if checked.size > 0 { // another member's would begin behind this one's
@@ -54,8 +55,8 @@ func (c *Client) Snapshot(ctx context.Context, w io.Writer) (Snapshot, error) {
 	return Snapshot{}, fmt.Errorf("save etcd snapshot: %w", errors.Join(errs...))
 }
 
-// sources are the endpoints of voters that run, the best first: one that has a leader, then the one that has applied most.
-func (c *Client) sources(ctx context.Context) ([]string, error) {
+// sources are the endpoints of voters that run and their revisions, the best first: one that has a leader, then the one that has applied most.
+func (c *Client) sources(ctx context.Context) (best []string, revisions []int64, err error) {
 	endpoints := c.order()
 	answers, errs := make([]answer, len(endpoints)), make([]error, len(endpoints))
 	var wg sync.WaitGroup
@@ -70,17 +71,16 @@ func (c *Client) sources(ctx context.Context) ([]string, error) {
 		}
 	}
 	if len(usable) == 0 {
-		return nil, errors.Join(append(errs, errors.New("no voter runs"))...)
+		return nil, nil, errors.Join(append(errs, errors.New("no voter runs"))...)
 	}
 	slices.SortStableFunc(usable, func(i, j int) int {
 		a, b := answers[i], answers[j]
 		return -cmp.Or(cmp.Compare(count(a.leader != 0), count(b.leader != 0)), cmp.Compare(a.term, b.term), cmp.Compare(a.applied, b.applied))
 	})
-	best := make([]string, 0, len(usable))
 	for _, i := range usable {
-		best = append(best, endpoints[i])
+		best, revisions = append(best, endpoints[i]), append(revisions, answers[i].revision)
 	}
-	return best, nil
+	return best, revisions, nil
 }
 
 // snapshotAt copies one member's snapshot, and gives up when nothing has come for a while: how long the whole may take depends on its size.

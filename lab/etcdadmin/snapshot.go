@@ -20,6 +20,7 @@ type Snapshot struct {
 	Size     int64  `json:"size"`     // bytes
 	Checksum string `json:"checksum"` // sha256:… of the database
 	Endpoint string `json:"endpoint"` // the member that sent it
+	Revision int64  `json:"revision"` // of that member, when it began to send
 }
 
 // snapshooter sends a verified snapshot.
@@ -34,7 +35,7 @@ func SaveSnapshot(ctx context.Context, from snapshooter, file string) (Snapshot,
 		saved, err = from.Snapshot(ctx, w)
 		return err
 	})
-	return Snapshot{File: file, Size: saved.Size, Checksum: "sha256:" + saved.SHA256, Endpoint: saved.Endpoint}, err
+	return Snapshot{File: file, Size: saved.Size, Checksum: "sha256:" + saved.SHA256, Endpoint: saved.Endpoint, Revision: saved.Revision}, err
 }
 
 // keptSnapshots is how many of its own snapshots the lab keeps.

@@ -4,10 +4,12 @@ package state
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 
 	"github.com/google/uuid"
@@ -105,4 +107,14 @@ func (d Dir) KeyPair(name string) (private, public []byte, err error) {
 		return nil, nil, fmt.Errorf("%s: %w; next: labctl down, then up", d.Path(name), err)
 	}
 	return private, bytes.TrimSpace(public), nil
+}
+
+// Operator is who runs labctl: USER@HOST, where USER is whoever called sudo.
+func Operator() string {
+	name := os.Getenv("SUDO_USER")
+	if u, err := user.Current(); err == nil && name == "" {
+		name = u.Username
+	}
+	host, _ := os.Hostname()
+	return cmp.Or(name, fmt.Sprintf("user %d", os.Geteuid())) + "@" + cmp.Or(host, "unknown")
 }
