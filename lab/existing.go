@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/user"
 	"strings"
 	"time"
 
+	"k8slab/config"
 	"k8slab/lab/attach"
+	"k8slab/lab/backup"
 	"k8slab/lab/health"
 	"k8slab/lab/kube"
 	"k8slab/lab/node"
@@ -38,13 +39,13 @@ func Attach(ctx context.Context, o attach.Options, opts Options) (a Attached, er
 	o.Events, o.Session = opts.Events, session.Options{Logins: a.logins, Mutated: refuse}
 	a.Found, err = attach.Find(ctx, o)
 	if err != nil {
-		a.logins.Close()
+		_ = a.logins.Close()
 	}
 	return a, err
 }
 
 // Close closes its connections.
-func (a Attached) Close() { a.logins.Close() }
+func (a Attached) Close() { _ = a.logins.Close() }
 
 // Keep remembers the cluster among this user's labs.
 func (a Attached) Keep() error {
@@ -153,6 +154,13 @@ func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func(
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
+	var changed []config.Node
+	if n, known := s.Cluster.Node(node); known {
+		changed = append(changed, n)
+	}
+	if _, err := backup.Take(ctx, s, v, a.verb, changed); err != nil {
+		return err
+	}
 	return do()
 }
 
@@ -163,7 +171,7 @@ func (l *Lab) hold(ctx context.Context, s *session.Session, v *session.Admin, ve
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
 		return none, nil
 	}
-	held, end, err := v.Kube.HoldLease(ctx, holder(verb))
+	held, end, err := v.Kube.HoldLease(ctx, state.Operator()+" ("+verb+")")
 	switch {
 	case kube.Unanswered(err):
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
@@ -185,18 +193,6 @@ func (l *Lab) hold(ctx context.Context, s *session.Session, v *session.Admin, ve
 
 // releaseTime is how long the end of a Lease may take. One that stays runs out by itself.
 const releaseTime = 5 * time.Second
-
-// holder is USER@HOST and the verb.
-func holder(verb string) string {
-	name, host := "somebody", "a computer"
-	if is, err := user.Current(); err == nil {
-		name = is.Username
-	}
-	if is, err := os.Hostname(); err == nil {
-		host = is
-	}
-	return name + "@" + host + " (" + verb + ")"
-}
 
 // allowChanges lets changes pass until the context ends; nil lets none.
 func (l *Lab) allowChanges(until context.Context) {

@@ -225,7 +225,7 @@ func (l *Lab) Close() {
 		l.kept.Close()
 	}
 	if l.options.Logins != nil {
-		l.options.Logins.Close()
+		_ = l.options.Logins.Close()
 	}
 }
 

@@ -135,8 +135,8 @@ func (at attachment) options(args []string) (attach.Options, error) {
 		o.Logins[name] = one
 	}
 	o.Lookup = func(name string) (config.SSH, bool) {
-		h, err := node.LookupHost(name)
-		return config.SSH{Host: h.Host, Port: h.Port, User: h.User, IdentityFile: h.IdentityFile, Jump: h.Jump}, err == nil && h != (node.HostConfig{})
+		h, err := node.SSHConfig(name)
+		return config.SSH{Host: h.Host, Port: h.Port, User: h.User, IdentityFile: h.IdentityFile, Jump: h.Jump}, err == nil && h != (node.HostConfig{Host: name})
 	}
 	return o, nil
 }
@@ -148,11 +148,11 @@ func login(text string, flags config.SSH) (config.SSH, error) {
 	if err != nil {
 		return flags, err
 	}
-	h, err := node.LookupHost(host)
+	h, err := node.SSHConfig(host)
 	if err != nil {
 		return flags, err
 	}
-	flags.Host, flags.Port = cmp.Or(h.Host, host), cmp.Or(port, h.Port)
+	flags.Host, flags.Port = h.Host, cmp.Or(port, h.Port)
 	flags.User, flags.IdentityFile = cmp.Or(user, flags.User, h.User), cmp.Or(flags.IdentityFile, h.IdentityFile)
 	flags.Jump = cmp.Or(flags.Jump, h.Jump)
 	return flags, nil

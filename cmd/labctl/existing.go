@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/node"
+	"k8slab/lab/state"
 )
 
 // forLabs marks commands about what labctl made: its machines, images, add-ons.
@@ -38,8 +41,12 @@ func (a *app) refuseExisting(cmd *cobra.Command) error {
 
 // login is how a person is asked before a login to a machine that exists. Nothing is asked without a terminal.
 func (a *app) login() node.LoginOptions {
+	known := ""
+	if root, err := state.Root(); err == nil && os.MkdirAll(root, 0o700) == nil {
+		known = filepath.Join(root, ".known_hosts") // no lab has such a name
+	}
 	return node.LoginOptions{
-		AcceptNew: a.acceptNew,
+		KnownHosts: known, AcceptNew: a.acceptNew,
 		Ask: func(host, fingerprint string) error {
 			ok, err := a.ask(fmt.Sprintf("The host key of %s is not known yet. It is %s. Trust it?", host, fingerprint))
 			if err == nil && !ok {

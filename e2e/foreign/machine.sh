@@ -16,7 +16,7 @@ layout() {
 	cp --remove-destination "$(readlink -f /opt/cni/bin/flannel)" /opt/cni/bin/flannel.new
 	mv /opt/cni/bin/flannel.new /opt/cni/bin/flannel
 	move_store
-	rm -rf /usr/bin/labnode /usr/bin/etcdctl /usr/bin/etcdutl /usr/lib/k8slab/kubeadm /usr/lib/k8slab/follow /var/lib/k8slab /var/log/k8slab* \
+	rm -rf /usr/bin/labnode /usr/bin/etcdctl /usr/bin/etcdutl /usr/lib/k8slab/inventory.json /usr/lib/k8slab/kubeadm /usr/lib/k8slab/follow /var/lib/k8slab /var/log/k8slab* \
 		/root/.kube /etc/cni/net.d/* /usr/sbin/keepalived /usr/lib/systemd/system/keepalived.service* /etc/keepalived
 	systemctl daemon-reload
 	case $role in
