@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/crypto/ssh"
@@ -81,7 +82,48 @@ func (n *Node) leave(a *attempt) {
 	}
 }
 
+// question is an error that a person can answer. Without an error of answer, connecting is to be tried again.
+type question interface {
+	error
+	answer() error
+}
+
+// Login connects, and asks whatever a person may be asked, for which a command's time limit may be too short. A command logs in by itself.
+func (n *Node) Login(ctx context.Context) error {
+	_, err := n.connection(ctx)
+	return err
+}
+
+// connect logs in. Questions are asked between two handshakes: a person needs more time than sshd gives.
 func (n *Node) connect(ctx context.Context) (*link, error) {
+	if n.jump != nil {
+		if _, err := n.jump.connection(ctx); err != nil {
+			return nil, n.connectError(err)
+		}
+	}
+	l, err := n.handshake(ctx)
+	for q, is := errors.AsType[question](err); is; q, is = errors.AsType[question](err) {
+		if err := q.answer(); err != nil {
+			return nil, n.connectError(err)
+		}
+		if ctx.Err() != nil {
+			return nil, n.connectError(context.Cause(ctx))
+		}
+		l, err = n.handshake(ctx)
+	}
+	if err != nil {
+		return nil, n.connectError(err)
+	}
+	if n.sudo != nil {
+		if l.rights, err = n.become(ctx, l); err != nil {
+			l.fail(err)
+			return nil, n.connectError(err)
+		}
+	}
+	return l, nil
+}
+
+func (n *Node) handshake(ctx context.Context) (*link, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, n.dialLimit, fmt.Errorf("no SSH handshake within %v", n.dialLimit))
 	defer cancel()
 	conn, err := n.dial(ctx, "tcp", n.address)
@@ -89,22 +131,23 @@ func (n *Node) connect(ctx context.Context) (*link, error) {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
-		return nil, n.connectError(err)
+		return nil, err
 	}
 	raw := &watched{Conn: conn}
 	// Not a deadline: connections that come out of a tunnel may not support one.
 	stop := context.AfterFunc(ctx, func() { raw.Close() })
-	sshConn, channels, requests, err := ssh.NewClientConn(raw, n.address, n.clientConfig())
+	offered := n.offer()
+	sshConn, channels, requests, err := ssh.NewClientConn(raw, n.address, n.clientConfig(raw, offered))
 	if !stop() {
 		raw.Close()
 		if err == nil {
 			go ssh.DiscardRequests(requests)
 			go discardChannels(channels)
 		}
-		return nil, n.connectError(context.Cause(ctx))
+		return nil, context.Cause(ctx)
 	}
 	if err != nil {
-		return nil, n.connectError(err)
+		return nil, n.refused(err, raw, offered)
 	}
 	return newLink(ssh.NewClient(sshConn, channels, requests), raw, n.keepAlive), nil
 }
@@ -115,44 +158,80 @@ func discardChannels(channels <-chan ssh.NewChannel) {
 	}
 }
 
-func (n *Node) clientConfig() *ssh.ClientConfig {
-	// Ask for the pinned key's type only: a server with several host keys would otherwise be free to present another one.
-	algorithms := []string{n.hostKey.Type()}
-	if n.hostKey.Type() == ssh.KeyAlgoRSA {
-		algorithms = []string{ssh.KeyAlgoRSASHA512, ssh.KeyAlgoRSASHA256}
-	}
+// hostKeys say which machine is the right one.
+type hostKeys interface {
+	algorithms(address string) []string // to ask for
+	check(address string, key ssh.PublicKey) error
+	mismatch(address string) error // the machine has no key of the algorithms
+}
+
+func (n *Node) clientConfig(raw *watched, offered offer) *ssh.ClientConfig {
 	return &ssh.ClientConfig{
 		User:              n.user,
-		Auth:              []ssh.AuthMethod{ssh.PublicKeys(n.signer)},
-		HostKeyAlgorithms: algorithms,
+		Auth:              []ssh.AuthMethod{ssh.PublicKeys(offered.signers...)},
+		HostKeyAlgorithms: n.hosts.algorithms(n.address),
 		HostKeyCallback: func(_ string, _ net.Addr, key ssh.PublicKey) error {
-			if sameKey(key, n.hostKey) {
-				return nil
-			}
-			return &hostKeyError{got: ssh.FingerprintSHA256(key), want: ssh.FingerprintSHA256(n.hostKey)}
+			err := n.hosts.check(n.address, key)
+			raw.trusted = err == nil
+			return err
 		},
 	}
 }
 
-// hostKeyError says that the machine is not the one that the lab made: its host key is another.
-type hostKeyError struct{ got, want string }
-
-func (e *hostKeyError) Error() string {
-	return fmt.Sprintf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
-		"another machine answers at this address, or this one was recreated without the lab's host key", e.got, e.want)
+// refused adds to the error of a handshake what was tried.
+func (n *Node) refused(err error, raw *watched, offered offer) error {
+	noAlgorithm, is := errors.AsType[*ssh.AlgorithmNegotiationError](err)
+	switch {
+	case is && noAlgorithm.What == "host key":
+		return n.hosts.mismatch(n.address)
+	case !raw.trusted || n.ofTheLab():
+		return err
+	}
+	if _, asks := errors.AsType[question](err); asks {
+		return err
+	}
+	refusal := &authError{user: n.user, address: n.address, offer: offered, cause: err}
+	if strings.Contains(err.Error(), "unable to authenticate") {
+		refusal.cause = errors.New("it takes none of the keys")
+		return &hopeless{refusal}
+	}
+	return refusal
 }
 
-// connectError distinguishes a wrong machine, for which trying again is useless, from one that may not be ready yet.
+func (n *Node) ofTheLab() bool {
+	_, is := n.hosts.(pinned)
+	return is
+}
+
+// pinned is the one host key of a machine that the lab made. Only its type is asked for: a server with several host keys would otherwise be
+// free to present another one.
+type pinned struct{ key ssh.PublicKey }
+
+func (p pinned) algorithms(string) []string { return algorithmsOf(p.key) }
+
+func (p pinned) check(_ string, key ssh.PublicKey) error {
+	if sameKey(key, p.key) {
+		return nil
+	}
+	return p.unlike(ssh.FingerprintSHA256(key))
+}
+
+func (p pinned) mismatch(string) error { return p.unlike("no key of type " + p.key.Type()) }
+
+// unlike says that the machine is not the one that the lab made: its host key is another.
+func (p pinned) unlike(got string) error {
+	return &hopeless{fmt.Errorf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
+		"another machine answers at this address, or this one was recreated without the lab's host key", got, ssh.FingerprintSHA256(p.key))}
+}
+
+// connectError distinguishes what trying again is useless for, such as a wrong machine, from one that may not be ready yet.
 func (n *Node) connectError(cause error) *ConnectError {
 	e := &ConnectError{Node: n.name, Address: n.address, Cause: cause}
-	var wrongKey *hostKeyError
-	var noAlgorithm *ssh.AlgorithmNegotiationError
-	switch {
-	case errors.As(cause, &wrongKey):
-		e.Cause, e.Permanent = wrongKey, true
-	case errors.As(cause, &noAlgorithm) && noAlgorithm.What == "host key":
-		e.Cause = &hostKeyError{got: "no key of type " + n.hostKey.Type(), want: ssh.FingerprintSHA256(n.hostKey)}
-		e.Permanent = true
+	if bad, is := errors.AsType[*hopeless](cause); is {
+		e.Cause, e.Permanent = bad.error, true
+	}
+	if hop, is := errors.AsType[*ConnectError](cause); is { // of a jump host
+		e.Cause, e.Permanent = cause, hop.Permanent
 	}
 	return e
 }
@@ -160,7 +239,8 @@ func (n *Node) connectError(cause error) *ConnectError {
 // watched notices a broken connection before its users see the consequences.
 type watched struct {
 	net.Conn
-	broken atomic.Bool
+	broken  atomic.Bool
+	trusted bool // the host key is right; for the handshake
 }
 
 func (w *watched) Read(p []byte) (int, error) {
@@ -174,15 +254,48 @@ func (w *watched) Read(p []byte) (int, error) {
 // Dial connects to address as seen from the node; network is "tcp" or "unix". The context bounds only the dialing. The connection ends with
 // the node's, and setting a deadline on it fails: SSH channels have none.
 func (n *Node) Dial(ctx context.Context, network, address string) (net.Conn, error) {
-	conn, _, err := through(ctx, n,
+	conn, _, err := n.dialOn(ctx, network, address)
+	return conn, err
+}
+
+func (n *Node) dialOn(ctx context.Context, network, address string) (net.Conn, *link, error) {
+	conn, l, err := through(ctx, n,
 		func(c *ssh.Client) (net.Conn, error) { return c.Dial(network, address) },
 		func(c net.Conn) { c.Close() })
 	if err == nil {
-		return conn, nil
+		return conn, l, nil
 	}
 	var unreachable *ConnectError
 	if errors.As(err, &unreachable) {
+		return nil, nil, err
+	}
+	return nil, nil, fmt.Errorf("%s: dial %s %s: %w", n.name, network, address, err)
+}
+
+// tunnel is Dial for a node behind this one. How this one fails is said in its name.
+func (n *Node) tunnel(ctx context.Context, network, address string) (net.Conn, error) {
+	conn, l, err := n.dialOn(ctx, network, address)
+	if refused, is := errors.AsType[*ssh.OpenChannelError](err); is && refused.Reason == ssh.Prohibited {
+		return nil, fmt.Errorf("%w; next: AllowTcpForwarding yes in its /etc/ssh/sshd_config", err)
+	}
+	if err != nil {
 		return nil, err
 	}
-	return nil, fmt.Errorf("%s: dial %s %s: %w", n.name, network, address, err)
+	return &tunnelled{conn, n.name, l}, nil
+}
+
+// tunnelled is a connection through a jump host.
+type tunnelled struct {
+	net.Conn
+	name string
+	link *link
+}
+
+func (t *tunnelled) Read(p []byte) (int, error) {
+	count, err := t.Conn.Read(p)
+	if err != nil && (t.link.raw.broken.Load() || t.link.ended()) {
+		<-t.link.gone
+		err = fmt.Errorf("connection to %s lost: %w", t.name, t.link.cause)
+	}
+	return count, err
 }

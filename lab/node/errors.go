@@ -48,6 +48,11 @@ func (e *ConnectError) Error() string {
 
 func (e *ConnectError) Unwrap() error { return e.Cause }
 
+// hopeless is a cause that trying again cannot help.
+type hopeless struct{ error }
+
+func (e *hopeless) Unwrap() error { return e.error }
+
 // commandError adds the node and the command to an error other than an exit.
 func (n *Node) commandError(argv []string, err error) error {
 	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)

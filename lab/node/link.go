@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ const missed = 3
 type link struct {
 	client *ssh.Client
 	raw    *watched
+	rights *rights       // of sudo; nil if commands run as the login
 	gone   chan struct{} // closed when the connection can no longer be used
 
 	once  sync.Once
@@ -139,4 +141,17 @@ func await[T any](ctx context.Context, l *link, open func(*ssh.Client) (T, error
 		}
 	}()
 	return *new(T), err
+}
+
+// ask runs a short line in the login shell and returns what it said on stderr.
+func (l *link) ask(ctx context.Context, line, stdin string) (said string, err error) {
+	s, err := await(ctx, l, (*ssh.Client).NewSession, func(s *ssh.Session) { s.Close() })
+	if err != nil {
+		return "", err
+	}
+	defer s.Close()
+	var stderr tail
+	s.Stdin, s.Stderr = strings.NewReader(stdin), &stderr
+	_, err = await(ctx, l, func(*ssh.Client) (struct{}, error) { return struct{}{}, s.Run(line) }, func(struct{}) {})
+	return stderr.String(), err
 }

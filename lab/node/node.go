@@ -3,7 +3,6 @@
 package node
 
 import (
-	"bytes"
 	"context"
 	"crypto/ed25519"
 	"crypto/rand"
@@ -29,20 +28,31 @@ type Config struct {
 	Name    string   // node name, used in errors
 	Address string   // host:port of sshd
 	User    string   // login name
-	Key     []byte   // PEM private key of the lab
-	HostKey []byte   // authorized_keys form of the pinned host key; the only one accepted
-	Dial    DialFunc // how to reach Address; nil means directly
+	Dial    DialFunc // how to reach Address; nil means directly, or through Jump
+	Jump    *Node    // a host that Address is reached through; nil means none. Closing the node does not close it
 	// Mutated is called, maybe concurrently, right before every command or copy that may change the node. An error refuses it: nothing
 	// starts. It may be nil.
 	Mutated func(what string) error
+
+	// A machine of the lab is known by its keys:
+	Key     []byte // PEM private key of the lab
+	HostKey []byte // authorized_keys form of the pinned host key; the only one accepted
+
+	// Any other machine by what the person has:
+	Keys         *Keys       // instead of Key
+	IdentityFile string      // the private key to try before the other Keys, "" for none
+	Hosts        *KnownHosts // instead of HostKey
+	Sudo         *Sudo       // commands run as root by sudo; nil: as the login
 }
 
 // Node is one machine. It connects when first used and is safe for concurrent use.
 type Node struct {
 	name, address, user string
-	signer              ssh.Signer
-	hostKey             ssh.PublicKey
+	hosts               hostKeys
+	offer               func() offer
 	dial                DialFunc
+	jump                *Node
+	sudo                *Sudo
 	mutated             func(what string) error
 
 	dialLimit time.Duration // bounds dial and handshake together
@@ -53,6 +63,7 @@ type Node struct {
 	closed  bool
 	link    *link    // last connection made, maybe dead by now
 	attempt *attempt // connection being made, if any
+	rights  *rights  // of sudo, once they are known
 }
 
 // New checks the configuration; it does not connect.
@@ -60,27 +71,42 @@ func New(cfg Config) (*Node, error) {
 	if cfg.Name == "" || cfg.Address == "" || cfg.User == "" {
 		return nil, errors.New("node: name, address and user are required")
 	}
-	signer, err := ssh.ParsePrivateKey(cfg.Key)
-	if err != nil {
-		return nil, fmt.Errorf("%s: parse the lab's private key: %w", cfg.Name, err)
-	}
-	hostKey, _, _, _, err := ssh.ParseAuthorizedKey(cfg.HostKey)
-	if err != nil {
-		return nil, fmt.Errorf("%s: parse the pinned host key: %w", cfg.Name, err)
-	}
 	n := &Node{
 		name: cfg.Name, address: cfg.Address, user: cfg.User,
-		signer: signer, hostKey: hostKey, dial: cfg.Dial, mutated: cfg.Mutated,
+		dial: cfg.Dial, jump: cfg.Jump, sudo: cfg.Sudo, mutated: cfg.Mutated,
 		dialLimit: 10 * time.Second, keepAlive: 5 * time.Second,
 		slots: make(chan struct{}, maxSessions),
 	}
-	if n.dial == nil {
+	if cfg.Keys != nil && cfg.Hosts != nil {
+		n.hosts, n.offer = cfg.Hosts, func() offer { return cfg.Keys.offer(cfg.IdentityFile) }
+	} else if err := n.pin(cfg); err != nil {
+		return nil, err
+	}
+	switch {
+	case n.dial != nil:
+	case n.jump != nil:
+		n.dial = n.jump.tunnel
+	default:
 		n.dial = (&net.Dialer{}).DialContext
 	}
 	if n.mutated == nil {
 		n.mutated = func(string) error { return nil }
 	}
 	return n, nil
+}
+
+// pin has the node log in with the lab's key, to the machine with the lab's host key.
+func (n *Node) pin(cfg Config) error {
+	signer, err := ssh.ParsePrivateKey(cfg.Key)
+	if err != nil {
+		return fmt.Errorf("%s: parse the lab's private key: %w", cfg.Name, err)
+	}
+	hostKey, _, _, _, err := ssh.ParseAuthorizedKey(cfg.HostKey)
+	if err != nil {
+		return fmt.Errorf("%s: parse the pinned host key: %w", cfg.Name, err)
+	}
+	n.hosts, n.offer = pinned{hostKey}, func() offer { return offer{signers: []ssh.Signer{signer}, tried: []string{"the lab's"}} }
+	return nil
 }
 
 // Name returns the node's name.
@@ -124,5 +150,3 @@ func PublicKey(private []byte) ([]byte, error) {
 	}
 	return ssh.MarshalAuthorizedKey(signer.PublicKey()), nil
 }
-
-func sameKey(a, b ssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }

@@ -27,7 +27,7 @@ func (n *Node) Read(ctx context.Context, argv ...string) (string, error) {
 }
 
 // Run runs a command to its end. A failing command gives an *ExitError. When ctx ends first, the command gets SIGTERM and Run returns at
-// once; the error wraps the context's cause.
+// once, after telling a command of sudo to end, which takes 2 s at most; the error wraps the context's cause.
 func (n *Node) Run(ctx context.Context, cmd Command) error {
 	line, err := commandLine(cmd.Argv)
 	if err != nil {
@@ -44,7 +44,10 @@ type job struct {
 	argv           []string // for errors
 	line           string   // for the login shell; empty means the shell itself
 	mutates        bool
-	interactive    bool // the caller has seen the output
+	interactive    bool   // the caller has seen the output
+	terminal       bool   // it has one
+	last           bool   // when cancelled, nothing else is done
+	mark           string // what a command of sudo is found by; "" for another
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	prepare        func(*ssh.Session) error // before the start; may be nil
@@ -63,6 +66,14 @@ func (n *Node) run(ctx context.Context, j job) error {
 func (n *Node) finish(ctx context.Context, s *session, j job) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	if s.link.rights != nil {
+		elevated, err := s.link.rights.elevate(j)
+		if err != nil {
+			s.abandon()
+			return n.commandError(j.argv, err)
+		}
+		j = elevated
+	}
 	stdout, stderr := newOutput(j.stdout), newOutput(j.stderr)
 	stdin := &input{gate: newGate(), from: j.stdin, failed: func(err error) { stop(fmt.Errorf("read stdin: %w", err)) }}
 	if j.mutates {
@@ -84,6 +95,9 @@ func (n *Node) finish(ctx context.Context, s *session, j job) error {
 		err = n.outcome(s, j, err, stdout, stderr)
 	case <-ctx.Done():
 		go s.terminate()
+		if j.mark != "" && !j.last {
+			n.end(j.mark)
+		}
 		err = n.commandError(j.argv, context.Cause(ctx))
 	}
 	if j.unblock != nil {

@@ -17,7 +17,8 @@ import (
 )
 
 // Shell runs argv, or a login shell, for a person. If in is a terminal the command gets one too, which follows the window size. It counts
-// as a mutation. Its *ExitError carries no output: the person has seen it.
+// as a mutation. With sudo it is root's, and sudo asks
+// for a password itself. Its *ExitError carries no output: the person has seen it.
 func (n *Node) Shell(ctx context.Context, argv []string, in *os.File, out, errw io.Writer) error {
 	j := job{argv: argv, mutates: true, interactive: true, stdout: out, stderr: errw}
 	if len(argv) > 0 {
@@ -55,6 +56,7 @@ func (n *Node) Shell(ctx context.Context, argv []string, in *os.File, out, errw 
 	defer signal.Stop(resized)
 	over := make(chan struct{})
 	defer close(over)
+	j.terminal = true
 	j.prepare = func(s *ssh.Session) error { return attachTerminal(s, fd, resized, over) }
 	return n.finish(ctx, s, j)
 }
