@@ -120,7 +120,7 @@ func (a *app) openLab(s *site, node, image string, looks bool) (config.Onboardin
 	if err := s.openEvents(a, c.Name, looks); err != nil {
 		return c.Onboarding, err
 	}
-	if s.lab, err = lab.New(c, lab.Options{Events: s.Events, Labnode: labnode}); err != nil {
+	if s.lab, err = lab.New(c, lab.Options{Events: s.Events, Labnode: imageLabnode}); err != nil {
 		return c.Onboarding, err
 	}
 	s.Target, err = labTarget(s.lab, c, n)

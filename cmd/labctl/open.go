@@ -113,7 +113,7 @@ func (a *app) watched(verb string) (l *lab.Lab, finish func() error, log string,
 		return nil, nil, "", err
 	}
 	events := event.NewStream(sinks...)
-	l, err = lab.New(c, lab.Options{Events: events, Labnode: labnode})
+	l, err = lab.New(c, lab.Options{Events: events, Labnode: imageLabnode})
 	return l, events.Close, log, err
 }
 

@@ -67,7 +67,7 @@ func dialsTo(role string, to fact.Machine) []fact.Dial {
 func healthyMachine(name, role string, host int) fact.Machine {
 	n := &fact.Node{
 		Time:   midday,
-		Facts:  joining.Facts{Joined: true, Dirty: true, Role: role, Containerd: "active", KubeadmUnit: "inactive", JoinUnit: "inactive"},
+		Facts:  joining.Facts{Joined: true, Dirty: true, Role: role, Runtime: "containerd", RuntimeActive: "active", KubeadmUnit: "inactive", JoinUnit: "inactive"},
 		Checks: []joining.Check{}, Errors: map[string]string{},
 		Units: map[string]fact.Unit{
 			"kubelet":    {Load: "loaded", Active: "active", Started: midday.Add(-time.Hour), Since: midday.Add(-time.Hour)},
