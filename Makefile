@@ -35,7 +35,7 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 # The gate's own programs: ./... leaves out directories whose names begin with a dot.
 CHECKS := ./.ci/loops ./.ci/summary
 
-.PHONY: help build up down status diagnose box plan deps test fuzz e2e joins nightly part-containers part-vms part-onboard part-hosts part-foreign lint
+.PHONY: help build up down status diagnose box plan deps test arm64 fuzz e2e joins nightly part-containers part-vms part-onboard part-hosts part-foreign lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -77,6 +77,11 @@ deps: build ## install the Debian packages that labs and their tests need (as ro
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
 	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./... $(CHECKS)
 	go test $(TESTFLAGS) -run 'EveryChange|EveryCall' ./lab # at every place: the race detector tries some
+
+# It needs a package, and the first build of everything for arm64 takes minutes: not a part of test.
+arm64: ## run tests of labnode as arm64 in an emulator (package qemu-user-static)
+	GOARCH=arm64 go vet ./lab/join/... ./lab/diagnose/fact ./lab/kernel ./cmd/labnode
+	GOARCH=arm64 go test -exec qemu-aarch64-static $(TESTFLAGS) ./lab/join/firewall ./lab/kernel ./cmd/labnode
 
 fuzz: ## run each fuzz target for FUZZTIME, on inputs that are made at random
 	@grep -rl --include='*_test.go' '^func Fuzz' config lab | sort | while read -r file; do \

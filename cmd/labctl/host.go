@@ -96,7 +96,7 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			program, err := labnode("amd64")
+			program, err := imageLabnode()
 			if err != nil {
 				return err
 			}

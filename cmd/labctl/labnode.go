@@ -8,6 +8,9 @@ import (
 	"k8slab/lab/image"
 )
 
+// imageLabnode is the labnode of the node image, and of the machines made of it.
+func imageLabnode() (string, error) { return labnode("amd64") }
+
 // labnode is the path of the program that every node gets, for nodes of the architecture, as Go names it. `make build` puts it into labctl,
 // so that a copied labctl needs no file beside it; a labctl that was built without it looks for it in its own directory.
 func labnode(arch string) (string, error) {

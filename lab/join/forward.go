@@ -13,12 +13,6 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// The links of flannel and of its pods.
-const (
-	tunnelLink = "flannel.1"
-	bridgeLink = "cni0"
-)
-
 // proxyTime is how old kube-proxy's container is when its rules must be there.
 const proxyTime = time.Minute
 

@@ -84,25 +84,6 @@ func (m Machine) kubelet(u unit) kubeletState {
 	return s
 }
 
-// flagValue is the last value that the words of a command give to a flag.
-func flagValue(words []string, name string) (value string) {
-	for i, word := range words {
-		flag, dashed := strings.CutPrefix(word, "-")
-		if !dashed {
-			continue
-		}
-		key, v, given := strings.Cut(strings.TrimPrefix(flag, "-"), "=")
-		switch {
-		case key != name:
-		case given:
-			value = v
-		case i+1 < len(words):
-			value = words[i+1]
-		}
-	}
-	return value
-}
-
 const stateProperties = "Id,LoadState,ActiveState,SubState,UnitFileState,MainPID,Result,ExecMainStatus"
 
 // systemd asks for the state of units in one call, by name.

@@ -26,13 +26,6 @@ var (
 	leftLinks   = []string{"cni0", "flannel.1"}
 )
 
-const (
-	manifestsDir = "/etc/kubernetes/manifests"
-	pkiDir       = "/etc/kubernetes/pki"
-	defaultEtcd  = "/var/lib/etcd"
-	linkDir      = "/sys/class/net/"
-)
-
 // leftovers are what earlier inits and joins left on a machine that is no member.
 type leftovers struct {
 	files  []string // kubeconfigs, manifests, kubelet's state, certificates

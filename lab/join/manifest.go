@@ -39,7 +39,13 @@ func (m Machine) listens(manifest, port string) (host, at string) {
 func (m Machine) OtherPKI() string {
 	ca := m.podFlag(apiManifest, "client-ca-file")
 	if ca == "" {
-		var config memberConfig
+		var config struct {
+			Authentication struct {
+				X509 struct {
+					ClientCAFile string `json:"clientCAFile"`
+				} `json:"x509"`
+			} `json:"authentication"`
+		}
 		text, _ := m.Read(kubeletConfig)
 		if yaml.Unmarshal([]byte(text), &config) == nil {
 			ca = config.Authentication.X509.ClientCAFile

@@ -20,7 +20,8 @@ const (
 // PlaceholderPlugin is the CNI plugin of the placeholder: labnode, called by this name. It refuses pods until the pod network is there.
 const PlaceholderPlugin = "k8slab-placeholder"
 
-// ensureCNI gives containerd a configuration to start with where there is none, if labnode is installed for good, and takes the placeholder away where there is a real one.
+// ensureCNI gives containerd a configuration to start with where there is none, if labnode is installed for good, and takes the placeholder
+// away where there is a real one.
 // It is written in place: containerd does not notice a file that is moved into the directory.
 func (m Machine) ensureCNI() error {
 	if len(m.cniConfigurations()) > 0 {

@@ -27,9 +27,6 @@ func (m Machine) lostImages(has []string) ([]inventory.Image, error) {
 	return slices.DeleteFunc(list.Images, func(i inventory.Image) bool { return slices.Contains(has, i.Name) }), err
 }
 
-// made reports whether the machine came from a node image of a lab, by the list that such an image carries.
-func (m Machine) made() bool { return m.Exists(inventory.Path) }
-
 func imageNames(images []inventory.Image) string {
 	names := make([]string, len(images))
 	for i, image := range images {

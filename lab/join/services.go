@@ -79,25 +79,6 @@ func (m Machine) environment(u unit) map[string]string {
 	return env
 }
 
-// parseEnvironment reads KEY=VALUE lines with optional quotes around the value, and comments.
-func parseEnvironment(text string) map[string]string {
-	env := map[string]string{}
-	for line := range strings.Lines(text) {
-		line = strings.TrimPrefix(strings.TrimSpace(line), "export ")
-		if key, value, ok := strings.Cut(line, "="); ok && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
-			env[strings.TrimSpace(key)] = unquote(strings.TrimSpace(value))
-		}
-	}
-	return env
-}
-
-func unquote(s string) string {
-	if len(s) >= 2 && (s[0] == '"' || s[0] == '\'') && s[len(s)-1] == s[0] {
-		return s[1 : len(s)-1]
-	}
-	return s
-}
-
 // journal returns the last lines of a unit's log, "" when there is none.
 func (m Machine) journal(ctx context.Context, name string, lines int) string {
 	out, err := m.Run(ctx, "journalctl", "--unit="+name, "--no-pager", "--quiet", "--output=cat", fmt.Sprintf("--lines=%d", lines))

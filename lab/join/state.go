@@ -32,18 +32,6 @@ const (
 	joinedMark = "/var/lib/k8slab/joined"
 )
 
-const (
-	kubeletConf   = "/etc/kubernetes/kubelet.conf"
-	bootstrapConf = "/etc/kubernetes/bootstrap-kubelet.conf"
-	kubeletConfig = "/var/lib/kubelet/config.yaml"
-	kubeletFlags  = "/var/lib/kubelet/kubeadm-flags.env"
-	// instanceConfig is what kubeadm keeps of this machine's own kubelet configuration: the runtime's socket.
-	instanceConfig = "/var/lib/kubelet/instance-config.yaml"
-	etcdManifest   = manifestsDir + "/etcd.yaml"
-	apiManifest    = manifestsDir + "/kube-apiserver.yaml"
-	clusterCA      = pkiDir + "/ca.crt"
-)
-
 // writePrivate writes a file that only root can read, whole or not at all, and on the disk when it returns.
 func (m Machine) writePrivate(file string, data []byte) error {
 	path := m.Path(file)
