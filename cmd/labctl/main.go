@@ -115,7 +115,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			a.joinCommandCommand(), a.onboardCommand(),
 		}},
 		{"repair", "Diagnose and repair:", []*cobra.Command{
-			a.diagnoseCommand(), a.repairCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
+			a.diagnoseCommand(), a.repairCommand(), a.undoCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
 		{"faults", "Faults:", []*cobra.Command{a.faultCommand(), a.soakCommand()}},
 		{"images", "Images:", []*cobra.Command{a.imageCommand()}},
