@@ -9,7 +9,9 @@ import (
 
 // UndoDiff says how nodes differ from a backup: see backup.Compare.
 func (l *Lab) UndoDiff(ctx context.Context, id string, names []string) (backup.Comparison, error) {
-	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (backup.Comparison, error) { return backup.Compare(ctx, s, id, names) })
+	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (backup.Comparison, error) {
+		return backup.Compare(ctx, s, id, names)
+	})
 }
 
 // Undo puts back what a comparison lists: see backup.Undo.

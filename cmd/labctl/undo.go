@@ -36,7 +36,8 @@ It never restores the data of etcd, because everything written since would be lo
 		RunE: func(*cobra.Command, []string) error { return a.undoList() },
 	}
 	show := &cobra.Command{
-		Use: "show ID [NODE]", Short: "Show which files of the nodes differ from a backup", Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.backupIDs,
+		Use: "show ID [NODE]", Short: "Show which files of the nodes differ from a backup",
+		Args: cobra.RangeArgs(1, 2), ValidArgsFunction: a.backupIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := show(a, func(l *lab.Lab) (backup.Comparison, error) { return l.UndoDiff(cmd.Context(), args[0], args[1:]) }, printComparison)
 			if err == nil && slices.ContainsFunc(c.Nodes, func(n backup.NodeChanges) bool { return n.Error != "" }) {
@@ -98,8 +99,8 @@ func printBackups(w io.Writer, all []backup.Backup) {
 			}
 			nodes = append(nodes, n.Name)
 		}
-		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f MiB\t%s\n", b.ID, b.Time.Local().Format(time.DateTime), b.Verb, b.Who, strings.Join(nodes, " "),
-			float64(b.Size())/(1<<20), revision)
+		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%.1f MiB\t%s\n", b.ID, b.Time.Local().Format(time.DateTime), b.Verb, b.Who,
+			strings.Join(nodes, " "), float64(b.Size())/(1<<20), revision)
 	}
 	_ = t.Flush()
 }
@@ -119,7 +120,8 @@ func printComparison(w io.Writer, c backup.Comparison) {
 		}
 	}
 	if c.Backup.Etcd != nil {
-		_, _ = fmt.Fprintf(w, "etcd at revision %d: %s; restoring it loses what was written since: labctl etcd snapshot restore --help\n", c.Backup.Etcd.Revision, c.Backup.Etcd.File)
+		_, _ = fmt.Fprintf(w, "etcd at revision %d: %s; restoring it loses what was written since: labctl etcd snapshot restore --help\n",
+			c.Backup.Etcd.Revision, c.Backup.Etcd.File)
 	}
 }
 
@@ -189,7 +191,8 @@ func choose(c backup.Comparison, removeNew bool) (wanted backup.Comparison, left
 	wanted.Backup = c.Backup
 	for _, n := range c.Nodes {
 		if n.Error != "" {
-			return wanted, nil, fmt.Errorf("%s; nothing was changed; next: name the nodes to restore, without %s: labctl undo restore %s NODE...", n.Error, n.Node, c.Backup.ID)
+			return wanted, nil, fmt.Errorf("%s; nothing was changed; next: name the nodes to restore, without %s: labctl undo restore %s NODE...",
+				n.Error, n.Node, c.Backup.ID)
 		}
 		one := backup.NodeChanges{Node: n.Node}
 		for _, change := range n.Changes {
