@@ -117,7 +117,7 @@ func (a *app) addCommands(root *cobra.Command) {
 			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.joinCommandCommand(),
 		}, forLabs(a.powerCommand(), a.onboardCommand()))},
 		{"repair", "Diagnose and repair:", []*cobra.Command{
-			a.diagnoseCommand(), a.repairCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
+			a.diagnoseCommand(), a.repairCommand(), a.undoCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
 		{"faults", "Faults:", forLabs(a.faultCommand(), a.soakCommand())},
 		{"images", "Images:", forLabs(a.imageCommand())},

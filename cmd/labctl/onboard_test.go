@@ -162,7 +162,7 @@ func TestOnboardFailsElsewhere(t *testing.T) {
 		t.Errorf("a second one: %d, %q", status, stderr)
 	}
 	status, _, stderr = labctl(t, "onboard", "n1", "--kubeconfig", kubeconfig, "--rollback")
-	if status != exitFailed || !strings.Contains(stderr, "answer with --yes") {
+	if status != exitUsage || !strings.Contains(stderr, "answer with --yes") {
 		t.Errorf("rollback without a terminal: %d, %q", status, stderr)
 	}
 }

@@ -1,18 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"k8slab/lab/event"
 	"k8slab/lab/machine"
@@ -199,33 +195,11 @@ func (a *app) confirm(ctx context.Context, s *site, o onboardOptions) error {
 		return err
 	}
 	printUndoable(a.stderr, changes)
-	if o.yes {
-		return nil
-	}
-	if a.stdin == nil || !term.IsTerminal(int(a.stdin.Fd())) {
-		return fmt.Errorf("%w: there is no terminal to ask on; answer with --yes", errNotConfirmed)
-	}
-	_, _ = fmt.Fprintf(a.stderr, "Roll back the onboarding of %s in %s? Type yes: ", s.Target.Node, s.Target.Cluster)
-	answer, err := readLine(ctx, a.stdin)
-	if err == nil && strings.TrimSpace(answer) != "yes" {
+	yes, err := a.ask(ctx, fmt.Sprintf("Roll back the onboarding of %s in %s?", s.Target.Node, s.Target.Cluster), o.yes)
+	if err == nil && !yes {
 		err = errNotConfirmed
 	}
 	return err
-}
-
-// readLine also ends with ctx while it waits for input.
-func readLine(ctx context.Context, in *os.File) (string, error) {
-	lines := make(chan string, 1)
-	go func() {
-		line, _ := bufio.NewReader(in).ReadString('\n') // what ends without a line is no yes
-		lines <- line
-	}()
-	select {
-	case line := <-lines:
-		return line, nil
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
 }
 
 // onboardReport writes the report beside the logs, and says where.

@@ -23,7 +23,8 @@ import (
 var covered = []string{
 	"etc/kubernetes/*.conf", "etc/kubernetes/manifests", "etc/kubernetes/pki",
 	"var/lib/kubelet/config.yaml", "var/lib/kubelet/kubeadm-flags.env", "var/lib/kubelet/instance-config.yaml", "var/lib/kubelet/pki",
-	"etc/systemd/system/kubelet.service.d", "usr/lib/systemd/system/kubelet.service.d", "etc/default/kubelet", "etc/sysconfig/kubelet",
+	"etc/systemd/system/kubelet.service.d", "usr/lib/systemd/system/kubelet.service.d",
+	"etc/default/kubelet", "etc/sysconfig/kubelet",
 	"etc/cni/net.d", "etc/containerd/config.toml", "etc/crio", "etc/fstab", "etc/modules-load.d/k8slab.conf", "etc/sysctl.d/99-k8slab.conf",
 }
 
@@ -130,8 +131,8 @@ func sift(r io.Reader, marked bool, each func(*tar.Header, io.Reader) error) (sk
 // nameOf is the name of an entry, "" for one that is skipped. types has the entries before it.
 func nameOf(h *tar.Header, types map[string]byte) (string, error) {
 	name := strings.TrimSuffix(h.Name, "/")
-	odd := func(r rune) bool { return !unicode.IsPrint(r) }
-	if !utf8.ValidString(name) || strings.ContainsFunc(name, odd) || !slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink}, h.Typeflag) {
+	odd := strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
+	if odd || !utf8.ValidString(name) || !slices.Contains([]byte{tar.TypeReg, tar.TypeDir, tar.TypeSymlink}, h.Typeflag) {
 		return "", nil
 	}
 	if !fs.ValidPath(name) || !isCovered(name) {

@@ -72,7 +72,8 @@ func (b Backup) node(name string) (Node, error) {
 	case i < 0:
 		return Node{}, config.Unknown("node", name, "backup "+b.ID+" has", b.Saved())
 	case b.Nodes[i].Error != "":
-		return Node{}, fmt.Errorf("backup %s has nothing of %s, which could not be read then: %s; next: see labctl undo list for another", b.ID, name, b.Nodes[i].Error)
+		return Node{}, fmt.Errorf("backup %s has nothing of %s, which could not be read then: %s; next: see labctl undo list for another", b.ID, name,
+			b.Nodes[i].Error)
 	}
 	return b.Nodes[i], nil
 }
@@ -105,7 +106,7 @@ func Load(d state.Dir, id string) (Backup, error) {
 		return Backup{}, err
 	}
 	if len(ids) == 0 {
-		return Backup{}, errors.New("there is no backup yet: a command that changes machines which labctl did not make saves one first; see `labctl undo --help`")
+		return Backup{}, errors.New("there is no backup yet: labctl makes one before it changes machines that it did not make; see `labctl undo --help`")
 	}
 	if !slices.Contains(ids, id) {
 		return Backup{}, config.Unknown("backup", id, "there are", ids)

@@ -100,8 +100,8 @@ func Restore(ctx context.Context, s *session.Session, b Backup, name string, pat
 		}
 	}
 	if err != nil {
-		return done, fmt.Errorf("%s: put back files of backup %s, %d of %d are done: %w; next: the archive is %s, see labctl undo show %[2]s", name, b.ID,
-			len(wrote), len(back)+len(remove), err, b.Archive(name))
+		return done, fmt.Errorf("%s: put back files of backup %s, %d of %d are done: %w; next: the archive is %s, see labctl undo show %[2]s",
+			name, b.ID, len(wrote), len(back)+len(remove), err, b.Archive(name))
 	}
 	return done, done.reload(limited, s.Nodes[name])
 }
@@ -185,7 +185,8 @@ func Reload(paths []string) (run, next [][]string) {
 	if units {
 		run = append(run, []string{"systemctl", "daemon-reload"})
 	}
-	if units || any("/var/lib/kubelet", "/etc/default/kubelet", "/etc/sysconfig/kubelet", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/bootstrap-kubelet.conf") {
+	if units || any("/var/lib/kubelet", "/etc/default/kubelet", "/etc/sysconfig/kubelet", "/etc/kubernetes/kubelet.conf",
+		"/etc/kubernetes/bootstrap-kubelet.conf") {
 		run = append(run, []string{"systemctl", "restart", "kubelet"})
 	}
 	if any("/etc/containerd/config.toml") {

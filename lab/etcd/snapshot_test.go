@@ -43,12 +43,12 @@ func TestSnapshotSource(t *testing.T) {
 	}{
 		{"one that has a leader", func(f *fakeRemote) {
 			f.answer(1, answer{id: 1, term: 9, applied: 99})
-			f.answer(2, answer{id: 2, leader: 2, term: 3, applied: 7})
+			f.answer(2, answer{id: 2, leader: 2, term: 3, applied: 7, revision: 2000})
 			f.stores[at(2)] = inParts(good, 100)
 		}, at(2), ""},
 		{"the one that has applied most", func(f *fakeRemote) {
 			f.answer(1, answer{id: 1, term: 3, applied: 7})
-			f.answer(2, answer{id: 2, term: 3, applied: 8})
+			f.answer(2, answer{id: 2, term: 3, applied: 8, revision: 2000})
 			f.stores[at(2)] = inParts(good, 512)
 		}, at(2), ""},
 		{"the only one that runs", func(f *fakeRemote) {
@@ -88,6 +88,9 @@ func TestSnapshotSource(t *testing.T) {
 			}
 			if err != nil || got.Endpoint != tt.from || got.Size != int64(len(good)) || !bytes.Equal(out.Bytes(), good) {
 				t.Errorf("got %+v and %d bytes, error %v", got, out.Len(), err)
+			}
+			if source, _ := f.statuses[tt.from](t.Context()); got.Revision != source.revision {
+				t.Errorf("revision %d, want %d", got.Revision, source.revision)
 			}
 			if want := fmt.Sprintf("%x", good[len(good)-32:]); got.SHA256 != want {
 				t.Errorf("checksum %s, want %s", got.SHA256, want)
