@@ -132,11 +132,13 @@ func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func(
 	for _, step := range byHand[verb] {
 		steps = append(steps, strings.ReplaceAll(step, "NODE", node))
 	}
-	if l.confirm == nil {
-		return refused(a.verb)
-	}
-	if err := l.confirm(Change{Verb: a.verb, Cluster: l.Name(), Steps: steps}); err != nil {
-		return err
+	if !a.agreed {
+		if l.confirm == nil {
+			return refused(a.verb)
+		}
+		if err := l.confirm(ctx, Change{Verb: a.verb, Cluster: l.Name(), Steps: steps}); err != nil {
+			return err
+		}
 	}
 	if err := remember(s.Lab); err != nil {
 		return err
@@ -158,8 +160,10 @@ func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func(
 	if n, known := s.Cluster.Node(node); known {
 		changed = append(changed, n)
 	}
-	if _, err := backup.Take(ctx, s, v, a.verb, changed); err != nil {
-		return err
+	if !a.agreed {
+		if _, err := backup.Take(ctx, s, v, a.verb, changed); err != nil {
+			return err
+		}
 	}
 	return do()
 }

@@ -27,9 +27,9 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode func(arch string) (string, error) // returns the path of the labnode binary, needed to build an image and on machines that exist
-	Login   node.LoginOptions                 // what is asked of a person before the first login to a machine that exists
-	Confirm func(Change) error                // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
+	Labnode func(arch string) (string, error)   // returns the path of the labnode binary, needed to build an image and on machines that exist
+	Login   node.LoginOptions                   // what is asked of a person before the first login to a machine that exists
+	Confirm func(context.Context, Change) error // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
 }
 
 // Lab is one lab: its description, and the way to open it.
@@ -38,7 +38,7 @@ type Lab struct {
 	found     state.Lab // as New read it
 	events    *event.Stream
 	options   session.Options
-	confirm   func(Change) error
+	confirm   func(context.Context, Change) error
 	open      opener
 
 	mu       sync.Mutex

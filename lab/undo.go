@@ -16,7 +16,7 @@ func (l *Lab) UndoDiff(ctx context.Context, id string, names []string) (backup.C
 
 // Undo puts back what a comparison lists: see backup.Undo.
 func (l *Lab) Undo(ctx context.Context, c backup.Comparison) ([]backup.Restored, error) {
-	return ask(ctx, l, access{verb: "labctl undo restore"}, func(ctx context.Context, s *session.Session) ([]backup.Restored, error) {
+	return ask(ctx, l, access{verb: "labctl undo restore", agreed: true}, func(ctx context.Context, s *session.Session) ([]backup.Restored, error) {
 		return backup.Undo(ctx, s, c)
 	})
 }

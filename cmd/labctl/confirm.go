@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-
-	"golang.org/x/term"
 )
 
 // ask asks a person on the terminal, unless --yes has answered: y or yes is a yes, everything else and the end of the input is a no. Without
@@ -17,7 +15,7 @@ func (a *app) ask(ctx context.Context, question string, yes bool) (bool, error) 
 	if yes {
 		return true, nil
 	}
-	if a.stdin == nil || !term.IsTerminal(int(a.stdin.Fd())) {
+	if !a.terminal() {
 		return false, usageError{errors.New("there is no terminal to ask on, so nothing was changed; next: see what will be done, and answer with --yes")}
 	}
 	return a.asked(ctx, question)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -48,7 +49,11 @@ func (a *app) login() node.LoginOptions {
 	return node.LoginOptions{
 		KnownHosts: known, AcceptNew: a.acceptNew,
 		Ask: func(host, fingerprint string) error {
-			ok, err := a.ask(fmt.Sprintf("The host key of %s is not known yet. It is %s. Trust it?", host, fingerprint))
+			question := fmt.Sprintf("The host key of %s is not known yet: %s.", host, fingerprint)
+			if !a.terminal() {
+				return errors.New(question + " Nobody can be asked; next: compare it, and use --accept-new, or log in once with ssh")
+			}
+			ok, err := a.asked(context.Background(), question+" Trust it?")
 			if err == nil && !ok {
 				err = fmt.Errorf("the host key of %s was not accepted", host)
 			}
@@ -60,34 +65,18 @@ func (a *app) login() node.LoginOptions {
 }
 
 // confirmChange shows what will be changed in a cluster that labctl did not make, and asks.
-func (a *app) confirmChange(c lab.Change) error {
+func (a *app) confirmChange(ctx context.Context, c lab.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s changes %s:\n", c.Verb, c.Cluster)
 	for _, step := range c.Steps {
 		b.WriteString("  " + event.OneLine(event.Redact(step)) + "\n")
 	}
 	_, _ = fmt.Fprint(a.stderr, b.String())
-	if a.yes {
-		return nil
-	}
-	ok, err := a.ask("Go on?")
+	ok, err := a.ask(ctx, "Go on?", a.yes)
 	if err == nil && !ok {
 		err = errors.New("nothing was changed")
 	}
 	return err
-}
-
-// ask asks a question on the terminal. Without one, nobody can agree.
-func (a *app) ask(question string) (bool, error) {
-	if !a.terminal() {
-		return false, usageError{errors.New("there is no terminal to ask on; nothing was changed; next: look at what would be done, and run it again with --yes " +
-			"(for a new host key: --accept-new)")}
-	}
-	_, _ = fmt.Fprint(a.stderr, question+" [y/N] ")
-	var answer string
-	_, _ = fmt.Fscanln(a.stdin, &answer) // nothing is no
-	answer = strings.ToLower(strings.TrimSpace(answer))
-	return answer == "y" || answer == "yes", nil
 }
 
 // secret asks for a secret on the terminal, which does not show it.

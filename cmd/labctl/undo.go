@@ -133,7 +133,7 @@ func inBrackets(text string) string {
 }
 
 // undoOptions are the flags of undo restore.
-type undoOptions struct{ yes, dryRun, removeNew bool }
+type undoOptions struct{ dryRun, removeNew bool }
 
 func (a *app) undoRestoreCommand() *cobra.Command {
 	var o undoOptions
@@ -148,10 +148,8 @@ Files that are new since stay, unless --remove-new is given. The data of etcd is
 			return a.undoRestore(cmd.Context(), args[0], args[1:], o)
 		},
 	}
-	cmd.Flags().BoolVar(&o.yes, "yes", false, "restore without a question")
 	cmd.Flags().BoolVar(&o.dryRun, "dry-run", false, "only show what would be done")
 	cmd.Flags().BoolVar(&o.removeNew, "remove-new", false, "also remove files that are new since the backup")
-	cmd.MarkFlagsMutuallyExclusive("yes", "dry-run")
 	return cmd
 }
 
@@ -169,7 +167,7 @@ func (a *app) undoRestore(ctx context.Context, id string, names []string, o undo
 	if len(wanted.Nodes) == 0 || o.dryRun {
 		return nil
 	}
-	yes, err := a.ask(ctx, "Do this?", o.yes)
+	yes, err := a.ask(ctx, "Do this?", a.yes)
 	if err == nil && !yes {
 		err = errors.New("nothing was changed")
 	}

@@ -120,7 +120,7 @@ func (a *app) validatedCluster(ctx context.Context, v validation, areas []string
 	}
 	closing := func() {}
 	if l.Closed().Cluster.OverSSH() {
-		err = a.confirmTrials(l.Name(), areas)
+		err = a.confirmTrials(ctx, l.Name(), areas)
 	}
 	if err == nil {
 		c, closing, err = labCluster(ctx, l, cmp.Or(v.image, image.ProbeImage), nil)
@@ -133,12 +133,12 @@ func (a *app) validatedCluster(ctx context.Context, v validation, areas []string
 }
 
 // confirmTrials asks before areas are checked with pods in a cluster that labctl did not make.
-func (a *app) confirmTrials(cluster string, areas []string) error {
+func (a *app) confirmTrials(ctx context.Context, cluster string, areas []string) error {
 	tries := func(area validate.Area) bool { return len(areas) == 0 || slices.Contains(areas, string(area)) }
 	if !tries(validate.AreaNetwork) && !tries(validate.AreaStorage) {
 		return nil
 	}
-	return a.confirmChange(lab.Change{Verb: "labctl validate", Cluster: cluster, Steps: []string{
+	return a.confirmChange(ctx, lab.Change{Verb: "labctl validate", Cluster: cluster, Steps: []string{
 		"make a temporary namespace with test pods and a claim, and remove it at the end (kubectl create namespace, kubectl delete namespace)"}})
 }
 
