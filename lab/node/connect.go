@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -293,9 +294,8 @@ type tunnelled struct {
 
 func (t *tunnelled) Read(p []byte) (int, error) {
 	count, err := t.Conn.Read(p)
-	if err != nil && (t.link.raw.broken.Load() || t.link.ended()) {
-		<-t.link.gone
-		err = fmt.Errorf("connection to %s lost: %w", t.name, t.link.cause)
+	if err != nil && t.link.broken() {
+		err = fmt.Errorf("connection to %s lost: %w", t.name, cmp.Or(t.link.cause, err))
 	}
 	return count, err
 }

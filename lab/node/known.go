@@ -112,6 +112,9 @@ func (k *KnownHosts) check(address string, key ssh.PublicKey) error {
 	case added != nil:
 		return &hopeless{fmt.Errorf("the host key of %s has changed within seconds, from %s to %s", address, keyName(added), keyName(key))}
 	}
+	if k.AcceptNew {
+		return k.take(address, key)
+	}
 	return &unknownHost{k, address, key}
 }
 
@@ -170,7 +173,6 @@ func (e *unknownHost) answer() error {
 	switch {
 	case done: // by another node's question
 		return nil
-	case k.AcceptNew:
 	case k.Ask == nil:
 		return &hopeless{e}
 	default:
@@ -180,19 +182,20 @@ func (e *unknownHost) answer() error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.added[e.address] = e.key
+	return k.take(e.address, e.key)
+}
+
+// take has the host known by the key from now on. The line is added in one piece, because another process may add one too. The caller holds
+// k.mu.
+func (k *KnownHosts) take(address string, key ssh.PublicKey) error {
+	k.added[address] = key
 	if k.Own == "" {
 		return nil
 	}
-	return k.write(knownhosts.Line([]string{e.address}, e.key) + "\n")
-}
-
-// write adds a line in one piece, because another process may add one too.
-func (k *KnownHosts) write(line string) error {
 	f, err := os.OpenFile(k.Own, os.O_WRONLY|os.O_APPEND|os.O_CREATE, atomicfile.Private)
 	if err != nil {
-		return err
+		return &hopeless{err}
 	}
-	_, err = f.WriteString(line)
+	_, err = f.WriteString(knownhosts.Line([]string{address}, key) + "\n")
 	return errors.Join(err, f.Close())
 }
