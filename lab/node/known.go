@@ -17,6 +17,34 @@ import (
 	"k8slab/lab/atomicfile"
 )
 
+// hostKeys say which machine is the right one.
+type hostKeys interface {
+	algorithms(address string) []string // to ask for
+	check(address string, key ssh.PublicKey) error
+	mismatch(address string) error // the machine has no key of the algorithms
+}
+
+// pinned is the one host key of a machine that the lab made. Only its type is asked for: a server with several host keys would otherwise be
+// free to present another one.
+type pinned struct{ key ssh.PublicKey }
+
+func (p pinned) algorithms(string) []string { return algorithmsOf(p.key) }
+
+func (p pinned) check(_ string, key ssh.PublicKey) error {
+	if sameKey(key, p.key) {
+		return nil
+	}
+	return p.unlike(ssh.FingerprintSHA256(key))
+}
+
+func (p pinned) mismatch(string) error { return p.unlike("no key of type " + p.key.Type()) }
+
+// unlike says that the machine is not the one that the lab made: its host key is another.
+func (p pinned) unlike(got string) error {
+	return &hopeless{fmt.Errorf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
+		"another machine answers at this address, or this one was recreated without the lab's host key", got, ssh.FingerprintSHA256(p.key))}
+}
+
 // KnownHosts tells which machine has which host key, by OpenSSH's files. Nodes share it; it is safe for concurrent use.
 type KnownHosts struct {
 	// Own is the file that new keys are added to. Its directory exists.
@@ -56,8 +84,8 @@ func (k *KnownHosts) open() error {
 	return nil
 }
 
-// algorithms are those of the keys that the host is known by: a server with other keys too would be free to present one of those, and seem
-// to be another machine. For an unknown host they are those of plain keys, because a certificate is only worth something with its authority.
+// algorithms are those of the keys that the host is known by: a server with other keys too would be free to present one of those, and
+// seem to be another machine. For an unknown host they are those of plain keys, because a certificate is only worth something with its authority.
 func (k *KnownHosts) algorithms(address string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +129,8 @@ func (k *KnownHosts) check(address string, key ssh.PublicKey) error {
 		return nil
 	}
 	if revoked, is := errors.AsType[*xknownhosts.RevokedError](err); is {
-		return &hopeless{fmt.Errorf("the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), address, revoked.Revoked.Filename, revoked.Revoked.Line)}
+		line := revoked.Revoked
+		return &hopeless{fmt.Errorf("the host key %s of %s is revoked in %s:%d", keyName(key), address, line.Filename, line.Line)}
 	}
 	differs, is := errors.AsType[*xknownhosts.KeyError](err)
 	switch {
@@ -158,8 +187,8 @@ type unknownHost struct {
 }
 
 func (e *unknownHost) Error() string {
-	return fmt.Sprintf("the host key of %s is unknown: %s; next: compare it with what `ssh-keygen -lf FILE` says of /etc/ssh/ssh_host_*_key.pub there, "+
-		"and run this again with --accept-new, or log in once with ssh", e.address, keyName(e.key))
+	return fmt.Sprintf("the host key of %s is unknown: %s; next: compare it with what `ssh-keygen -lf FILE` says there of "+
+		"/etc/ssh/ssh_host_*_key.pub, and run this again with --accept-new, or log in once with ssh", e.address, keyName(e.key))
 }
 
 // answer takes the key, or refuses it for good.

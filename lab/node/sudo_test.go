@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// fakeSudo checks the password $SUDO_WANTS on stdin as sudo -S does, says what $SUDO_SAYS has, hands SIGTERM on, and writes down how it was called.
+// fakeSudo checks the password $SUDO_WANTS on stdin as sudo -S does, says what $SUDO_SAYS has, hands SIGTERM on, and writes down how it was
+// called.
 const fakeSudo = `#!/bin/sh
 echo "$*" >>"$SUDO_LOG"
 quiet= asks=
@@ -108,9 +109,13 @@ func useSudo(t *testing.T, n *Node, file string) {
 		t.Errorf("%q, %v", out, err)
 	}
 	var stdout, stderr bytes.Buffer
-	err := n.Run(ctx, Command{Argv: []string{"sh", "-c", "cat; cat >&2 <&-; exit 3", "it's"}, Stdin: strings.NewReader("line\n\nno end"), Stdout: &stdout, Stderr: &stderr})
+	const text = "line\n\nno end"
+	err := n.Run(ctx, Command{
+		Argv: []string{"sh", "-c", "cat; exit 3", "it's"}, Stdin: strings.NewReader(text), Stdout: &stdout, Stderr: &stderr,
+	})
 	exit, is := errors.AsType[*ExitError](err)
-	if !is || exit.Status != 3 || stdout.String() != "line\n\nno end" || exit.Argv[3] != "it's" || strings.Contains(fmt.Sprint(exit, stderr.String()), password) {
+	if !is || exit.Status != 3 || stdout.String() != text || exit.Argv[3] != "it's" || stderr.String() != "" ||
+		strings.Contains(fmt.Sprintf("%+v", exit), password) {
 		t.Errorf("%q, %q, %v", stdout.String(), stderr.String(), err)
 	}
 	if err := n.Copy(ctx, file, 0o640, strings.NewReader("content")); err != nil {
@@ -188,7 +193,8 @@ func TestWrongPasswordIsTriedOnce(t *testing.T) {
 		wg.Go(func() {
 			for range 2 {
 				_, err := n.Read(within(t, 60*time.Second), "true")
-				if connect, is := errors.AsType[*ConnectError](err); !is || !connect.Permanent || !errors.Is(err, errWrong) || strings.Contains(err.Error(), "wr0ng-one") {
+				connect, is := errors.AsType[*ConnectError](err)
+				if !is || !connect.Permanent || !errors.Is(err, errWrong) || strings.Contains(err.Error(), "wr0ng-one") {
 					t.Error(err)
 				}
 			}
