@@ -18,8 +18,8 @@ import (
 	"golang.org/x/crypto/ssh/agent"
 )
 
-// Keys are the private keys of the person at this computer: those of files, and those of the ssh agent. Nodes share them, and each is loaded
-// once. They are never forwarded to a machine. Keys are safe for concurrent use.
+// Keys are the private keys of the person at this computer: those of files, and those of the ssh agent. Nodes share them, and each is
+// loaded once. They are never forwarded to a machine. Keys are safe for concurrent use.
 type Keys struct {
 	// Passphrase is asked for the passphrase of an encrypted file, once, and only when a machine would take its key. nil leaves
 	// encrypted files out.

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -158,13 +159,6 @@ func discardChannels(channels <-chan ssh.NewChannel) {
 	}
 }
 
-// hostKeys say which machine is the right one.
-type hostKeys interface {
-	algorithms(address string) []string // to ask for
-	check(address string, key ssh.PublicKey) error
-	mismatch(address string) error // the machine has no key of the algorithms
-}
-
 func (n *Node) clientConfig(raw *watched, offered offer) *ssh.ClientConfig {
 	return &ssh.ClientConfig{
 		User:              n.user,
@@ -201,27 +195,6 @@ func (n *Node) refused(err error, raw *watched, offered offer) error {
 func (n *Node) ofTheLab() bool {
 	_, is := n.hosts.(pinned)
 	return is
-}
-
-// pinned is the one host key of a machine that the lab made. Only its type is asked for: a server with several host keys would otherwise be
-// free to present another one.
-type pinned struct{ key ssh.PublicKey }
-
-func (p pinned) algorithms(string) []string { return algorithmsOf(p.key) }
-
-func (p pinned) check(_ string, key ssh.PublicKey) error {
-	if sameKey(key, p.key) {
-		return nil
-	}
-	return p.unlike(ssh.FingerprintSHA256(key))
-}
-
-func (p pinned) mismatch(string) error { return p.unlike("no key of type " + p.key.Type()) }
-
-// unlike says that the machine is not the one that the lab made: its host key is another.
-func (p pinned) unlike(got string) error {
-	return &hopeless{fmt.Errorf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
-		"another machine answers at this address, or this one was recreated without the lab's host key", got, ssh.FingerprintSHA256(p.key))}
 }
 
 // connectError distinguishes what trying again is useless for, such as a wrong machine, from one that may not be ready yet.
@@ -293,9 +266,8 @@ type tunnelled struct {
 
 func (t *tunnelled) Read(p []byte) (int, error) {
 	count, err := t.Conn.Read(p)
-	if err != nil && (t.link.raw.broken.Load() || t.link.ended()) {
-		<-t.link.gone
-		err = fmt.Errorf("connection to %s lost: %w", t.name, t.link.cause)
+	if err != nil && t.link.broken() {
+		err = fmt.Errorf("connection to %s lost: %w", t.name, cmp.Or(t.link.cause, err))
 	}
 	return count, err
 }

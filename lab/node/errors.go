@@ -53,11 +53,6 @@ type hopeless struct{ error }
 
 func (e *hopeless) Unwrap() error { return e.error }
 
-// commandError adds the node and the command to an error other than an exit.
-func (n *Node) commandError(argv []string, err error) error {
-	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)
-}
-
 // summary names a command by its first two words: enough to recognize it, and unlikely to put a token or a whole script into an error.
 func summary(argv []string) string {
 	if len(argv) == 0 {

@@ -17,6 +17,34 @@ import (
 	"k8slab/lab/atomicfile"
 )
 
+// hostKeys say which machine is the right one.
+type hostKeys interface {
+	algorithms(address string) []string // to ask for
+	check(address string, key ssh.PublicKey) error
+	mismatch(address string) error // the machine has no key of the algorithms
+}
+
+// pinned is the one host key of a machine that the lab made. Only its type is asked for: a server with several host keys would otherwise be
+// free to present another one.
+type pinned struct{ key ssh.PublicKey }
+
+func (p pinned) algorithms(string) []string { return algorithmsOf(p.key) }
+
+func (p pinned) check(_ string, key ssh.PublicKey) error {
+	if sameKey(key, p.key) {
+		return nil
+	}
+	return p.unlike(ssh.FingerprintSHA256(key))
+}
+
+func (p pinned) mismatch(string) error { return p.unlike("no key of type " + p.key.Type()) }
+
+// unlike says that the machine is not the one that the lab made: its host key is another.
+func (p pinned) unlike(got string) error {
+	return &hopeless{fmt.Errorf("host key mismatch: the machine presents %s, but the lab's state pins %s: "+
+		"another machine answers at this address, or this one was recreated without the lab's host key", got, ssh.FingerprintSHA256(p.key))}
+}
+
 // KnownHosts tells which machine has which host key, by OpenSSH's files. Nodes share it; it is safe for concurrent use.
 type KnownHosts struct {
 	// Own is the file that new keys are added to. Its directory exists.
@@ -56,8 +84,8 @@ func (k *KnownHosts) open() error {
 	return nil
 }
 
-// algorithms are those of the keys that the host is known by: a server with other keys too would be free to present one of those, and seem
-// to be another machine. For an unknown host they are those of plain keys, because a certificate is only worth something with its authority.
+// algorithms are those of the keys that the host is known by: a server with other keys too would be free to present one of those, and
+// seem to be another machine. For an unknown host they are those of plain keys, because a certificate is only worth something with its authority.
 func (k *KnownHosts) algorithms(address string) []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -101,7 +129,8 @@ func (k *KnownHosts) check(address string, key ssh.PublicKey) error {
 		return nil
 	}
 	if revoked, is := errors.AsType[*xknownhosts.RevokedError](err); is {
-		return &hopeless{fmt.Errorf("the host key %s of %s is revoked in %s:%d", ssh.FingerprintSHA256(key), address, revoked.Revoked.Filename, revoked.Revoked.Line)}
+		line := revoked.Revoked
+		return &hopeless{fmt.Errorf("the host key %s of %s is revoked in %s:%d", keyName(key), address, line.Filename, line.Line)}
 	}
 	differs, is := errors.AsType[*xknownhosts.KeyError](err)
 	switch {
@@ -111,6 +140,9 @@ func (k *KnownHosts) check(address string, key ssh.PublicKey) error {
 		return changed(address, "presents "+keyName(key), differs.Want)
 	case added != nil:
 		return &hopeless{fmt.Errorf("the host key of %s has changed within seconds, from %s to %s", address, keyName(added), keyName(key))}
+	}
+	if k.AcceptNew {
+		return k.take(address, key)
 	}
 	return &unknownHost{k, address, key}
 }
@@ -155,8 +187,8 @@ type unknownHost struct {
 }
 
 func (e *unknownHost) Error() string {
-	return fmt.Sprintf("the host key of %s is unknown: %s; next: compare it with what `ssh-keygen -lf FILE` says of /etc/ssh/ssh_host_*_key.pub there, "+
-		"and run this again with --accept-new, or log in once with ssh", e.address, keyName(e.key))
+	return fmt.Sprintf("the host key of %s is unknown: %s; next: compare it with what `ssh-keygen -lf FILE` says there of "+
+		"/etc/ssh/ssh_host_*_key.pub, and run this again with --accept-new, or log in once with ssh", e.address, keyName(e.key))
 }
 
 // answer takes the key, or refuses it for good.
@@ -170,7 +202,6 @@ func (e *unknownHost) answer() error {
 	switch {
 	case done: // by another node's question
 		return nil
-	case k.AcceptNew:
 	case k.Ask == nil:
 		return &hopeless{e}
 	default:
@@ -180,19 +211,20 @@ func (e *unknownHost) answer() error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.added[e.address] = e.key
+	return k.take(e.address, e.key)
+}
+
+// take has the host known by the key from now on. The line is added in one piece, because another process may add one too. The caller holds
+// k.mu.
+func (k *KnownHosts) take(address string, key ssh.PublicKey) error {
+	k.added[address] = key
 	if k.Own == "" {
 		return nil
 	}
-	return k.write(knownhosts.Line([]string{e.address}, e.key) + "\n")
-}
-
-// write adds a line in one piece, because another process may add one too.
-func (k *KnownHosts) write(line string) error {
 	f, err := os.OpenFile(k.Own, os.O_WRONLY|os.O_APPEND|os.O_CREATE, atomicfile.Private)
 	if err != nil {
-		return err
+		return &hopeless{err}
 	}
-	_, err = f.WriteString(line)
+	_, err = f.WriteString(knownhosts.Line([]string{address}, key) + "\n")
 	return errors.Join(err, f.Close())
 }

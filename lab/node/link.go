@@ -51,9 +51,20 @@ func (l *link) ended() bool {
 	}
 }
 
+// broken is ended for one who has just seen the consequences: the connection's own end may take a moment to be noticed.
+func (l *link) broken() bool {
+	if l.raw.broken.Load() {
+		select {
+		case <-l.gone:
+		case <-time.After(grace):
+		}
+	}
+	return l.ended()
+}
+
 // lost is the error of a command that was cut off.
 func (l *link) lost() error {
-	if l.ended() && l.cause != nil {
+	if l.broken() && l.cause != nil {
 		return fmt.Errorf("%w: %w", ErrLost, l.cause)
 	}
 	return ErrLost

@@ -21,8 +21,8 @@ type LoginOptions struct {
 	Password   func() (string, error)               // of sudo
 }
 
-// Logins makes nodes of machines that exist, which share the person's keys, the known host keys, the password of sudo and the jump hosts. It
-// is safe for concurrent use.
+// Logins makes nodes of machines that exist, which share the person's keys, the known host keys, the password of sudo and the jump hosts.
+// It is safe for concurrent use.
 type Logins struct {
 	keys  Keys
 	hosts KnownHosts

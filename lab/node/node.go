@@ -112,6 +112,11 @@ func (n *Node) pin(cfg Config) error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
+// commandError adds the node and the command to an error other than an exit.
+func (n *Node) commandError(argv []string, err error) error {
+	return fmt.Errorf("%s: %s: %w", n.name, summary(argv), err)
+}
+
 // Close ends the connection and everything that runs over it. The node stays closed.
 func (n *Node) Close() error {
 	n.mu.Lock()

@@ -104,7 +104,7 @@ func jumpsOf(c *ssh_config.Config, jump string, hops int) (string, error) {
 
 // splitHop takes [USER@]HOST[:PORT] apart; an IPv6 address with a port is in brackets.
 func splitHop(text string) (user, host, port string) {
-	text = strings.TrimSpace(strings.TrimPrefix(text, "ssh://"))
+	text = strings.TrimPrefix(strings.TrimSpace(text), "ssh://")
 	if i := strings.LastIndex(text, "@"); i >= 0 {
 		user, text = text[:i], text[i+1:]
 	}

@@ -80,7 +80,8 @@ func (s *Sudo) ask() error {
 	}
 	s.asked = true
 	if s.Password == nil {
-		s.err = errors.New("sudo wants a password, and there is nobody to ask; next: run this on a terminal, or allow the login sudo without one (NOPASSWD)")
+		s.err = errors.New("sudo wants a password, and there is nobody to ask; next: run this on a terminal, " +
+			"or allow the login sudo without one (NOPASSWD)")
 		return s.err
 	}
 	if s.password, s.err = s.Password(); s.err != nil {
@@ -130,16 +131,17 @@ func sudoRefusal(user, said string, err error) error {
 	case says("must have a tty"):
 		return fmt.Errorf("sudo wants a terminal (requiretty); next: visudo on the machine, and write: Defaults:%s !requiretty", user)
 	case says("not in the sudoers file", "not allowed to", "may not run sudo", "I'm sorry"):
-		return fmt.Errorf("sudo does not allow %s to run commands as root; next: usermod -aG sudo %s on the machine (wheel instead of sudo on Fedora)", user, user)
-	case says("password is required", "authentication is required", "incorrect password", "incorrect authentication", "Authentication failed",
-		"try again", "no password was provided"):
+		return fmt.Errorf("sudo does not allow %s to run commands as root; "+
+			"next: usermod -aG sudo %s on the machine (wheel instead of sudo on Fedora)", user, user)
+	case says("password is required", "authentication is required", "incorrect password", "incorrect authentication",
+		"Authentication failed", "try again", "no password was provided"):
 		return nil
 	}
 	return fmt.Errorf("sudo on the machine fails with exit status %d: %s", exit.ExitStatus(), lastLines(said))
 }
 
-// Root's shell runs the command. $0 is a mark: by it the command's sudo is found when the command is to end. Where sudo wants a password, what
-// comes before the mark on stdin is sudo's, and never the command's, even if sudo did not want it this time.
+// Root's shell runs the command. $0 is a mark: by it the command's sudo is found when the command is to end. Where sudo wants a password,
+// what comes before the mark on stdin is sudo's, and never the command's, even if sudo did not want it this time.
 const (
 	markedScript = `exec "$@"`
 	unlockScript = `while IFS= read -r l; do [ "$l" = "$0" ] && exec "$@"; done; exit 125`
