@@ -22,8 +22,8 @@ func (a *app) undoCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
 		Short: "List backups, and put files of nodes back as they were",
-		Long: `Before labctl changes machines that it did not make, it saves their Kubernetes files, and the data of etcd, on this computer. Without a command,
-this lists those backups.
+		Long: `Before labctl changes machines that it did not make, it saves their Kubernetes files, and the data of etcd, on this computer.
+Without a command, this lists those backups.
   labctl undo show 20260102T150405-repair         # which files differ now
   labctl undo restore 20260102T150405-repair w1   # put them back on w1, after a question
 
@@ -140,8 +140,8 @@ func (a *app) undoRestoreCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore ID [NODE...]",
 		Short: "Put the files of nodes back from a backup, after a question",
-		Long: `Put the files of the nodes back from a backup, with owner and mode: of all its nodes, or of those that are named. It shows each file, and how to do
-the same by hand, and asks. What is there now is saved first, so that this can be undone too. kubelet is restarted if one of its files changed.
+		Long: `Put the files of the nodes back from a backup, with owner and mode: of all its nodes, or of those that are named. It shows each file,
+and how to do the same by hand, and asks. What is there now is saved first, so that this can be undone too. kubelet is restarted if one of its files changed.
 Files that are new since stay, unless --remove-new is given. The data of etcd is not touched.`,
 		Args: cobra.MinimumNArgs(1), ValidArgsFunction: a.backupIDs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -239,7 +239,8 @@ func printUndo(w io.Writer, c backup.Comparison, left []string) {
 
 func printRestored(w io.Writer, done []backup.Restored) {
 	for _, r := range done {
-		_, _ = fmt.Fprintf(w, "%s: put back %d, removed %d; then: %s\n", r.Node, len(r.Files), len(r.Removed), cmp.Or(strings.Join(r.Did, ", "), "nothing"))
+		_, _ = fmt.Fprintf(w, "%s: put back %d, removed %d; then: %s\n", r.Node, len(r.Files), len(r.Removed),
+			cmp.Or(strings.Join(r.Did, ", "), "nothing"))
 		for _, next := range r.Next {
 			_, _ = fmt.Fprintf(w, "%s: next, when its pods may: labctl ssh %[1]s %s\n", r.Node, next)
 		}

@@ -106,7 +106,7 @@ func Load(d state.Dir, id string) (Backup, error) {
 		return Backup{}, err
 	}
 	if len(ids) == 0 {
-		return Backup{}, errors.New("there is no backup yet: labctl makes one before it changes machines that it did not make; see `labctl undo --help`")
+		return Backup{}, errors.New("there is no backup: labctl makes one before it changes machines that exist; see `labctl undo --help`")
 	}
 	if !slices.Contains(ids, id) {
 		return Backup{}, config.Unknown("backup", id, "there are", ids)

@@ -66,7 +66,8 @@ func (c *Client) HoldLease(ctx context.Context, holder string) (held context.Con
 	go func() {
 		defer close(ended)
 		if err := h.keep(renewing); err != nil {
-			lose(fmt.Errorf("the Lease %s/%s is lost, so that another may change the cluster: %w; next: run this again", metav1.NamespaceSystem, leaseName, err))
+			lose(fmt.Errorf("the Lease %s/%s is lost, so that another may change the cluster: %w; next: run this again",
+				metav1.NamespaceSystem, leaseName, err))
 		}
 	}()
 	return held, func(ctx context.Context) error {
@@ -191,8 +192,8 @@ func (h *leaseHold) take(ctx context.Context) error {
 
 // doubt watches a Lease that seems to have run out. It returns what is there in the end.
 func (h *leaseHold) doubt(ctx context.Context, seen *coordinationv1.Lease) (is *coordinationv1.Lease, err error) {
-	begin := time.Now()
-	err = wait.For(ctx, "the Lease of "+*seen.Spec.HolderIdentity+" to run out", leaseDoubt+h.c.timeout, leaseDoubt/4, func(ctx context.Context) error {
+	begin, what := time.Now(), "the Lease of "+*seen.Spec.HolderIdentity+" to run out"
+	err = wait.For(ctx, what, leaseDoubt+h.c.timeout, leaseDoubt/4, func(ctx context.Context) error {
 		if is, err = h.read(ctx); err != nil {
 			return wait.Hopeless(err)
 		}
