@@ -101,14 +101,15 @@ func (a *app) kubectl(ctx context.Context) (kubectl, kubeconfig string, closing 
 	} else {
 		kubectl, err = l.Closed().Kubectl()
 	}
+	var end func()
 	if err == nil {
-		kubeconfig, closing, err = l.Kubeconfig(ctx)
+		kubeconfig, end, err = l.Kubeconfig(ctx)
 	}
 	if err != nil {
 		l.Close()
 		return "", "", nil, err
 	}
-	return kubectl, kubeconfig, func() { closing(); l.Close() }, nil
+	return kubectl, kubeconfig, func() { end(); l.Close() }, nil
 }
 
 // completeKubectl asks kubectl itself, which is built with cobra too.
