@@ -41,13 +41,13 @@ systemctl restart kubelet`)
 	},
 	// The second control plane was reset, and the power went while it joined again: kubeadm had added its member to etcd, and nobody promotes it.
 	"learner": func(ctx context.Context, h *home) {
-		south := h.nodes[1]
+		north, south := h.nodes[0], h.nodes[1]
+		h.root(ctx, south.machine, "kubeadm reset -f >/root/reset.log 2>&1") // also removes its member, while the Node is there
 		h.owner(ctx, "delete node "+south.name)
-		join := h.root(ctx, h.nodes[0].machine, `export KUBECONFIG=/etc/kubernetes/admin.conf
+		join := h.root(ctx, north.machine, `export KUBECONFIG=/etc/kubernetes/admin.conf
 echo "$(kubeadm token create --print-join-command) --control-plane --certificate-key $(
 	kubeadm init phase upload-certs --upload-certs --config /root/kubeadm.yaml | tail -n 1)"`)
-		h.root(ctx, south.machine, fmt.Sprintf(`kubeadm reset -f >/root/reset.log 2>&1
-(until test -e /etc/kubernetes/manifests/etcd.yaml; do sleep 0.01; done
+		h.root(ctx, south.machine, fmt.Sprintf(`(until test -e /etc/kubernetes/manifests/etcd.yaml; do sleep 0.01; done
 pkill -KILL -x kubeadm
 systemctl stop kubelet
 rm /etc/kubernetes/manifests/etcd.yaml) &
