@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8slab/config"
@@ -34,7 +35,12 @@ type Attached struct {
 
 // Attach finds out what a cluster that exists consists of: see attach.Find. It changes nothing.
 func Attach(ctx context.Context, o attach.Options, opts Options) (a Attached, err error) {
-	a.logins = node.NewLogins(opts.Login)
+	var q questions
+	login, asks := q.of(opts.Login)
+	a.logins = node.NewLogins(login)
+	if asks {
+		o.Asking = q.asking
+	}
 	refuse := func(what string) error { return refused(what) }
 	o.Events, o.Session = opts.Events, session.Options{Logins: a.logins, Mutated: refuse}
 	a.Found, err = attach.Find(ctx, o)
@@ -96,8 +102,36 @@ func refused(what string) error {
 }
 
 // openSSH opens a cluster of machines that exist.
-func (l *Lab) openSSH(_ context.Context, closed state.Lab, _ bool) (*session.Session, error) {
-	return session.OpenSSH(closed, l.events, l.options)
+func (l *Lab) openSSH(ctx context.Context, closed state.Lab, _ bool) (*session.Session, error) {
+	s, err := session.OpenSSH(closed, l.events, l.options)
+	if err == nil && l.asks {
+		s.Greet(ctx, l.questions.asking)
+	}
+	return s, err
+}
+
+// questions are what a person is being asked for logins.
+type questions struct{ open atomic.Int32 }
+
+func (q *questions) asking() bool { return q.open.Load() > 0 }
+
+// of counts the questions of the options while they are asked, and tells whether there can be any.
+func (q *questions) of(o node.LoginOptions) (counted node.LoginOptions, any bool) {
+	wait := func() (over func()) {
+		q.open.Add(1)
+		return func() { q.open.Add(-1) }
+	}
+	any = o.Ask != nil || o.Password != nil || o.Passphrase != nil
+	if ask := o.Ask; ask != nil {
+		o.Ask = func(host, fingerprint string) error { defer wait()(); return ask(host, fingerprint) }
+	}
+	if ask := o.Password; ask != nil {
+		o.Password = func() (string, error) { defer wait()(); return ask() }
+	}
+	if ask := o.Passphrase; ask != nil {
+		o.Passphrase = func(file string) (string, error) { defer wait()(); return ask(file) }
+	}
+	return o, any
 }
 
 // onExisting runs a verb on a cluster that labctl did not make. One that only reads cannot change anything: see mutated. A change is shown

@@ -45,6 +45,9 @@ type Lab struct {
 	changes  []string
 	changing context.Context // while it lasts, a cluster that labctl did not make may be changed; nil: it may not
 
+	asks      bool // a person is there to be asked for logins
+	questions questions
+
 	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
 }
@@ -65,7 +68,8 @@ func New(described *config.Cluster, opts Options) (*Lab, error) {
 	l.options = session.Options{Labnode: opts.Labnode, Mutated: l.mutated}
 	l.open = l.openLibvirt
 	if described.OverSSH() {
-		l.options.Logins = node.NewLogins(opts.Login)
+		login, asks := l.questions.of(opts.Login)
+		l.options.Logins, l.asks = node.NewLogins(login), asks
 		l.open = l.openSSH
 	}
 	return l, nil

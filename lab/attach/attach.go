@@ -27,6 +27,7 @@ type Options struct {
 	First   config.SSH                           // the login to one machine, best a control plane; without a host, Kubeconfig finds one
 	Logins  map[string]config.SSH                // those of other nodes that are known, by the node's name
 	Lookup  func(node string) (config.SSH, bool) // the user's own settings for a node, if there are any; may be nil
+	Asking  func() bool                          // tells that a person is being asked for a login; nil where nobody is there
 	Events  *event.Stream
 	Session session.Options
 	// Kubeconfig names the API server, which this computer reaches.
@@ -259,6 +260,9 @@ func (f *Found) look(ctx context.Context, o Options, nodes []kube.Node) error {
 		return err
 	}
 	defer s.Close()
+	if o.Asking != nil {
+		s.Greet(ctx, o.Asking)
+	}
 	members, etcdErr := make(chan []etcd.Member, 1), make(chan error, 1)
 	go func() {
 		all, err := etcdMembers(ctx, s)
