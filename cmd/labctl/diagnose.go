@@ -148,7 +148,7 @@ func (a *app) patient(d time.Duration) time.Duration {
 	if err != nil {
 		return d
 	}
-	l, err := lab.New(c, lab.Options{})
+	l, err := lab.New(c, a.labOptions(nil))
 	if err != nil {
 		return d
 	}

@@ -44,7 +44,7 @@ func (a *app) diagnoseAll(ctx context.Context, o health.DiagnoseOptions, limit t
 	}
 	limited, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("no result within %s (--timeout, of all labs)", limit))
 	defer cancel()
-	all := eachLab(limited, names, func(ctx context.Context, name string) (diagnose.Report, error) { return diagnoseMade(ctx, name, o) })
+	all := eachLab(limited, names, func(ctx context.Context, name string) (diagnose.Report, error) { return a.diagnoseMade(ctx, name, o) })
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
@@ -87,8 +87,8 @@ func eachLab(ctx context.Context, names []string, ask func(ctx context.Context, 
 	return all
 }
 
-// diagnoseMade diagnoses a lab as it was made.
-func diagnoseMade(ctx context.Context, name string, o health.DiagnoseOptions) (diagnose.Report, error) {
+// diagnoseMade diagnoses a lab as it was made. It asks nobody for a password or a host key: several labs would ask at once.
+func (a *app) diagnoseMade(ctx context.Context, name string, o health.DiagnoseOptions) (diagnose.Report, error) {
 	path, err := state.MadeWith(name)
 	if err != nil {
 		return diagnose.Report{}, err
@@ -97,7 +97,9 @@ func diagnoseMade(ctx context.Context, name string, o health.DiagnoseOptions) (d
 	if err != nil {
 		return diagnose.Report{}, err
 	}
-	l, err := lab.New(c, lab.Options{})
+	opts := a.labOptions(nil)
+	opts.Login.Ask, opts.Login.Password, opts.Login.Passphrase = nil, nil, nil
+	l, err := lab.New(c, opts)
 	if err != nil {
 		return diagnose.Report{}, err
 	}

@@ -47,6 +47,8 @@ func printLabs(w io.Writer, labs []health.Entry) {
 	for _, e := range labs {
 		running := fmt.Sprintf("%d of %d run", e.Running, e.Machines)
 		switch {
+		case e.URI == "ssh":
+			running = fmt.Sprintf("%d over SSH", e.Machines)
 		case e.Kubernetes == "" && e.Problem == "":
 			running = "none yet"
 		case e.Problem != "":

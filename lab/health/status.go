@@ -190,6 +190,10 @@ func entryOf(ctx context.Context, name string) (Entry, error) {
 		return e, err
 	}
 	e.Machines = len(l.Cluster.Members())
+	if l.Cluster.OverSSH() { // whether they run is a question for status
+		e.URI, e.Network, e.Running = "ssh", "", e.Machines
+		return e, nil
+	}
 	h, err := session.Connect(l)
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, state.ErrNotUp

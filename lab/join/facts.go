@@ -61,7 +61,7 @@ func (f Facts) JoinRunning() bool { return Facts{JoinUnit: f.JoinUnit}.Running()
 // ReadFacts reads them. It changes nothing and starts no program but systemctl, whose failure is its error; the rest is filled in then too.
 func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 	f := Facts{
-		Joined:       m.Exists(joinedMark),
+		Joined:       m.joined(),
 		Dirty:        m.dirty(Target{ControlPlane: true}), // a control plane may have certificates before it joins
 		CA:           m.caSum(),
 		MachineID:    m.Line("/etc/machine-id"),

@@ -8,7 +8,7 @@ import (
 
 // nodeName is the Node's name in kubelet's client certificate, "" without one.
 func (m Machine) nodeName() string {
-	text, err := m.Read("/var/lib/kubelet/pki/kubelet-client-current.pem")
+	text, err := m.Read(clientCertificate)
 	if err != nil {
 		return ""
 	}

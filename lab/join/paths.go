@@ -10,10 +10,11 @@ const (
 )
 
 const (
-	kubeletConf   = "/etc/kubernetes/kubelet.conf"
-	bootstrapConf = "/etc/kubernetes/bootstrap-kubelet.conf"
-	kubeletConfig = "/var/lib/kubelet/config.yaml"
-	kubeletFlags  = "/var/lib/kubelet/kubeadm-flags.env"
+	kubeletConf       = "/etc/kubernetes/kubelet.conf"
+	bootstrapConf     = "/etc/kubernetes/bootstrap-kubelet.conf"
+	kubeletConfig     = "/var/lib/kubelet/config.yaml"
+	clientCertificate = "/var/lib/kubelet/pki/kubelet-client-current.pem" // of kubelet
+	kubeletFlags      = "/var/lib/kubelet/kubeadm-flags.env"
 	// instanceConfig is what kubeadm keeps of this machine's own kubelet configuration: the runtime's socket.
 	instanceConfig = "/var/lib/kubelet/instance-config.yaml"
 	etcdManifest   = manifestsDir + "/etcd.yaml"
