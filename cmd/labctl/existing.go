@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"k8slab/lab"
 	"k8slab/lab/event"
 	"k8slab/lab/guard"
 	"k8slab/lab/node"
