@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/guard"
 	"k8slab/lab/node"
 	"k8slab/lab/state"
 )
@@ -63,7 +63,7 @@ func (a *app) login() node.LoginOptions {
 }
 
 // confirmChange shows what will be changed in a cluster that labctl did not make, and asks.
-func (a *app) confirmChange(ctx context.Context, c lab.Change) error {
+func (a *app) confirmChange(ctx context.Context, c guard.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s changes %s:\n", c.Verb, c.Cluster)
 	for _, step := range c.Steps {

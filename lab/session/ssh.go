@@ -33,9 +33,12 @@ func OpenSSH(l state.Lab, events *event.Stream, o Options) (*Session, error) {
 // greetTime is how long the first logins may take while nobody is asked anything.
 const greetTime = 3 * time.Second
 
-// Greet logs in to every machine, so that what a person is asked is asked before any time limit runs. It waits as long as asking tells that a
-// person is being asked, and says nothing of machines that do not answer: whoever needs them does.
-func (s *Session) Greet(ctx context.Context, asking func() bool) {
+// Greet logs in to every machine, so that what a person is asked is asked before any time limit runs. It says nothing of machines that do not
+// answer: whoever needs them does. Where there is nobody to ask, it does nothing.
+func (s *Session) Greet(ctx context.Context) {
+	if !s.Logins.Asks() {
+		return
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -56,7 +59,7 @@ func (s *Session) Greet(ctx context.Context, asking func() bool) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			if !asking() {
+			if !s.Logins.Asking() {
 				return
 			}
 		}
