@@ -26,7 +26,7 @@ func (r *recorder) Run(_ context.Context, node string, argv ...string) (string, 
 	switch {
 	case strings.Contains(line, "member list --write-out=json"):
 		return `{"members":[{"ID":7,"name":"n","peerURLs":["https://10.0.0.9:2380"]}]}`, nil
-	case strings.Contains(line, "labnode join"):
+	case strings.Contains(line, labnode) && strings.Contains(line, " join "):
 		return `{"outcome":{"joined":false}}`, nil
 	case strings.Contains(line, "endpoint status"):
 		return `[{"Endpoint":"https://10.0.0.8:2379","Status":{"header":{"member_id":7,"raft_term":3},"leader":7}}]`, nil
