@@ -90,6 +90,34 @@ func targetOf(f Fault, driver Driver) Target {
 	}}
 }
 
+// What a cluster that labctl did not make is spared.
+func TestLabsOnly(t *testing.T) {
+	for name, why := range map[string]string{
+		"kubelet-stopped": "", "missing-cni": "", "token-expired": "", "stale-learner": "", "quorum-lost": "it loses data", "wiped-voter": "it loses data",
+		"etcd-data-corrupt": "it loses data", "ssh-stopped": "power over the machine", "worker-suspended": "power over the machine", "stale-cni": "probes",
+		"flannel-down": "Flannel", "runc-empty": "node image",
+	} {
+		f, known := Lookup(name)
+		if got := f.LabsOnly(); !known || (got == "") != (why == "") || !strings.Contains(got, why) {
+			t.Errorf("%s: %q, want %q", name, got, why)
+		}
+	}
+	for _, f := range All() { // what only a lab's nodes have
+		driver := &recorder{}
+		_ = f.Inject(t.Context(), targetOf(f, driver))
+		if f.Restore != nil {
+			_ = f.Restore(t.Context(), targetOf(f, driver))
+		}
+		for _, line := range driver.ran {
+			for _, ours := range []string{"/usr/share/k8slab", "namespace=k8slab", "labctl: power"} {
+				if f.LabsOnly() == "" && strings.Contains(line, ours) {
+					t.Errorf("%s uses %s: %s", f.Name, ours, line)
+				}
+			}
+		}
+	}
+}
+
 // An injector acts on the node that it was given, or on the control plane beside it.
 func TestInjectorsStayOnTheirNodes(t *testing.T) {
 	for _, f := range All() {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/lab"
 	"k8slab/scenarios"
 )
 
@@ -57,4 +58,20 @@ func faultSteps(faults ...scenarios.Placement) (steps []string) {
 		steps = append(steps, fmt.Sprintf("end it with %s; labctl fault restore takes it back at any time", quoted(p.Fault.Calls(node))))
 	}
 	return steps
+}
+
+// noFaultLeft refuses to forget a cluster that stays while there are faults in it, because the record that takes them back would go too.
+func (a *app) noFaultLeft(l *lab.Lab) error {
+	if !l.Closed().Cluster.OverSSH() {
+		return nil
+	}
+	injected, err := a.record()
+	if err != nil {
+		return err
+	}
+	left, err := injected.Faults()
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("%s is still in %s (%s); next: labctl fault restore", nameOf(left[0]), l.Name(), left[0].Node)
+	}
+	return err
 }
