@@ -46,6 +46,7 @@ type Lab struct {
 
 	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
+	hands   *session.Session // for a person's own commands on machines that exist
 }
 
 // opener opens a lab; with makes, it first installs and starts what the machines need of this computer.
@@ -222,8 +223,10 @@ func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
 func (l *Lab) Close() {
 	l.keeping.Lock()
 	defer l.keeping.Unlock()
-	if l.kept != nil {
-		l.kept.Close()
+	for _, s := range []*session.Session{l.kept, l.hands} {
+		if s != nil {
+			s.Close()
+		}
 	}
 	if l.options.Logins != nil {
 		_ = l.options.Logins.Close()

@@ -108,7 +108,8 @@ func (a *app) kubectl(ctx context.Context) (kubectl, kubeconfig string, closing 
 		l.Close()
 		return "", "", nil, err
 	}
-	return kubectl, kubeconfig, func() { closing(); l.Close() }, nil
+	end := closing // closing is the result: called by its own name it would call itself
+	return kubectl, kubeconfig, func() { end(); l.Close() }, nil
 }
 
 // completeKubectl asks kubectl itself, which is built with cobra too.
