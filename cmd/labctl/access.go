@@ -101,14 +101,14 @@ func (a *app) kubectl(ctx context.Context) (kubectl, kubeconfig string, closing 
 	} else {
 		kubectl, err = l.Closed().Kubectl()
 	}
+	var end func()
 	if err == nil {
-		kubeconfig, closing, err = l.Kubeconfig(ctx)
+		kubeconfig, end, err = l.Kubeconfig(ctx)
 	}
 	if err != nil {
 		l.Close()
 		return "", "", nil, err
 	}
-	end := closing // closing is the result: called by its own name it would call itself
 	return kubectl, kubeconfig, func() { end(); l.Close() }, nil
 }
 

@@ -22,7 +22,7 @@ func (a *app) etcdCommand() *cobra.Command {
 	help := func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd := &cobra.Command{Use: "etcd", Short: "Show and repair the members of etcd, save and restore its data", Args: cobra.NoArgs, RunE: help}
 	snapshot := &cobra.Command{Use: "snapshot", Short: "Save the data of etcd, or create a new cluster from it", Args: cobra.NoArgs, RunE: help}
-	snapshot.AddCommand(a.snapshotSaveCommand(), a.snapshotRestoreCommand())
+	snapshot.AddCommand(append(forLabs(a.snapshotRestoreCommand()), a.snapshotSaveCommand())...)
 	cmd.AddCommand(a.etcdMembersCommand(), a.cleanLearnersCommand(), snapshot)
 	return cmd
 }
