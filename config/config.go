@@ -48,7 +48,7 @@ type Kubernetes struct {
 	Source string `yaml:"source"`
 	// IgnorePreflightErrors are checks of kubeadm that do not stop a join, such
 	// as NumCPU; default none. Only with MachinesSSH.
-	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors"`
+	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors,omitempty"`
 }
 
 // SourceModules compiles Kubernetes from Go modules.

@@ -128,6 +128,14 @@ func defaultsWith(s Source) *Cluster {
 	return c
 }
 
+// Existing is a cluster of machines that exist, with every default and no
+// nodes yet.
+func Existing() *Cluster {
+	c := defaultsWith(MachinesSSH)
+	c.Machines = MachinesSSH
+	return c
+}
+
 // sourceIn is the source of machines that the file asks for, which the defaults
 // depend on.
 func sourceIn(root *yaml.Node) Source {

@@ -73,11 +73,3 @@ func (c *Cluster) APIEndpoint() string {
 	}
 	return net.JoinHostPort(c.ControlPlanes()[0].IP.String(), "6443")
 }
-
-// Existing is a cluster of machines that exist, with every default and no
-// nodes yet.
-func Existing() *Cluster {
-	c := defaultsWith(MachinesSSH)
-	c.Machines = MachinesSSH
-	return c
-}

@@ -6,7 +6,6 @@ package lab
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"slices"
@@ -17,6 +16,7 @@ import (
 	"k8slab/lab/addon"
 	"k8slab/lab/cluster"
 	"k8slab/lab/event"
+	"k8slab/lab/guard"
 	"k8slab/lab/host"
 	"k8slab/lab/node"
 	"k8slab/lab/provision"
@@ -27,9 +27,9 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode func(arch string) (string, error)   // returns the path of the labnode binary, needed to build an image and on machines that exist
-	Login   node.LoginOptions                   // what is asked of a person before the first login to a machine that exists
-	Confirm func(context.Context, Change) error // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
+	Labnode func(arch string) (string, error)         // returns the path of the labnode binary, needed to build an image and on machines that exist
+	Login   node.LoginOptions                         // what is asked of a person before the first login to a machine that exists
+	Confirm func(context.Context, guard.Change) error // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
 }
 
 // Lab is one lab: its description, and the way to open it.
@@ -38,15 +38,15 @@ type Lab struct {
 	found     state.Lab // as New read it
 	events    *event.Stream
 	options   session.Options
-	confirm   func(context.Context, Change) error
+	guard     guard.Guard // of a cluster that labctl did not make
 	open      opener
 
-	mu       sync.Mutex
-	changes  []string
-	changing context.Context // while it lasts, a cluster that labctl did not make may be changed; nil: it may not
+	mu      sync.Mutex
+	changes []string
 
 	keeping sync.Mutex       // apart from mu, because opening may report changes
 	kept    *session.Session // for connections that outlive a call
+	hands   *session.Session // for a person's own commands on machines that exist
 }
 
 // opener opens a lab; with makes, it first installs and starts what the machines need of this computer.
@@ -58,7 +58,8 @@ func New(described *config.Cluster, opts Options) (*Lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{described: described, found: found, events: opts.Events, confirm: opts.Confirm}
+	l := &Lab{described: described, found: found, events: opts.Events}
+	l.guard.Confirm = opts.Confirm
 	if l.events == nil {
 		l.events = event.NewStream()
 	}
@@ -222,8 +223,10 @@ func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
 func (l *Lab) Close() {
 	l.keeping.Lock()
 	defer l.keeping.Unlock()
-	if l.kept != nil {
-		l.kept.Close()
+	for _, s := range []*session.Session{l.kept, l.hands} {
+		if s != nil {
+			s.Close()
+		}
 	}
 	if l.options.Logins != nil {
 		_ = l.options.Logins.Close()
@@ -233,16 +236,13 @@ func (l *Lab) Close() {
 // mutated records each change just before one of our clients makes it. A cluster that labctl did not make is only changed by a verb that
 // was allowed to.
 func (l *Lab) mutated(what string) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	if l.described.OverSSH() {
-		if l.changing == nil {
-			return refused(what)
-		}
-		if l.changing.Err() != nil { // such as a Lease that was lost
-			return fmt.Errorf("refused: %s: %w", what, context.Cause(l.changing))
+		if err := l.guard.Mutated(what); err != nil {
+			return err
 		}
 	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	l.changes = append(l.changes, what)
 	return nil
 }

@@ -64,7 +64,13 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 	}
 	defer release()
 	if l.described.OverSSH() {
-		return l.detach()
+		step := l.events.Start("", "down", 0)
+		did, err := l.found.Detach()
+		if err == nil {
+			step.EndWith(did)
+			return nil
+		}
+		return step.End(err)
 	}
 	return provision.Down(ctx, l.found, l.events, l.options, adopted)
 }

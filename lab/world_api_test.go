@@ -17,6 +17,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -136,7 +137,8 @@ func decode(body []byte) (o object, err error) {
 		}
 		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{},
 			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{}}[u.Kind]
+			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{},
+			"Lease": &coordinationv1.Lease{}}[u.Kind]
 		if into == nil {
 			return nil, fmt.Errorf("the world does not read a %s", u.Kind)
 		}

@@ -116,6 +116,8 @@ func (w *world) command(b *box, argv []string, stdin string) (out string, status
 			w.addNode(b)
 		}
 		return "", 0
+	case argv[0] == "sh" && len(argv) == 7 && argv[4] == "/": // a backup
+		return packed(argv[6]), 0
 	case argv[0] == "cat" && len(argv) == 2:
 		return w.file(b, argv[1])
 	case argv[0] == "sh" && strings.Contains(line, subnetFile):

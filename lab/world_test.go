@@ -120,7 +120,13 @@ func (w *world) attach(l *Lab) {
 		}
 		s := labtest.Of(closed)
 		s.ID, s.Events = id, l.events
-		s.Mutated = func(what string) error { w.mutated(what); return l.mutated(what) }
+		s.Mutated = func(what string) error {
+			if err := l.mutated(what); err != nil { // it is not made
+				return err
+			}
+			w.mutated(what)
+			return nil
+		}
 		s.Machines = worldMachines{w, s.Mutated}
 		for _, n := range closed.Cluster.Members() {
 			s.Nodes[n.Name] = &worldNode{w, n.Name, s.Mutated}

@@ -14,6 +14,9 @@ import (
 	"k8slab/lab/wait"
 )
 
+// labnode is how a command on a node names it. A Driver brings it there, where it is not part of the machine.
+const labnode = "/usr/bin/labnode"
+
 // joinOutcome is how a join by hand ended.
 type joinOutcome struct {
 	Joined   bool       `json:"joined"`
@@ -58,7 +61,7 @@ func (t Target) joinCommand(ctx context.Context) (string, error) {
 
 // joinWith joins a node with the command.
 func (t Target) joinWith(ctx context.Context, node, command string) (joinOutcome, error) {
-	out, err := t.Run(ctx, node, "sh", "-c", `printf %s "$1" | labnode join --command-file - --attempts 1 -o json`, "sh", command)
+	out, err := t.Run(ctx, node, "sh", "-c", `printf %s "$1" | "$2" join --command-file - --attempts 1 -o json`, "sh", command, labnode)
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	var last struct{ Outcome *joinOutcome }
 	if json.Unmarshal([]byte(lines[len(lines)-1]), &last) != nil || last.Outcome == nil {
@@ -103,7 +106,7 @@ func recorded(cause symptom.ID) func(context.Context, Target) error {
 
 // lastJoin is how the last join on a node ended.
 func (t Target) lastJoin(ctx context.Context, node string) (joinOutcome, error) {
-	out, err := t.Run(ctx, node, "labnode", "facts")
+	out, err := t.Run(ctx, node, labnode, "facts")
 	var facts struct{ Outcome *joinOutcome }
 	if err == nil {
 		err = json.Unmarshal([]byte(out), &facts)

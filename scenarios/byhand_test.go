@@ -21,7 +21,7 @@ func (o *owner) Run(ctx context.Context, node string, argv ...string) (string, e
 	switch {
 	case o.outcome == "":
 		return "", errors.New("connection lost")
-	case argv[0] == "labnode":
+	case argv[0] == labnode:
 		return `{"outcome":` + o.outcome + `}`, nil
 	}
 	return `{"phase":"preflight"}` + "\n" + `{"outcome":` + o.outcome + "}\n", errors.New("exit status 1")

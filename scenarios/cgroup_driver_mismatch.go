@@ -11,6 +11,7 @@ import (
 var cgroupDriverMismatch = Fault{
 	Name:    "cgroup-driver-mismatch",
 	Story:   "SystemdCgroup was corrected in containerd's configuration, containerd restarted, and kubelet not (kubernetes#74249)",
+	Lab:     theProbe,
 	Roles:   workers,
 	Symptom: symptom.CgroupDriverMismatch,
 	// A kubelet that is still starting exits when the runtime stops, and its next start would ask again.

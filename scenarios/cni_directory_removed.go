@@ -7,7 +7,7 @@ var cniDirectoryRemoved = Fault{
 	Story:   "rm -rf of the CNI directory, as many guides advise, ends containerd 2.x, and 1.7 never watches it again (containerd#11209)",
 	Roles:   everyRole,
 	Symptom: symptom.CNINotInitialized,
-	Inject:  on("rm", "--recursive", "--force", "/etc/cni/net.d"),
+	Inject:  script(keepCNI + `rm -rf /etc/cni/net.d`),
 	Effect:  networkDown,
 	Recover: repair,
 	Restore: restoreCNI,

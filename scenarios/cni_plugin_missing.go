@@ -9,6 +9,7 @@ import (
 var cniPluginMissing = Fault{
 	Name:    "cni-plugin-missing",
 	Story:   "the CNI plugins were deleted with the directory that they are in (worker-cni-join-fix)",
+	Lab:     theImage,
 	Roles:   everyRole,
 	Symptom: symptom.CNIPluginBinaryMissing,
 	Inject:  on("rm", "--force", "/opt/cni/bin/bridge", "/opt/cni/bin/loopback", "/opt/cni/bin/flannel"),

@@ -5,6 +5,7 @@ import "k8slab/lab/symptom"
 var containerdConfigBroken = Fault{
 	Name:    "containerd-config-broken",
 	Story:   "a slip in containerd's configuration: containerd cannot read it, and does not start again (containerd#4581)",
+	Lab:     theImage,
 	Roles:   everyRole,
 	Symptom: symptom.FileChanged,
 	Inject:  containerdSlip.make,

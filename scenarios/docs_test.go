@@ -14,9 +14,10 @@ import (
 func TestDocument(t *testing.T) {
 	const document = "../docs/faults.md"
 	var table strings.Builder
-	table.WriteString("| fault | story | made on | symptom | recovery |\n|---|---|---|---|---|\n")
+	table.WriteString("| fault | story | made on | symptom | recovery | clusters that exist |\n|---|---|---|---|---|---|\n")
 	for _, f := range All() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", f.Name, f.Story, where(f), code(string(f.Symptom), "none: it passes by itself"), recovery(f))
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s |\n", f.Name, f.Story, where(f), code(string(f.Symptom), "none: it passes by itself"),
+			recovery(f), cmp.Or(f.LabsOnly(), "yes"))
 	}
 	golden.CheckBlock(t, document, "faults", table.String())
 

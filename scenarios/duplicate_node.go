@@ -6,7 +6,7 @@ var duplicateNode = Fault{
 	Name:    "duplicate-node",
 	Story:   "a worker was reset while its Node is still Ready, and kubeadm refuses the name (worker-join-hanging)",
 	Roles:   workers,
-	Inject:  on("labnode", "reset"),
+	Inject:  on(labnode, "reset"),
 	Effect:  refuses(symptom.NodeNameExists),
 	Alone:   "kubeadm refuses after 0.4 s",
 	Symptom: symptom.NodeNameExists,

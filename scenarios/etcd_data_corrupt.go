@@ -13,6 +13,7 @@ var errMemberDown = errors.New("its etcd member is down")
 var etcdDataCorrupt = Fault{
 	Name:    "etcd-data-corrupt",
 	Story:   "the disk gives back other bytes than etcd wrote: its database cannot be opened any more (etcd#11949)",
+	Loses:   true,
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdDataCorrupt,
 	Applies: threeControlPlanes,

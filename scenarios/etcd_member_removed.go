@@ -11,6 +11,7 @@ import (
 var etcdMemberRemoved = Fault{
 	Name:    "etcd-member-removed",
 	Story:   "somebody removed the wrong member from etcd: the control plane's etcd is told so and ends, and its API server with it (rke#2512)",
+	Loses:   true,
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdMemberMismatch,
 	Applies: threeControlPlanes,

@@ -16,7 +16,7 @@ var etcdNoSpace = Fault{
 	Applies: threeControlPlanes,
 	Inject:  smallQuota.make,
 	Effect: func(ctx context.Context, t Target) error {
-		put := append(append([]string{"etcdctl"}, etcdFlags(t.Address)...), "put", writesKey, "1")
+		put := append(etcdctl(t.Address), "put", writesKey, "1")
 		return t.says(ctx, []string{"database space exceeded"}, put...)
 	},
 	Recover: repair,

@@ -70,6 +70,10 @@ type Fault struct {
 	May []Change
 	// Restore removes what a recovery may leave of the fault. It is safe at any time, also when Inject failed half-way; nil is nothing to do.
 	Restore func(context.Context, Target) error
+	// Lab is what only a lab has of what the fault, its effect or its recovery needs; "" when any kubeadm cluster has it all.
+	Lab string
+	// Loses says that a node's data of etcd is lost, and not taken out of the cluster first, as a reset does.
+	Loses bool
 	// Alone is what happens without labctl, as measured (docs/faults.md, Times); "" where a member stays broken until somebody repairs it.
 	Alone string
 	// Join is how the fault affects a join, for the campaign that counts joins; nil when it does not.
@@ -127,6 +131,24 @@ var (
 // Stops reports whether labctl refuses to recover from the fault until a person has acted.
 func (f Fault) Stops() bool { return f.Remedy.Text != "" || f.ByHand != "" }
 
+// What only labs have: see Fault.Lab.
+const (
+	theProbe   = "it shows in the probes that only a lab has"
+	theFlannel = "it is made in the lab's own Flannel, whose manifest labctl knows"
+	theImage   = "it is repaired from copies that the lab's node image has"
+)
+
+// LabsOnly is why the fault is not made in a cluster that labctl did not make, "" when it may be.
+func (f Fault) LabsOnly() string {
+	switch {
+	case f.Loses:
+		return "it loses data"
+	case slices.ContainsFunc(f.Recover, func(call []string) bool { return call[0] == "power" || call[0] == "up" }):
+		return "it needs power over the machine, which labctl has only of its own"
+	}
+	return f.Lab
+}
+
 // For tells whether the fault can be made on a node of the role.
 func (f Fault) For(role config.Role) bool { return slices.Contains(f.Roles, role) }
 
@@ -177,7 +199,19 @@ func (t Target) etcd(ctx context.Context, args ...string) (string, error) {
 
 // etcdOf asks, from the control plane, the member at the address.
 func (t Target) etcdOf(ctx context.Context, address string, args ...string) (string, error) {
-	return t.Run(ctx, t.ControlPlane, slices.Concat([]string{"etcdctl"}, etcdFlags(address), args)...)
+	return t.Run(ctx, t.ControlPlane, slices.Concat(etcdctl(address), args)...)
+}
+
+// ownEtcdctl begins scripts that call etcdctl. Nodes that labctl did not make have none but the one in etcd's image.
+const ownEtcdctl = `
+	command -v etcdctl >/dev/null || etcdctl() {
+		crictl exec "$(crictl ps --quiet --state running --name '^etcd$' | head -n 1)" etcdctl "$@"
+	}
+`
+
+// etcdctl is the command by which a control plane asks the member at the address; arguments follow.
+func etcdctl(address string) []string {
+	return append([]string{"sh", "-c", ownEtcdctl + `etcdctl "$@"`, "sh"}, etcdFlags(address)...)
 }
 
 // etcdFlags are how etcdctl on a control plane reaches the member at the address.

@@ -26,7 +26,7 @@ func (r *recorder) Run(_ context.Context, node string, argv ...string) (string, 
 	switch {
 	case strings.Contains(line, "member list --write-out=json"):
 		return `{"members":[{"ID":7,"name":"n","peerURLs":["https://10.0.0.9:2380"]}]}`, nil
-	case strings.Contains(line, "labnode join"):
+	case strings.Contains(line, labnode) && strings.Contains(line, " join "):
 		return `{"outcome":{"joined":false}}`, nil
 	case strings.Contains(line, "endpoint status"):
 		return `[{"Endpoint":"https://10.0.0.8:2379","Status":{"header":{"member_id":7,"raft_term":3},"leader":7}}]`, nil
@@ -88,6 +88,34 @@ func targetOf(f Fault, driver Driver) Target {
 	return Target{Driver: driver, Node: "n", Address: "10.0.0.9", ControlPlane: "c", Members: []Member{
 		{"c", config.ControlPlane, "10.0.0.8"}, {"n", f.Roles[0], "10.0.0.9"}, {"o", config.ControlPlane, "10.0.0.7"},
 	}}
+}
+
+// What a cluster that labctl did not make is spared.
+func TestLabsOnly(t *testing.T) {
+	for name, why := range map[string]string{
+		"kubelet-stopped": "", "missing-cni": "", "token-expired": "", "stale-learner": "", "quorum-lost": "it loses data", "wiped-voter": "it loses data",
+		"etcd-data-corrupt": "it loses data", "ssh-stopped": "power over the machine", "worker-suspended": "power over the machine", "stale-cni": "probes",
+		"flannel-down": "Flannel", "runc-empty": "node image",
+	} {
+		f, known := Lookup(name)
+		if got := f.LabsOnly(); !known || (got == "") != (why == "") || !strings.Contains(got, why) {
+			t.Errorf("%s: %q, want %q", name, got, why)
+		}
+	}
+	for _, f := range All() { // what only a lab's nodes have
+		driver := &recorder{}
+		_ = f.Inject(t.Context(), targetOf(f, driver))
+		if f.Restore != nil {
+			_ = f.Restore(t.Context(), targetOf(f, driver))
+		}
+		for _, line := range driver.ran {
+			for _, ours := range []string{"/usr/share/k8slab", "namespace=k8slab", "labctl: power"} {
+				if f.LabsOnly() == "" && strings.Contains(line, ours) {
+					t.Errorf("%s uses %s: %s", f.Name, ours, line)
+				}
+			}
+		}
+	}
 }
 
 // An injector acts on the node that it was given, or on the control plane beside it.

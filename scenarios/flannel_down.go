@@ -9,6 +9,7 @@ import (
 var flannelDown = Fault{
 	Name:    "flannel-down",
 	Story:   "flannel's DaemonSet was deleted, and a restart of the node took what flannel had told the CNI plugin (worker-cni-join-fix)",
+	Lab:     theFlannel,
 	Roles:   workers,
 	May:     []Change{Others}, // its pods go from all nodes
 	Symptom: symptom.FlannelSubnetEnvMissing,

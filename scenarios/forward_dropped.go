@@ -9,6 +9,7 @@ import (
 var forwardDropped = Fault{
 	Name:    "forward-dropped",
 	Story:   "a firewall drops what the node would forward: it is Ready, and its pods reach nothing outside of it (flannel#799)",
+	Lab:     theProbe,
 	Roles:   everyRole,
 	Symptom: symptom.FirewallBlocked,
 	Applies: seenFromOutside,

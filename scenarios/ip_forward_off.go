@@ -5,6 +5,7 @@ import "k8slab/lab/symptom"
 var ipForwardOff = Fault{
 	Name:    "ip-forward-off",
 	Story:   "the machine does not forward packets: kubeadm's preflight refuses it, and a member's pods reach no other node (kubeadm#1062)",
+	Lab:     theProbe,
 	Roles:   everyRole,
 	Symptom: symptom.KernelPrereqMissing,
 	Applies: seenFromOutside,

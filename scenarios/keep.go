@@ -166,7 +166,7 @@ func (e *experiment) forget(ctx context.Context) error {
 	_, delErr := e.target.etcd(ctx, "del", writesKey)
 	err = errors.Join(err, delErr)
 	for _, m := range e.target.Members {
-		_, rmErr := e.target.Run(ctx, m.Name, "rm", "--force", baselineFile)
+		_, rmErr := e.target.Run(ctx, m.Name, "sh", "-ec", `rm -f "$1"; rmdir --ignore-fail-on-non-empty "${1%/*}"`, "sh", baselineFile)
 		err = errors.Join(err, rmErr)
 	}
 	return err

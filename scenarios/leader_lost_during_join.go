@@ -28,7 +28,7 @@ var leaderLostDuringJoin = Fault{
 		at := t
 		at.Node = leader
 		err = at.run(ctx, append([]string{"systemd-run", "--quiet", "--collect", "--unit", etcdKiller, "sh", "-c",
-			`until etcdctl "$@" member list | grep -q ', true$'; do sleep 0.1; done; pkill -KILL -x etcd`, "sh"}, etcdFlags("127.0.0.1")...)...)
+			ownEtcdctl + `until etcdctl "$@" member list | grep -q ', true$'; do sleep 0.1; done; pkill -KILL -x etcd`, "sh"}, etcdFlags("127.0.0.1")...)...)
 		if err != nil {
 			return err
 		}

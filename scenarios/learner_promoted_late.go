@@ -19,7 +19,7 @@ var learnerPromotedLate = Fault{
 	Outside: true,
 	Inject: func(ctx context.Context, t Target) error {
 		// etcd refuses until the learner has caught up, which takes longer than kubeadm waits.
-		_, err := t.Run(ctx, t.ControlPlane, "systemd-run", "--quiet", "--collect", "--unit", promoter, "sh", "-c", `
+		_, err := t.Run(ctx, t.ControlPlane, "systemd-run", "--quiet", "--collect", "--unit", promoter, "sh", "-c", ownEtcdctl+`
 			pki=/etc/kubernetes/pki/etcd
 			ask() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/peer.crt --key $pki/peer.key "$@"; }
 			until id=$(ask member list | sed -n 's/^\([0-9a-f]*\), started, .*, true$/\1/p') && test -n "$id" && ask member promote "$id"; do sleep 1; done`)

@@ -123,8 +123,8 @@ func (t Target) startJoin(ctx context.Context, command, flag, content string) er
 	return t.shell(ctx, t.Node, `
 		(umask 077; printf %s "$1" > /run/k8slab.fault)
 		systemd-run --quiet --collect --property StandardOutput=null --property StandardError=null --unit "$2" \
-			sh -c 'labnode join '"$3"' /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault'`,
-		content, byHand, flag)
+			sh -c '"$1" join "$2" /run/k8slab.fault --attempts 1; rm -f /run/k8slab.fault' sh "$3" "$4"`,
+		content, byHand, labnode, flag)
 }
 
 // forgetJoinByHand removes what joinByHand left: the token, and the configuration of a killed join. It waits for the end of a running join,
@@ -139,7 +139,7 @@ func forgetJoinByHand(ctx context.Context, t Target) error {
 
 // joinFailed returns nil once the join that was begun by hand has failed.
 func joinFailed(ctx context.Context, t Target) error {
-	out, err := t.Run(ctx, t.Node, "labnode", "facts")
+	out, err := t.Run(ctx, t.Node, labnode, "facts")
 	if err != nil {
 		return err
 	}

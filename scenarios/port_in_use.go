@@ -8,7 +8,7 @@ var portInUse = Fault{
 	Roles:   everyRole,
 	Alone:   "kubeadm refuses after 0.4 s",
 	Outside: true,
-	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, "labnode", "validate", "--serve", "127.0.0.1:10250"),
+	Inject:  on("systemd-run", "--quiet", "--collect", "--unit", portHolder, labnode, "validate", "--serve", "127.0.0.1:10250"),
 	Effect:  refuses(symptom.PortInUse),
 	Symptom: symptom.PortInUse,
 	Recover: nodeVerb("join"),

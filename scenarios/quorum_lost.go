@@ -10,6 +10,7 @@ import (
 var quorumLost = Fault{
 	Name:    "quorum-lost",
 	Story:   "all control planes but one lost etcd's data: the last one is not a majority (kubeadm#2188)",
+	Loses:   true,
 	Roles:   controlPlane,
 	Symptom: symptom.EtcdNoQuorum,
 	Of:      theCluster,

@@ -9,6 +9,7 @@ import (
 var runcEmpty = Fault{
 	Name:    "runc-empty",
 	Story:   "an update of runc was cut off and left an empty program: what runs goes on, and no container starts (tke#1671)",
+	Lab:     theImage,
 	Roles:   everyRole,
 	Symptom: symptom.FileChanged,
 	Inject:  emptyRunc.make,

@@ -9,6 +9,7 @@ import (
 var sandboxImageChanged = Fault{
 	Name:    "sandbox-image-changed",
 	Story:   "containerd's configuration was replaced by one that names another pause image, which the machine cannot pull (kubeadm#684)",
+	Lab:     theImage,
 	Roles:   everyRole,
 	Symptom: symptom.SandboxImageMisconfigured,
 	Inject:  otherPause.make,

@@ -11,6 +11,7 @@ import (
 var staleCNI = Fault{
 	Name:    "stale-cni",
 	Story:   "an earlier pod network's configuration sorts first and wins, and pods get addresses that lead nowhere (worker-cni-join-fix)",
+	Lab:     theProbe,
 	Roles:   everyRole,
 	Symptom: symptom.CNIStaleConfig,
 	Inject: func(ctx context.Context, t Target) error {

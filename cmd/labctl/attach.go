@@ -14,7 +14,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"k8slab/config"
-	"k8slab/lab"
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/attach"
 	"k8slab/lab/node"
@@ -76,18 +75,17 @@ func (a *app) attach(ctx context.Context, at attachment, args []string) error {
 	if err != nil {
 		return usageError{err}
 	}
-	l, err := lab.Attach(ctx, o, a.labOptions(nil))
+	o.Login = a.login()
+	found, err := attach.Find(ctx, o)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	found := l.Found
 	text, err := found.Cluster.YAML()
 	if err != nil {
 		return err
 	}
 	if !at.dryRun {
-		if err := l.Keep(); err != nil {
+		if err := found.Keep(); err != nil {
 			return err
 		}
 		if err := atomicfile.Write(a.file, 0o644, text); err != nil {

@@ -19,13 +19,8 @@ type driver struct {
 }
 
 func (d driver) Run(ctx context.Context, name string, argv ...string) (string, error) {
-	n, err := d.lab.Node(name)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = n.Close() }()
 	var out bytes.Buffer
-	err = n.Run(ctx, node.Command{Argv: argv, Stdout: &out})
+	err := d.lab.Do(ctx, name, node.Command{Argv: argv, Stdout: &out})
 	return out.String(), err
 }
 
@@ -39,7 +34,14 @@ func (d driver) Labctl(ctx context.Context, args ...string) (string, error) {
 		return "", err
 	}
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, self, append([]string{"--config", file}, args...)...)
+	flags := []string{"--config", file}
+	if d.lab.Closed().Cluster.OverSSH() { // the person agreed to the fault, and with it to its end
+		flags = append(flags, "--yes")
+	}
+	if d.app.acceptNew {
+		flags = append(flags, "--accept-new")
+	}
+	cmd := exec.CommandContext(ctx, self, append(flags, args...)...)
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // it cleans up
 	if err = cmd.Run(); err != nil {

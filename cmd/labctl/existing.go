@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"k8slab/lab"
 	"k8slab/lab/event"
+	"k8slab/lab/guard"
 	"k8slab/lab/node"
 	"k8slab/lab/state"
 )
@@ -46,26 +46,24 @@ func (a *app) login() node.LoginOptions {
 	if root, err := state.Root(); err == nil && os.MkdirAll(root, 0o700) == nil {
 		known = filepath.Join(root, ".known_hosts") // no lab has such a name
 	}
-	return node.LoginOptions{
-		KnownHosts: known, AcceptNew: a.acceptNew,
-		Ask: func(host, fingerprint string) error {
-			question := fmt.Sprintf("The host key of %s is not known yet: %s.", host, fingerprint)
-			if !a.terminal() {
-				return errors.New(question + " Nobody can be asked; next: compare it, and use --accept-new, or log in once with ssh")
-			}
-			ok, err := a.asked(context.Background(), question+" Trust it?")
-			if err == nil && !ok {
-				err = fmt.Errorf("the host key of %s was not accepted", host)
-			}
-			return err
-		},
-		Password:   func() (string, error) { return a.secret("Password for sudo: ") },
-		Passphrase: func(file string) (string, error) { return a.secret("Passphrase of " + file + ": ") },
+	o := node.LoginOptions{KnownHosts: known, AcceptNew: a.acceptNew}
+	if !a.terminal() {
+		return o
 	}
+	o.Ask = func(host, fingerprint string) error {
+		ok, err := a.asked(context.Background(), fmt.Sprintf("The host key of %s is not known yet: %s. Trust it?", host, fingerprint))
+		if err == nil && !ok {
+			err = fmt.Errorf("the host key of %s was not accepted", host)
+		}
+		return err
+	}
+	o.Password = func() (string, error) { return a.secret("Password for sudo: ") }
+	o.Passphrase = func(file string) (string, error) { return a.secret("Passphrase of " + file + ": ") }
+	return o
 }
 
 // confirmChange shows what will be changed in a cluster that labctl did not make, and asks.
-func (a *app) confirmChange(ctx context.Context, c lab.Change) error {
+func (a *app) confirmChange(ctx context.Context, c guard.Change) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s changes %s:\n", c.Verb, c.Cluster)
 	for _, step := range c.Steps {
@@ -81,9 +79,6 @@ func (a *app) confirmChange(ctx context.Context, c lab.Change) error {
 
 // secret asks for a secret on the terminal, which does not show it.
 func (a *app) secret(prompt string) (string, error) {
-	if !a.terminal() {
-		return "", errors.New("there is no terminal to ask for it")
-	}
 	_, _ = fmt.Fprint(a.stderr, prompt)
 	text, err := term.ReadPassword(int(a.stdin.Fd()))
 	_, _ = fmt.Fprintln(a.stderr)

@@ -44,17 +44,24 @@ func (a *app) record() (scenarios.Record, error) {
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
-// withFaults is withEvents for commands that inject or restore faults. Only one can work at a time.
-func (a *app) withFaults(verb string, do func(*lab.Lab, scenarios.Record) error) error {
+// withFaults is withEvents for commands that inject or restore faults. Only one can work at a time. steps are what is done, for who is asked
+// before a cluster that labctl did not make is changed.
+func (a *app) withFaults(ctx context.Context, verb string, steps []string, do func(*lab.Lab, scenarios.Record) error) error {
 	return a.withEvents(verb, func(l *lab.Lab) error {
-		if err := l.Closed().CheckMade(); err != nil {
-			return err
-		}
-		release, err := l.LockFaults("labctl " + strings.ReplaceAll(verb, "-", " "))
+		command := "labctl " + strings.ReplaceAll(verb, "-", " ")
+		release, err := l.LockFaults(command)
 		if err != nil {
 			return err
 		}
 		defer release()
+		if err := l.BeforeFaults(ctx, command, steps); err != nil {
+			return err
+		}
+		if c := l.Closed(); !c.Cluster.OverSSH() {
+			if err := c.CheckMade(); err != nil {
+				return err
+			}
+		}
 		injected, err := a.record()
 		if err != nil {
 			return err
@@ -75,6 +82,7 @@ func faultNames(_ *cobra.Command, args []string, _ string) (names []string, _ co
 
 func (a *app) faultInjectCommand() *cobra.Command {
 	var on string
+	var consent breaking
 	cmd := &cobra.Command{
 		Use:   "inject NAME",
 		Short: "Inject a fault and leave it in place, to inspect, diagnose and undo",
@@ -87,7 +95,11 @@ fault has taken effect.`,
 			if err != nil {
 				return err
 			}
-			return a.withFaults("fault-inject", func(l *lab.Lab, injected scenarios.Record) error {
+			placed := scenarios.Placement{Fault: f, Node: on}
+			if err := a.mayBreak(consent, placed); err != nil {
+				return err
+			}
+			return a.withFaults(cmd.Context(), "fault-inject", faultSteps(placed), func(l *lab.Lab, injected scenarios.Record) error {
 				target, err := scenarios.TargetOf(cmd.Context(), driver{a, l}, f, on)
 				if err != nil {
 					return err
@@ -106,6 +118,7 @@ fault has taken effect.`,
 	}
 	cmd.Flags().StringVar(&on, "node", "", "the node to inject it on; the default is the last node of a role that the fault is for")
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
+	consent.flags(cmd)
 	return cmd
 }
 
@@ -140,7 +153,7 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 		Short: "Undo the injected faults, repair what they did, and bring the lab up again",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.withFaults("fault-restore", func(l *lab.Lab, injected scenarios.Record) error {
+			return a.withFaults(cmd.Context(), "fault-restore", []string{"undo the injected faults", "labctl repair"}, func(l *lab.Lab, injected scenarios.Record) error {
 				faults, err := injected.Faults()
 				if err != nil {
 					return err
@@ -205,6 +218,7 @@ func undo(ctx context.Context, d scenarios.Driver, i scenarios.Injected) error {
 func (a *app) faultRunCommand() *cobra.Command {
 	var on, evidence string
 	var junit junitFile
+	var consent breaking
 	cmd := &cobra.Command{
 		Use:   "run NAME[@NODE]...",
 		Short: "Inject faults, diagnose and recover each, and prove the lab healthy after it",
@@ -224,13 +238,14 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 				}
 				rounds = append(rounds, r)
 			}
-			if err := junit.check(); err != nil {
+			placed := slices.Concat(rounds...)
+			if err := errors.Join(a.mayBreak(consent, placed...), junit.check()); err != nil {
 				return err
 			}
 			if err := evidenceDir(evidence); err != nil {
 				return err
 			}
-			return a.withExperiments("fault-run", junit, func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
+			return a.withExperiments(cmd.Context(), "fault-run", faultSteps(placed...), junit, func(l *lab.Lab, injected scenarios.Record) (results []scenarios.Result, err error) {
 				d := driver{a, l}
 				if err := d.restoreLeft(cmd.Context(), injected); err != nil {
 					for _, r := range rounds {
@@ -251,6 +266,7 @@ Exit status: 0 all passed or do not apply here, 1 one failed.`,
 	cmd.Flags().StringVar(&on, "node", "", "the node for faults given without one; the default is the last node of a role that the fault is for")
 	cmd.Flags().StringVar(&evidence, "evidence", "", "keep a diagnosis bundle of each failed experiment in this directory")
 	junit.flags(cmd)
+	consent.flags(cmd)
 	_ = cmd.RegisterFlagCompletionFunc("node", a.nodeNames)
 	return cmd
 }
@@ -279,11 +295,13 @@ func evidenceDir(dir string) error {
 }
 
 // withExperiments prints the results of experiments; a failed one is exit status 1.
-func (a *app) withExperiments(verb string, junit junitFile, do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error)) error {
+func (a *app) withExperiments(ctx context.Context, verb string, steps []string, junit junitFile,
+	do func(*lab.Lab, scenarios.Record) ([]scenarios.Result, error),
+) error {
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
 	var results []scenarios.Result
-	err := quiet.withFaults(verb, func(l *lab.Lab, injected scenarios.Record) (err error) {
+	err := quiet.withFaults(ctx, verb, steps, func(l *lab.Lab, injected scenarios.Record) (err error) {
 		results, err = do(l, injected)
 		return err
 	})

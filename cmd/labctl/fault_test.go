@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +23,29 @@ func TestAdvice(t *testing.T) {
 		got := advice(f, "w1")
 		if !strings.Contains(got, want) || !strings.Contains(got, "labctl fault restore") {
 			t.Errorf("%s: %s", name, got)
+		}
+	}
+}
+
+// Nobody breaks a cluster that labctl did not make without naming it, and nobody what it cannot get back.
+func TestBreakingIsNamed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "cluster.yaml")
+	text := "name: home\nmachines: ssh\nkubernetes: {version: v1.35.4}\nnodes: [{name: cp1, role: control-plane, ip: 192.168.4.61}]\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct{ args, want string }{
+		{"fault run missing-cni", "--i-break home"},
+		{"fault inject missing-cni", "--i-break home"},
+		{"fault run missing-cni --i-break other", "--i-break home"},
+		{"fault run quorum-lost --i-break home", "quorum-lost is only for labs: it loses data"},
+		{"fault inject worker-suspended --i-break home", "power over the machine"},
+		{"fault run missing-cni+wiped-voter@cp1 --i-break home", "wiped-voter is only for labs"},
+		{"soak", "machines: ssh"},
+	} {
+		var out, errs strings.Builder
+		if code := run(append([]string{"-c", file}, strings.Fields(c.args)...), nil, &out, &errs); code != exitUsage || !strings.Contains(errs.String(), c.want) {
+			t.Errorf("%s: %d, %s", c.args, code, &errs)
 		}
 	}
 }

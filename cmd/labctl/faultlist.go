@@ -23,6 +23,9 @@ type listed struct {
 	Recover []string `json:"recover"`
 	Stops   bool     `json:"stops"`
 	On      string   `json:"on,omitempty"` // the node that it is on now
+
+	Existing bool   `json:"existing"`           // it may be made in a cluster that labctl did not make
+	LabsOnly string `json:"labsOnly,omitempty"` // why not
 }
 
 func (a *app) faultListCommand() *cobra.Command {
@@ -30,7 +33,7 @@ func (a *app) faultListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the faults: what each imitates, its diagnosis and its recovery",
 		Long: `List the faults: what each imitates, the diagnosis that names it, the command of labctl that ends it, and the node where it is active.
-A recovery in brackets works only after a person has acted. Without a cluster.yaml the list cannot tell where faults are active.`,
+A recovery in brackets works only after a person has acted. A fault "only in labs" is not made in a cluster that labctl did not make (machines: ssh). Without a cluster.yaml the list cannot tell where faults are active.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in, known, err := a.activeFaults(cmd)
@@ -58,7 +61,7 @@ func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known b
 
 func listFaults(in []scenarios.Injected) (rows []listed) {
 	for _, f := range scenarios.All() {
-		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops()}
+		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops(), Existing: f.LabsOnly() == "", LabsOnly: f.LabsOnly()}
 		for _, r := range f.Roles {
 			row.Roles = append(row.Roles, string(r))
 		}
@@ -98,6 +101,9 @@ func printFaults(w io.Writer, rows []listed, known bool) {
 		}
 		line(r.Name, cmp.Or(r.Symptom, "nothing"), recovery, on)
 		writeWrapped(w, "  ", r.Story)
+		if r.LabsOnly != "" {
+			writeWrapped(w, "  only in labs: ", r.LabsOnly)
+		}
 		if below != "" {
 			writeWrapped(w, "  recovery: ", below)
 		}

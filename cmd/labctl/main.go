@@ -119,7 +119,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"repair", "Diagnose and repair:", []*cobra.Command{
 			a.diagnoseCommand(), a.repairCommand(), a.undoCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
-		{"faults", "Faults:", forLabs(a.faultCommand(), a.soakCommand())},
+		{"faults", "Faults:", append([]*cobra.Command{a.faultCommand()}, forLabs(a.soakCommand())...)},
 		{"images", "Images:", forLabs(a.imageCommand())},
 		{other, "Other:", append(forLabs(a.vagrantCommand()), a.doctorCommand(), a.hostCommand(), a.versionCommand())},
 	} {

@@ -28,7 +28,8 @@ what kubeadm made: certificates, kubeconfigs, manifests, add-ons.
 
 A node that still fails is repaired by more and more, one step after another: containerd and kubelet are restarted, then its machine. With
 --up-to rejoin the node is then reset and joins again, with --up-to recreate its machine is deleted with the disk and made anew. A step that
-could cost etcd's quorum or the only control plane is not taken. With --watch, no machine is restarted unless --up-to says so.
+could cost etcd's quorum or the only control plane is not taken. With --watch, and with machines: ssh, no machine is restarted unless --up-to
+says so.
 
 It ends when the repairs have taken effect: a diagnosis finds nothing more, and the proof of "labctl up" holds. It does not wait for what it
 did not repair. Repairs are printed on stdout, progress on stderr; -o json prints the list of repairs (with --watch, one list for each check).
@@ -36,10 +37,15 @@ did not repair. Repairs are printed on stdout, progress on stderr; -o json print
 Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, _, err := a.load()
+			own := err == nil && c.OverSSH() // machines on which others may count
+			if !cmd.Flags().Changed("up-to") && (watch || own) { // or a machine that no restart heals would be restarted for ever
+				upTo = repair.Services
+			}
+			if own && upTo == repair.Recreate {
+				return usageError{errors.New("--up-to recreate: labctl did not make these machines (machines: ssh), so it makes none anew")}
+			}
 			if watch {
-				if !cmd.Flags().Changed("up-to") { // or a machine that no restart heals would be restarted for ever
-					upTo = repair.Services
-				}
 				return a.repairs(true, func(l *lab.Lab) ([]repair.Repaired, error) {
 					return nil, repairWatch(cmd.Context(), l, every, upTo, a.tellRepairs)
 				})

@@ -80,7 +80,7 @@ func (a *app) inSoak(ctx context.Context, o soakOptions, do func(driver, scenari
 	_, _ = fmt.Fprintf(a.stderr, "seed %d\n", o.seed)
 	quiet := *a
 	quiet.output = "text" // events go to stderr, the results to stdout
-	return quiet.withFaults("soak", func(l *lab.Lab, injected scenarios.Record) error {
+	return quiet.withFaults(ctx, "soak", nil, func(l *lab.Lab, injected scenarios.Record) error {
 		d := driver{a, l}
 		if err := d.restoreLeft(ctx, injected); err != nil {
 			return err

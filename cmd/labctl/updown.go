@@ -154,7 +154,9 @@ func (a *app) down(cmd *cobra.Command, adopted bool) error {
 		return err
 	}
 	defer l.Close()
-	err = l.Down(cmd.Context(), adopted)
+	if err = a.noFaultLeft(l); err == nil {
+		err = l.Down(cmd.Context(), adopted)
+	}
 	if err := errors.Join(err, finish()); err != nil {
 		return fmt.Errorf("%w\nLog: %s. Run `labctl down` again to go on", err, log)
 	}

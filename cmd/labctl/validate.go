@@ -14,6 +14,7 @@ import (
 	"k8slab/lab"
 	"k8slab/lab/diagnose"
 	"k8slab/lab/event"
+	"k8slab/lab/guard"
 	"k8slab/lab/health"
 	"k8slab/lab/image"
 	"k8slab/lab/validate"
@@ -138,7 +139,7 @@ func (a *app) confirmTrials(ctx context.Context, cluster string, areas []string)
 	if !tries(validate.AreaNetwork) && !tries(validate.AreaStorage) {
 		return nil
 	}
-	return a.confirmChange(ctx, lab.Change{Verb: "labctl validate", Cluster: cluster, Steps: []string{
+	return a.confirmChange(ctx, guard.Change{Verb: "labctl validate", Cluster: cluster, Steps: []string{
 		"make a temporary namespace with test pods and a claim, and remove it at the end (kubectl create namespace, kubectl delete namespace)"}})
 }
 

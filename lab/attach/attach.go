@@ -17,20 +17,23 @@ import (
 	"k8slab/lab/etcd"
 	"k8slab/lab/event"
 	"k8slab/lab/kube"
+	"k8slab/lab/node"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 )
 
 // Options say how to get in.
 type Options struct {
-	Name    string                               // of the cluster; "" is kubeadm's clusterName, or the first label of the endpoint
-	First   config.SSH                           // the login to one machine, best a control plane; without a host, Kubeconfig finds one
-	Logins  map[string]config.SSH                // those of other nodes that are known, by the node's name
-	Lookup  func(node string) (config.SSH, bool) // the user's own settings for a node, if there are any; may be nil
-	Events  *event.Stream
-	Session session.Options
+	Name   string                               // of the cluster; "" is kubeadm's clusterName, or the first label of the endpoint
+	First  config.SSH                           // the login to one machine, best a control plane; without a host, Kubeconfig finds one
+	Logins map[string]config.SSH                // those of other nodes that are known, by the node's name
+	Lookup func(node string) (config.SSH, bool) // the user's own settings for a node, if there are any; may be nil
+	Login  node.LoginOptions                    // what is asked of a person before the first login to a machine
+	Events *event.Stream
 	// Kubeconfig names the API server, which this computer reaches.
 	Kubeconfig []byte
+
+	session session.Options
 }
 
 // Found is what was found.
@@ -63,6 +66,9 @@ const nodeTime = 5 * time.Second
 
 // Find looks at the cluster. A machine that does not answer is part of what is found.
 func Find(ctx context.Context, o Options) (Found, error) {
+	logins := node.NewLogins(o.Login)
+	defer func() { _ = logins.Close() }()
+	o.session = session.Options{Logins: logins, Mutated: session.ReadOnly}
 	if o.First.Host == "" {
 		if err := o.fromKubeconfig(ctx); err != nil {
 			return Found{}, err
@@ -93,9 +99,21 @@ func Find(ctx context.Context, o Options) (Found, error) {
 	return f, f.look(ctx, o, nodes)
 }
 
+// Keep remembers the cluster among this user's labs.
+func (f Found) Keep() error {
+	closed, err := state.Read(f.Cluster)
+	if err != nil {
+		return err
+	}
+	if closed.Exists() && !closed.Cluster.OverSSH() {
+		return fmt.Errorf("there is a lab named %s already; next: labctl attach with another --name", f.Name)
+	}
+	return closed.Remember()
+}
+
 // fromKubeconfig takes the first control plane that the API server knows.
 func (o *Options) fromKubeconfig(ctx context.Context) error {
-	k, err := kube.New(o.Kubeconfig, (&net.Dialer{}).DialContext, o.Session.Mutated)
+	k, err := kube.New(o.Kubeconfig, (&net.Dialer{}).DialContext, o.session.Mutated)
 	if err != nil {
 		return err
 	}
@@ -134,7 +152,7 @@ func find(ctx context.Context, o *Options) (way, error) {
 	for hop := 0; ; hop++ {
 		only := &config.Cluster{Name: "attach", Machines: config.MachinesSSH, SSH: o.First,
 			Nodes: []config.Node{{Name: o.First.Host, Role: config.ControlPlane, SSH: o.First}}}
-		s, err := session.OpenSSH(state.Lab{Cluster: only}, o.Events, o.Session)
+		s, err := session.OpenSSH(state.Lab{Cluster: only}, o.Events, o.session)
 		if err != nil {
 			return w, err
 		}
@@ -254,11 +272,12 @@ func name(asked, recorded, endpoint string) string {
 
 // look asks every machine whether the login works, and etcd for its members.
 func (f *Found) look(ctx context.Context, o Options, nodes []kube.Node) error {
-	s, err := session.OpenSSH(state.Lab{Cluster: f.Cluster}, o.Events, o.Session)
+	s, err := session.OpenSSH(state.Lab{Cluster: f.Cluster}, o.Events, o.session)
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	s.Greet(ctx)
 	members, etcdErr := make(chan []etcd.Member, 1), make(chan error, 1)
 	go func() {
 		all, err := etcdMembers(ctx, s)

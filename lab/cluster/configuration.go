@@ -13,12 +13,12 @@ import (
 // Configuration is what kubeadm is told of the node and of the cluster: the cluster's own configuration where the API server has it, or else
 // the lab's. A cluster that labctl did not make has only its own. Documents that are wrong, by the names of their ConfigMaps, are not
 // taken. The only secret is the bootstrap token; "" is none, which every phase but bootstrap-token is content with.
-func (c *Run) Configuration(ctx context.Context, n config.Node, token string, wrong func(name string) bool) (string, error) {
+func Configuration(ctx context.Context, s *session.Session, v *session.Admin, n config.Node, token string, wrong func(name string) bool) (string, error) {
 	recorded := func(name, key, kind string) (string, error) {
 		if wrong != nil && wrong(name) {
 			return "", fmt.Errorf("ConfigMap kube-system/%s is wrong", name)
 		}
-		text, err := c.Admin.Kube.Document(ctx, "kube-system", name, key)
+		text, err := v.Kube.Document(ctx, "kube-system", name, key)
 		var is struct{ Kind string }
 		if err == nil {
 			err = yaml.Unmarshal([]byte(text), &is)
@@ -30,14 +30,14 @@ func (c *Run) Configuration(ctx context.Context, n config.Node, token string, wr
 	}
 	cluster, clusterErr := recorded("kubeadm-config", "ClusterConfiguration", "ClusterConfiguration")
 	kubelet, kubeletErr := recorded("kubelet-config", "kubelet", "KubeletConfiguration")
-	if !c.Cluster.OverSSH() {
-		documents := initDocuments(c.Session, n, token, "")
+	if !s.Cluster.OverSSH() {
+		documents := initDocuments(s, n, token, "")
 		return told(documents, known(cluster, clusterErr), known(kubelet, kubeletErr), token)
 	}
 	if clusterErr != nil {
 		return "", fmt.Errorf("kubeadm cannot be told what the cluster is to be: %w; next: put the ConfigMap kubeadm-config back from a backup", clusterErr)
 	}
-	documents := []any{ownInit(c.Session, n, token), object{}}
+	documents := []any{ownInit(s, n, token), object{}}
 	if kubeletErr == nil {
 		documents = append(documents, object{})
 	}

@@ -106,7 +106,7 @@ func (c *Run) initPhases(ctx context.Context, on config.Node, phases []string) (
 	id, secret := kube.NewToken()
 	text, err := marshal(initDocuments(c.Session, on, id+"."+secret, ""))
 	if c.Cluster.OverSSH() { // kubeadm's record of the cluster is its own
-		text, err = c.Configuration(ctx, on, id+"."+secret, nil)
+		text, err = Configuration(ctx, c.Session, c.Admin, on, id+"."+secret, nil)
 	}
 	if err != nil {
 		return err

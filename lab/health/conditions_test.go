@@ -9,6 +9,9 @@ import (
 	"k8slab/config"
 	"k8slab/lab/diagnose"
 	"k8slab/lab/kube"
+	"k8slab/lab/labtest"
+	"k8slab/lab/session"
+	"k8slab/lab/state"
 )
 
 // The node is ailing whose probe the others miss, at its address or behind the Service, and none where two are missed at once.
@@ -41,5 +44,23 @@ func TestUnreached(t *testing.T) {
 		if !slices.Equal(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}
+	}
+}
+
+// Of a cluster that labctl did not make only what every cluster has is wanted: its pod network may be anybody's, and it has no probe.
+func TestConditionsOfExisting(t *testing.T) {
+	organs := func(source config.Source) (all []string) {
+		c := *labtest.Cluster(t, labtest.Three)
+		c.Machines = source
+		for _, condition := range conditions(&session.Session{Lab: state.Lab{Cluster: &c}}, diagnose.Cluster{}) {
+			all = append(all, condition.Organ)
+		}
+		return all
+	}
+	if got := organs(config.MachinesSSH); !slices.Equal(got, []string{"API server", "etcd", "node", "CoreDNS"}) {
+		t.Errorf("of one that exists: %q", got)
+	}
+	if got := organs(config.MachinesLibvirt); !slices.Equal(got, []string{"API server", "etcd", "node", "pod network", "CoreDNS", "pod network"}) {
+		t.Errorf("of a lab: %q", got)
 	}
 }

@@ -47,6 +47,16 @@ func Healthy(ctx context.Context, s *session.Session) error {
 	return err
 }
 
+// Verify proves that a cluster which labctl did not make is healthy.
+func Verify(ctx context.Context, s *session.Session) error {
+	step := s.Events.Start("", "proof", 0)
+	err := Healthy(ctx, s)
+	if err != nil {
+		err = fmt.Errorf("%w\nlabctl up verifies a cluster that exists; next: labctl diagnose, labctl repair, or labctl join NODE", err)
+	}
+	return step.End(err)
+}
+
 // Diagnose collects the lab's facts, among them whether the conditions of a healthy cluster hold, and says what is wrong. It changes
 // nothing and does not wait for another labctl. That something does not answer is also a fact.
 func Diagnose(ctx context.Context, s *session.Session, o DiagnoseOptions) (diagnose.Report, error) {

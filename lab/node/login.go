@@ -8,6 +8,7 @@ import (
 	"os/user"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8slab/config"
 )
@@ -28,6 +29,9 @@ type Logins struct {
 	hosts KnownHosts
 	sudo  Sudo
 
+	asks   bool         // there is a person to ask
+	asking atomic.Int32 // questions that are open
+
 	mu     sync.Mutex
 	jumps  map[string]*Node // by how they are reached
 	closed bool
@@ -35,11 +39,32 @@ type Logins struct {
 
 // NewLogins does not read or connect anything yet.
 func NewLogins(o LoginOptions) *Logins {
-	return &Logins{
-		keys: Keys{Passphrase: o.Passphrase}, hosts: KnownHosts{Own: o.KnownHosts, AcceptNew: o.AcceptNew, Ask: o.Ask},
-		sudo: Sudo{Password: o.Password}, jumps: map[string]*Node{},
+	l := &Logins{jumps: map[string]*Node{}, asks: o.Ask != nil || o.Password != nil || o.Passphrase != nil}
+	if ask := o.Ask; ask != nil {
+		o.Ask = func(host, fingerprint string) error { defer l.question()(); return ask(host, fingerprint) }
 	}
+	if ask := o.Passphrase; ask != nil {
+		o.Passphrase = func(file string) (string, error) { defer l.question()(); return ask(file) }
+	}
+	if ask := o.Password; ask != nil {
+		o.Password = func() (string, error) { defer l.question()(); return ask() }
+	}
+	l.keys.Passphrase, l.sudo.Password = o.Passphrase, o.Password
+	l.hosts.Own, l.hosts.AcceptNew, l.hosts.Ask = o.KnownHosts, o.AcceptNew, o.Ask
+	return l
 }
+
+func (l *Logins) question() (over func()) {
+	l.asking.Add(1)
+	return func() { l.asking.Add(-1) }
+}
+
+// Asks tells whether there is a person to ask, and Asking whether that person is being asked now. A question is asked when a machine is first
+// logged in to.
+func (l *Logins) Asks() bool { return l.asks }
+
+// Asking is described at Asks.
+func (l *Logins) Asking() bool { return l.asking.Load() > 0 }
 
 // Node is a machine to log in to; mutated is Config's. The caller closes it.
 func (l *Logins) Node(name string, login config.SSH, mutated func(what string) error) (*Node, error) {

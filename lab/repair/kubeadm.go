@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8slab/config"
+	"k8slab/lab/cluster"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
@@ -33,7 +34,7 @@ cd "$d/made" && for f in *; do echo "==> $f <=="; cat "$f"; echo; done`
 // made are the files that kubeadm's phases would write on the node, by name. It changes nothing. A phase of `kubeadm init` runs only where
 // the authority's key is, so for a worker it runs on a control plane: what it makes comes from the configuration alone.
 func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (map[string]string, error) {
-	text, err := r.Configuration(ctx, n, "", r.isWrong)
+	text, err := cluster.Configuration(ctx, r.Session, r.Admin, n, "", r.isWrong)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +53,7 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
 func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, args ...string) (string, error) {
-	text, err := r.Configuration(ctx, n, "", r.isWrong)
+	text, err := cluster.Configuration(ctx, r.Session, r.Admin, n, "", r.isWrong)
 	if err != nil {
 		return "", err
 	}

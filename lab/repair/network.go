@@ -21,7 +21,7 @@ import (
 // for what others have edited: an administrator may have meant it.
 func (r *repairRun) network(ctx context.Context) error {
 	if r.Cluster.OverSSH() { // whoever chose the pod network has its manifest
-		return r.flannels(ctx)
+		return errors.Join(r.configured(ctx), r.flannels(ctx))
 	}
 	manifest, err := health.Manifests(r.Session)
 	if err != nil {
@@ -47,6 +47,37 @@ func (r *repairRun) network(ctx context.Context) error {
 		return errors.Join(r.Admin.Kube.Apply(ctx, manifest), r.renewFailed(ctx))
 	}
 	return r.flannels(ctx)
+}
+
+// networkPods are the labels of pods of network add-ons that write their node's CNI configuration when they start.
+var networkPods = []string{"app in (flannel, kindnet, antrea)", "k8s-app in (flannel, calico-node, canal, cilium, kube-router, kindnet)"}
+
+// configured restarts the network add-on on nodes without a CNI configuration: labctl has none to put there, and the add-on writes it.
+func (r *repairRun) configured(ctx context.Context) error {
+	lacks := func(node string) bool {
+		return slices.ContainsFunc(r.before, func(f symptom.Finding) bool {
+			return f.Node == node && f.Symptom == symptom.CNINotInitialized && f.Level == symptom.Fail
+		})
+	}
+	if !slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Node != "" && lacks(f.Node) }) {
+		return nil
+	}
+	var errs []error
+	for _, selector := range networkPods {
+		pods, err := r.Admin.Kube.Pods(ctx, "", selector)
+		errs = append(errs, err)
+		for _, p := range pods {
+			if !lacks(p.Node) || p.Deleting || r.has(p.Node) {
+				continue
+			}
+			r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNINotInitialized), Evidence: "the runtime reads no pod network configuration"},
+				"delete "+p.Namespace+"/"+p.Name+"; the new pod writes it", "deleted "+p.Namespace+"/"+p.Name+"; the new pod writes it")
+			if !r.DryRun {
+				errs = append(errs, r.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name))
+			}
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // flannels repairs flannel on each node that runs it.

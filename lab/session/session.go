@@ -83,6 +83,11 @@ func (o Options) told() func(what string) {
 	return func(what string) { _ = o.Mutated(what) }
 }
 
+// ReadOnly is Mutated for a command that only reads: it refuses every change.
+func ReadOnly(what string) error {
+	return fmt.Errorf("refused: %q may change the cluster, and this command only reads", what)
+}
+
 // LabnodeBinary is the path of the labnode binary for the image.
 func (o Options) LabnodeBinary() (string, error) {
 	if o.Labnode == nil {

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab/event"
@@ -27,6 +28,42 @@ func OpenSSH(l state.Lab, events *event.Stream, o Options) (*Session, error) {
 		s.Nodes[n.Name] = &carried{Node: on, programs: tools, keep: l.Cluster.Login(n).KeepLabnode}
 	}
 	return s, nil
+}
+
+// greetTime is how long the first logins may take while nobody is asked anything.
+const greetTime = 3 * time.Second
+
+// Greet logs in to every machine, so that what a person is asked is asked before any time limit runs. It says nothing of machines that do not
+// answer: whoever needs them does. Where there is nobody to ask, it does nothing.
+func (s *Session) Greet(ctx context.Context) {
+	if !s.Logins.Asks() {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = ForEachNode(s.Cluster.Members(), func(n config.Node) error {
+			on, _ := s.Nodes[n.Name].(*carried)
+			if login, is := on.Node.(*node.Node); is {
+				return login.Login(ctx)
+			}
+			return nil
+		})
+	}()
+	tick := time.NewTicker(greetTime)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			if !s.Logins.Asking() {
+				return
+			}
+		}
+	}
 }
 
 // Login is a new SSH client for a machine that exists. It connects when first used.

@@ -143,6 +143,22 @@ func (l Lab) Settle(nodes ...config.Node) error {
 	return l.writeMade(&made)
 }
 
+// Remember writes down a cluster that exists, for --lab and for diagnose --all.
+func (l Lab) Remember() error {
+	if _, err := l.ID(); err != nil {
+		return err
+	}
+	return l.Settle()
+}
+
+// Detach forgets such a cluster, and says what was done. The cluster stays as it is.
+func (l Lab) Detach() (did string, err error) {
+	if !l.Exists() {
+		return "nothing to forget: " + l.Cluster.Name + " is not attached", nil
+	}
+	return "forgot " + l.Cluster.Name + "; the cluster stays as it is", os.RemoveAll(l.Dir.Path())
+}
+
 // Forget removes a node from what the lab is made with, after its machine was removed.
 func (d Dir) Forget(name string) error {
 	if err := os.Remove(d.Path(membersDir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
