@@ -24,6 +24,7 @@ type Change struct {
 	Verb    string   // such as "labctl rejoin w1"
 	Cluster string   // its name
 	Steps   []string // what will be done, with the commands that would do it by hand
+	Named   bool     // it cannot be undone, so a person says the cluster's name to agree
 }
 
 // Attached is a cluster that was found, and what it takes to keep it.
@@ -136,7 +137,7 @@ func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func(
 		if l.confirm == nil {
 			return refused(a.verb)
 		}
-		if err := l.confirm(ctx, Change{Verb: a.verb, Cluster: l.Name(), Steps: steps}); err != nil {
+		if err := l.confirm(ctx, Change{Verb: a.verb, Cluster: l.Name(), Steps: steps, Named: a.ends}); err != nil {
 			return err
 		}
 	}
@@ -159,6 +160,9 @@ func (l *Lab) change(ctx context.Context, s *session.Session, a access, do func(
 	var changed []config.Node
 	if n, known := s.Cluster.Node(node); known {
 		changed = append(changed, n)
+	}
+	if a.ends {
+		changed = s.Cluster.Members()
 	}
 	if !a.agreed {
 		if _, err := backup.Take(ctx, s, v, a.verb, changed); err != nil {
