@@ -27,7 +27,7 @@ func NewDismantling(ctx context.Context, s *session.Session) (*Dismantling, erro
 		return nil, fmt.Errorf("nothing was changed, because not every machine answers: %w\nnext: turn it on, or remove it from cluster.yaml if it is gone for good", silent)
 	}
 	d := &Dismantling{Run: New(s, facts, nil)}
-	if err := d.oneCluster(members); err != nil {
+	if err := d.OneCluster(members); err != nil {
 		return nil, err
 	}
 	for _, n := range members {
@@ -46,8 +46,8 @@ func NewDismantling(ctx context.Context, s *session.Session) (*Dismantling, erro
 	return d, nil
 }
 
-// oneCluster refuses a machine with the certificates of another cluster.
-func (c *Run) oneCluster(members []config.Node) error {
+// OneCluster refuses a machine with the certificates of another cluster.
+func (c *Run) OneCluster(members []config.Node) error {
 	first := config.Node{}
 	for _, n := range members {
 		ca := c.Fact(n).CA
