@@ -102,6 +102,7 @@ type access struct {
 	within time.Duration         // time limit on real processors, 0 for none
 	steps  []string              // what the verb does by hand, where byHand does not say it
 	agreed bool                  // a person has agreed to the change, and the verb itself saves what is there
+	ends   bool                  // it ends the cluster
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }
