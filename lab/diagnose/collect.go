@@ -217,10 +217,8 @@ func (s Sources) command(m Machine) []string {
 	if s.Patience > 1 {
 		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
 	}
-	for _, p := range s.Peers {
-		if p.Name != m.Name {
-			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
-		}
+	for _, p := range s.peersOf(m) {
+		argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
 	}
 	return argv
 }

@@ -276,7 +276,9 @@ func (c *carried) send(ctx context.Context, answers *bufio.Reader, input io.Writ
 			return "", context.Cause(ctx)
 		}
 		defer func() { <-c.programs.sending }()
-		late := time.AfterFunc(sendTime, func() { giveUp(fmt.Errorf("%d MiB not sent within %s: %w", len(p.packed)>>20, sendTime, context.DeadlineExceeded)) })
+		late := time.AfterFunc(sendTime, func() {
+			giveUp(fmt.Errorf("%d MiB not sent within %s: %w", len(p.packed)>>20, sendTime, context.DeadlineExceeded))
+		})
 		defer late.Stop()
 		if _, err := input.Write(p.packed); err != nil {
 			return "", err
