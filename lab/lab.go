@@ -27,7 +27,8 @@ import (
 // Options of a lab.
 type Options struct {
 	Events  *event.Stream
-	Labnode func(arch string) (string, error)         // returns the path of the labnode binary, needed to build an image and on machines that exist
+	Labnode func(arch string) (string, error)         // returns the path of the labnode binary, needed to build an image
+	Packed  func(arch string) ([]byte, error)         // returns labnode in gzip's format, needed on machines that exist
 	Login   node.LoginOptions                         // what is asked of a person before the first login to a machine that exists
 	Confirm func(context.Context, guard.Change) error // shows a change of a cluster that labctl did not make, and asks; nil refuses every change
 }
@@ -63,7 +64,7 @@ func New(described *config.Cluster, opts Options) (*Lab, error) {
 	if l.events == nil {
 		l.events = event.NewStream()
 	}
-	l.options = session.Options{Labnode: opts.Labnode, Mutated: l.mutated}
+	l.options = session.Options{Labnode: opts.Labnode, Packed: opts.Packed, Mutated: l.mutated}
 	l.open = l.openLibvirt
 	if described.OverSSH() {
 		l.options.Logins = node.NewLogins(opts.Login)
@@ -102,6 +103,7 @@ type access struct {
 	within time.Duration         // time limit on real processors, 0 for none
 	steps  []string              // what the verb does by hand, where byHand does not say it
 	agreed bool                  // a person has agreed to the change, and the verb itself saves what is there
+	ends   bool                  // it ends the cluster
 	// prepare changes the lab's directory, which is read again before the lab is opened.
 	prepare func(state.Lab) error
 }

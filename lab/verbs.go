@@ -21,7 +21,7 @@ import (
 // Up brings the lab to a proven healthy cluster, or to the end of the given stage: see bringup.Up.
 func (l *Lab) Up(ctx context.Context, until bringup.Stage) error {
 	if l.described.OverSSH() {
-		return l.verify(ctx)
+		return l.Form(ctx, bringup.PodNetwork{})
 	}
 	return l.with(ctx, access{verb: "labctl up", makes: true, check: func(closed state.Lab) error {
 		if err := errors.Join(closed.CheckDescribed(), provision.CheckBase(closed), l.checkNew(closed), provision.CheckWhole(closed)); err != nil {

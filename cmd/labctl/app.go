@@ -78,8 +78,9 @@ type app struct {
 	labName        string // --lab
 	output         string // -o
 	verbose        bool
-	yes            bool // --yes
-	acceptNew      bool // --accept-new
+	yes            bool   // --yes
+	acceptNew      bool   // --accept-new
+	named          string // --name of dismantle
 	passthrough    bool
 }
 

@@ -21,6 +21,21 @@ func (a *app) ask(ctx context.Context, question string, yes bool) (bool, error) 
 	return a.asked(ctx, question)
 }
 
+// askName is ask for what cannot be undone: the answer is the cluster's name, and --yes is one only together with --name.
+func (a *app) askName(name string) func(ctx context.Context, question string, yes bool) (bool, error) {
+	return func(ctx context.Context, question string, yes bool) (bool, error) {
+		switch {
+		case yes && a.named == name:
+			return true, nil
+		case yes, a.named != "" && a.named != name, !a.terminal():
+			return false, usageError{fmt.Errorf("nothing was changed; next: see what will be lost, and answer with --name %s --yes", name)}
+		}
+		_, _ = fmt.Fprintf(a.stderr, "This cannot be undone. %s Type the cluster's name, %s: ", question, name)
+		answer, err := readLine(ctx, a.stdin)
+		return strings.TrimSpace(answer) == name, err
+	}
+}
+
 // asked is ask where somebody answers.
 func (a *app) asked(ctx context.Context, question string) (bool, error) {
 	_, _ = fmt.Fprintf(a.stderr, "%s [y/N] ", question)

@@ -70,7 +70,11 @@ func (a *app) confirmChange(ctx context.Context, c guard.Change) error {
 		b.WriteString("  " + event.OneLine(event.Redact(step)) + "\n")
 	}
 	_, _ = fmt.Fprint(a.stderr, b.String())
-	ok, err := a.ask(ctx, "Go on?", a.yes)
+	agree := a.ask
+	if c.Named {
+		agree = a.askName(c.Cluster)
+	}
+	ok, err := agree(ctx, "Go on?", a.yes)
 	if err == nil && !ok {
 		err = errors.New("nothing was changed")
 	}

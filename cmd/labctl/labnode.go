@@ -1,6 +1,9 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -22,6 +25,33 @@ func labnode(arch string) (string, error) {
 	if packed := packedLabnode[arch]; len(packed) > 0 {
 		return image.Unpack("labnode", packed)
 	}
+	return labnodeBeside(name, arch)
+}
+
+// labnodePacked is that program in gzip's format, as it is sent to machines that exist.
+func labnodePacked(arch string) ([]byte, error) {
+	if packed := packedLabnode[arch]; len(packed) > 0 {
+		return packed, nil
+	}
+	path, err := labnode(arch)
+	if err != nil {
+		return nil, err
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var packed bytes.Buffer
+	to, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	_, err = to.Write(program)
+	err = errors.Join(err, to.Close())
+	return packed.Bytes(), err
+}
+
+func labnodeBeside(name, arch string) (string, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return "", err

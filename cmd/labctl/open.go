@@ -61,7 +61,7 @@ func (a *app) lab() (*lab.Lab, error) {
 
 // labOptions are those of every lab that a command opens.
 func (a *app) labOptions(events *event.Stream) lab.Options {
-	return lab.Options{Events: events, Labnode: labnode, Login: a.login(), Confirm: a.confirmChange}
+	return lab.Options{Events: events, Labnode: labnode, Packed: labnodePacked, Login: a.login(), Confirm: a.confirmChange}
 }
 
 // look opens the lab and returns what a function finds in it.

@@ -38,7 +38,7 @@ Exit status: 0 nothing is left and the cluster is healthy, 1 something is left.`
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			c, _, err := a.load()
-			own := err == nil && c.OverSSH() // machines on which others may count
+			own := err == nil && c.OverSSH()                     // machines on which others may count
 			if !cmd.Flags().Changed("up-to") && (watch || own) { // or a machine that no restart heals would be restarted for ever
 				upTo = repair.Services
 			}

@@ -18,15 +18,27 @@ import (
 )
 
 func (a *app) upCommand() *cobra.Command {
-	var until, from string
+	var until, from, podNetwork string
 	var keep, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the lab from any state to a proven healthy cluster",
 		Long: `Make the machines, form the cluster and prove it healthy. Installs missing packages on Debian and Ubuntu (as root) and builds the node image first if needed.
-It verifies what exists and does not make it again: after an interruption, run it again. A failed lab stays as it is, so that you can inspect it.`,
+It verifies what exists and does not make it again: after an interruption, run it again. A failed lab stays as it is, so that you can inspect it.
+
+With machines: ssh it forms a cluster of machines that are in none, or joins those that are not in theirs: it checks every machine, shows what it
+will do, and asks. It installs nothing but the pod network that --pod-network names. A cluster that is whole it proves healthy, and changes nothing.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c, _, err := a.load(); err == nil && c.OverSSH() {
+				if until != "" || from != "" {
+					return usageError{errors.New("--until and --from are about machines that labctl makes; with machines: ssh there are none")}
+				}
+				return a.form(cmd.Context(), podNetwork, dryRun)
+			}
+			if podNetwork != "" {
+				return usageError{errors.New("--pod-network is for machines: ssh; a lab has a pod network")}
+			}
 			stage, err := bringup.ParseStage(until)
 			switch {
 			case err != nil:
@@ -69,6 +81,7 @@ It verifies what exists and does not make it again: after an interruption, run i
 	_ = cmd.RegisterFlagCompletionFunc("until", cobra.FixedCompletions(stages, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
+	cmd.Flags().StringVar(&podNetwork, "pod-network", "", "with machines: ssh, the manifest `FILE` of the pod network for a cluster that is formed")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what up would do in the existing lab, and change nothing")
 	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd

@@ -48,6 +48,7 @@ Exit status: 0 ready (warnings do not count), 3 something that --fix repairs is 
 	flags.BoolVar(&o.target.ControlPlane, "control-plane", false, "the machine will be a control plane")
 	flags.StringVar(&o.target.Endpoint, "endpoint", "", "HOST:PORT of the API server")
 	flags.StringSliceVar(&o.target.Peers, "peer", nil, "address of a control plane (repeat it)")
+	flags.StringSliceVar(&o.target.Ignore, "ignore-preflight-errors", nil, "kubeadm's names of checks whose failure is only a warning")
 	flags.StringVar(&o.target.Name, "node-name", "", "the Node's name (default the host name)")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd

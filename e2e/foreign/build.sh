@@ -5,7 +5,7 @@
 # of MACHINE NODE IP ROLE). Needs root, and writes to the state directory of labctl's as every lab.
 #
 # In the environment: LABCTL, NETWORK (10.70.0), CONTROL_PLANES (3), WORKERS (2), ETCD (empty, or external: on a machine of its own), SUDO (free, or
-# password), DOMAIN (the end of the nodes' names, such as .home.lan), KUBERNETES (a version).
+# password), DOMAIN (the end of the nodes' names, such as .home.lan), KUBERNETES (a version), BARE (1: machines without a cluster).
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 file=$(readlink -f "$1")
@@ -86,6 +86,10 @@ lab up --until machines >"$home/up.log" 2>&1 || { cat "$home/up.log" >&2; exit 1
 say machines
 each . on layout "hosts=$(hosts)" "public_key=$(<"$home/id_ed25519.pub")"
 say layout
+if [[ ${BARE:-} ]]; then
+	each 'control-plane|worker' on bare
+	exit 0
+fi
 etcd_files=
 [[ ${ETCD:-} != external ]] || etcd_files=$(on "$(first etcd 1)" etcd)
 one=$(first control-plane 1)

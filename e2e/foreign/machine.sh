@@ -28,6 +28,12 @@ layout() {
 	systemctl restart ssh
 }
 
+# bare is for a machine that waits for a cluster: what the owner of such a computer would tell kubelet. Containers have the cgroups and the swap
+# of their computer.
+bare() {
+	echo 'KUBELET_EXTRA_ARGS="--fail-cgroupv1=false --fail-swap-on=false"' >/etc/default/kubelet
+}
+
 # login makes the user, and an SSH server that only the jump host reaches. What is not said here is as OpenSSH has it.
 login() {
 	useradd --create-home --shell /bin/bash "$user"

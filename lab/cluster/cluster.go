@@ -234,7 +234,11 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if c.certificateKey, err = newCertificateKey(); err != nil {
 		return step.End(err)
 	}
-	if err := runInit(ctx, s, n.Name, initDocuments(s, n, id+"."+secret, c.certificateKey), c.joinBudget(), step); err != nil {
+	documents := initDocuments(s, n, id+"."+secret, c.certificateKey)
+	if f := c.Fact(n); s.Cluster.OverSSH() && f.RuntimeActive == "active" { // the machine may have several runtimes
+		documents[0].(object)["nodeRegistration"].(object)["criSocket"] = "unix://" + f.RuntimeSocket
+	}
+	if err := runInit(ctx, s, n.Name, documents, c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
 	return step.End(c.RefreshFacts(ctx, n))

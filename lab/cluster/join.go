@@ -28,6 +28,11 @@ func (c *Run) JoinAll(ctx context.Context) error {
 		dismissed := n.Role == config.ControlPlane && unread == nil && !slices.ContainsFunc(members, func(m etcd.Member) bool { return session.OwnsPeer(n, m) })
 		return c.silent(n) || c.IsMember(n, nodes) && !dismissed
 	})
+	return c.JoinNodes(ctx, outside)
+}
+
+// JoinNodes joins the nodes, none of which is a member.
+func (c *Run) JoinNodes(ctx context.Context, outside []config.Node) error {
 	if len(outside) == 0 {
 		return nil
 	}

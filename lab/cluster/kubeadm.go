@@ -42,12 +42,15 @@ func runInit(ctx context.Context, s *session.Session, name string, documents []a
 	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
 		return err
 	}
-	err = n.Run(ctx, node.Command{Argv: []string{
+	script, err := program(s, kubeadmScript, "mkdir -p /var/lib/k8slab && touch "+join.InitMark)
+	if err != nil {
+		return err
+	}
+	err = n.Run(ctx, node.Command{Argv: append([]string{
 		"systemd-run", "--quiet", "--collect", "--no-block", "--unit", kubeadmUnit, "--service-type=oneshot",
 		"--property=RemainAfterExit=no", "--property=UMask=0077",
 		"--property=StandardOutput=truncate:" + kubeadmLog, "--property=StandardError=append:" + kubeadmLog,
-		kubeadmScript,
-	}})
+	}, script...)})
 	if err != nil {
 		return err
 	}
@@ -57,9 +60,13 @@ func runInit(ctx context.Context, s *session.Session, name string, documents []a
 // awaitInit waits for the end of kubeadm's unit on the node, shows its phases, and returns its failure.
 func awaitInit(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) error {
 	n := s.Nodes[name]
+	follow, err := program(s, followScript, "")
+	if err != nil {
+		return err
+	}
 	return wait.For(ctx, "kubeadm on "+name, budget, 100*time.Millisecond, func(ctx context.Context) error {
 		// The script ends when the unit does. After a lost connection the next round runs it again.
-		err := n.Run(ctx, node.Command{Argv: []string{followScript}, Stdout: phases(step), ReadOnly: true})
+		err := n.Run(ctx, node.Command{Argv: follow, Stdout: phases(step), ReadOnly: true})
 		if err != nil {
 			return err
 		}
@@ -115,18 +122,22 @@ const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
 // initDocuments configure `kubeadm init` on the node.
 func initDocuments(s *session.Session, n config.Node, token, certificateKey string) []any {
 	c := s.Cluster
+	init := object{
+		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
+		"bootstrapTokens": []any{object{
+			"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
+			"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
+		}},
+		"certificateKey":   certificateKey,
+		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
+		"nodeRegistration": registration(s, n),
+		"timeouts":         timeouts(s),
+	}
+	if c.OverSSH() { // the rest is as kubeadm has it
+		return []any{init, plainCluster(s)}
+	}
 	return []any{
-		slowProbes(s, object{
-			"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
-			"bootstrapTokens": []any{object{
-				"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
-				"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
-			}},
-			"certificateKey":   certificateKey,
-			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
-			"nodeRegistration": registration(s, n),
-			"timeouts":         timeouts(s),
-		}),
+		slowProbes(s, init),
 		lowCPU(s, object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,

@@ -26,6 +26,8 @@ type Machine struct {
 	State func(context.Context) (string, error)
 	// Read runs a command on it that changes nothing and returns its output, also when it failed.
 	Read func(ctx context.Context, argv ...string) (string, error)
+	// Bring has Sources.Labnode on it, and limits its time itself; nil where it always is.
+	Bring func(context.Context) error
 	// Console is what it last wrote to its console, "" when there is none.
 	Console func() string
 }
@@ -166,6 +168,12 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 	}
 	slots <- struct{}{}
 	defer func() { <-slots }()
+	if m.Bring != nil {
+		if err := m.Bring(ctx); err != nil {
+			out.Labnode, out.Late = errorText(err), errors.Is(err, context.DeadlineExceeded)
+			return
+		}
+	}
 	work, cancel := s.within(ctx, insideLimit)
 	defer cancel()
 	out.Sent = time.Now().UTC()
@@ -209,10 +217,8 @@ func (s Sources) command(m Machine) []string {
 	if s.Patience > 1 {
 		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
 	}
-	for _, p := range s.Peers {
-		if p.Name != m.Name {
-			argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
-		}
+	for _, p := range s.peersOf(m) {
+		argv = append(argv, "--peer", p.Name+"="+p.Role+"="+p.IP)
 	}
 	return argv
 }

@@ -85,17 +85,20 @@ type lostTunnel struct{ from, to, result string }
 func (j *judgement) overlay() {
 	var lost []lostTunnel
 	at := map[string]int{}
-	for i := range j.f.Machines {
-		from := &j.f.Machines[i]
-		for k := range j.f.Machines {
-			to := &j.f.Machines[k]
-			if i == k || !j.tunnels(from) || !j.tunnels(to) || j.shut(to, kubeletPort) {
+	ends := j.tunnelEnds()
+	for _, from := range ends {
+		results := map[string]string{}
+		for _, d := range from.machine.Inside.Overlay {
+			results[d.To] = d.Result
+		}
+		for _, to := range ends {
+			if from.machine == to.machine || to.shut {
 				continue
 			}
-			if result := j.tunnel(from, to); result == "timeout" || result == "unreachable" {
-				lost = append(lost, lostTunnel{from.Name, to.Name, result})
-				at[from.Name]++
-				at[to.Name]++
+			if result := j.tunnel(from, to, results); result == "timeout" || result == "unreachable" {
+				lost = append(lost, lostTunnel{from.machine.Name, to.machine.Name, result})
+				at[from.machine.Name]++
+				at[to.machine.Name]++
 			}
 		}
 	}
@@ -106,6 +109,24 @@ func (j *judgement) overlay() {
 		}
 		j.find(symptom.FirewallBlocked, node, l.from, fmt.Sprintf("%s → %s:8472/udp: flannel's tunnel carries no answer (%s)", l.from, l.to, l.result))
 	}
+}
+
+// tunnelEnd is a machine that should have working tunnels. There are as many ways as pairs of them, so what is asked of one is asked once.
+type tunnelEnd struct {
+	machine   *fact.Machine
+	pods, far string // the range of its pods, and the address where tunnels to it end
+	shut      bool
+}
+
+func (j *judgement) tunnelEnds() []tunnelEnd {
+	var ends []tunnelEnd
+	for i := range j.f.Machines {
+		if m := &j.f.Machines[i]; j.tunnels(m) {
+			pods, _ := j.podNet(m.Name)
+			ends = append(ends, tunnelEnd{m, pods.String(), pods.Addr().String(), j.shut(m, kubeletPort)})
+		}
+	}
+	return ends
 }
 
 // tunnels reports whether the machine should have working tunnels: it is a settled member, flannel has run there, and kubelet is well.
@@ -132,14 +153,13 @@ func (j *judgement) shut(m *fact.Machine, port int) bool {
 }
 
 // tunnel is the result of the dial through the tunnel. A missing tunnel is a finding.
-func (j *judgement) tunnel(from, to *fact.Machine) string {
-	far, _ := j.podNet(to.Name)
-	i := slices.IndexFunc(from.Inside.Overlay, func(d fact.Dial) bool { return d.To == far.Addr().String() })
-	if i < 0 {
-		j.find(symptom.NetworkPluginPodsFailing, from.Name, "flannel", fmt.Sprintf("it has no tunnel to the pods of %s (%s)", to.Name, far))
-		return ""
+func (j *judgement) tunnel(from, to tunnelEnd, results map[string]string) string {
+	result, dialled := results[to.far]
+	if !dialled {
+		j.find(symptom.NetworkPluginPodsFailing, from.machine.Name, "flannel",
+			fmt.Sprintf("it has no tunnel to the pods of %s (%s)", to.machine.Name, to.pods))
 	}
-	return from.Inside.Overlay[i].Result
+	return result
 }
 
 // userPod is the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else.

@@ -22,6 +22,7 @@ type Change struct {
 	Verb    string   // such as "labctl rejoin w1"
 	Cluster string   // its name
 	Steps   []string // what will be done, with the commands that would do it by hand
+	Named   bool     // it cannot be undone, so a person says the cluster's name to agree
 }
 
 // Guard refuses changes but while Do runs.
@@ -37,6 +38,7 @@ type Verb struct {
 	Name   string   // with its argument, such as "labctl rejoin w1"
 	Steps  []string // what it does by hand, where byHand does not say it
 	Agreed bool     // a person has agreed already, and the verb itself saves what is there
+	Ends   bool     // it ends the cluster
 }
 
 // Mutated refuses a change, unless a verb may make it now: see session.Options.
@@ -91,9 +93,15 @@ func (g *Guard) Do(ctx context.Context, s *session.Session, v Verb, do func() er
 		if n, known := s.Cluster.Node(v.node()); known {
 			changed = append(changed, n)
 		}
+		if v.Ends {
+			changed = s.Cluster.Members()
+		}
 		if _, err := backup.Take(ctx, s, admin, v.Name, changed); err != nil {
 			return err
 		}
+	}
+	if v.Ends { // so does the Lease
+		g.allow(ctx)
 	}
 	return do()
 }
@@ -151,7 +159,7 @@ func (g *Guard) agree(ctx context.Context, s *session.Session, v Verb) error {
 	if g.Confirm == nil {
 		return session.ReadOnly(v.Name)
 	}
-	c := Change{Verb: v.Name, Cluster: s.Cluster.Name, Steps: v.Steps}
+	c := Change{Verb: v.Name, Cluster: s.Cluster.Name, Steps: v.Steps, Named: v.Ends}
 	for _, step := range byHand[strings.TrimSuffix(v.Name, " "+v.node())] {
 		c.Steps = append(c.Steps, strings.ReplaceAll(step, "NODE", v.node()))
 	}

@@ -103,6 +103,7 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 				return string(state), err
 			},
 			Read:    s.Nodes[n.Name].Read,
+			Bring:   func(ctx context.Context) error { return s.Bring(ctx, n.Name) },
 			Console: func() string { return s.Console(n.Name) },
 		})
 	}

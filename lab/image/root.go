@@ -23,6 +23,12 @@ const ownRoot = "files"
 // ownScripts is where the executable ones are: embedding keeps no modes.
 const ownScripts = "usr/lib/k8slab/"
 
+// Script is the text of a script that nodes made from the image have in /usr/lib/k8slab.
+func Script(name string) (string, error) {
+	text, err := ownFiles.ReadFile(ownRoot + "/" + ownScripts + name)
+	return string(text), err
+}
+
 // SlowProbes is the node's directory with kubeadm's patches for control planes that are emulated.
 const SlowProbes = "/usr/share/k8slab/patient"
 

@@ -18,6 +18,7 @@ const (
 type Facts struct {
 	Joined    bool   `json:"joined"` // kubeadm finished here
 	Dirty     bool   `json:"dirty"`  // something of an init or a join is here
+	Begun     bool   `json:"begun"`  // labctl has begun an init or a join here that did not finish
 	CA        string `json:"ca"`     // SHA-256, in hexadecimal, of the cluster's CA file; "" without one
 	MachineID string `json:"machineID"`
 	BootID    string `json:"bootID"`
@@ -61,7 +62,7 @@ func (f Facts) JoinRunning() bool { return Facts{JoinUnit: f.JoinUnit}.Running()
 // ReadFacts reads them. It changes nothing and starts no program but systemctl, whose failure is its error; the rest is filled in then too.
 func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 	f := Facts{
-		Joined:       m.joined(),
+		Joined:       m.Exists(joinedMark) || m.joinedByHand(),
 		Dirty:        m.dirty(Target{ControlPlane: true}), // a control plane may have certificates before it joins
 		CA:           m.caSum(),
 		MachineID:    m.Line("/etc/machine-id"),
@@ -72,6 +73,7 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 		CNI:          m.cniConfigurations(),
 		Placeholder:  m.Exists(placeholderConf),
 	}
+	f.Begun = !f.Joined && m.begun()
 	if m.Exists(kubeletConf) {
 		f.Role = "worker"
 		if m.controlPlane() {

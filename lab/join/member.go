@@ -26,25 +26,6 @@ func newMember(m Machine, t Target) *member {
 // controlPlane tells whether the machine runs an API server.
 func (m Machine) controlPlane() bool { return m.Exists(apiManifest) }
 
-// joined tells whether kubeadm finished here. Who joins a machine by hand leaves no mark: then it is what kubeadm writes up to its end, as far
-// as nothing of it is broken now.
-func (m Machine) joined() bool {
-	if m.Exists(joinedMark) || m.made() {
-		return m.Exists(joinedMark)
-	}
-	left := 0
-	for _, file := range []string{kubeletConf, clientCertificate, kubeletConfig} {
-		if m.Exists(file) {
-			left++
-		}
-	}
-	if !m.controlPlane() && !m.Exists("/etc/kubernetes/controller-manager.conf") {
-		return left > 1
-	}
-	external := !strings.Contains(cmp.Or(m.podFlag(apiManifest, "etcd-servers"), localEtcd), "127.0.0.1")
-	return left > 1 && (external || m.Exists(etcdManifest) || m.Exists(m.etcdData()))
-}
-
 // controlPlane tells whether the member is a control plane, or is to be one.
 func (w *member) controlPlane() bool { return w.t.ControlPlane || w.m.controlPlane() }
 

@@ -43,7 +43,7 @@ const resetBudget = 4 * time.Minute
 // resetFiles are what a join leaves that kubeadm reset may leave as well: when it is missing, or fails halfway. Never the CNI directory,
 // whose loss ends containerd, and never the runtime's own state. /var/lib/kubelet/pods has mounts and is kubeadm's to clean.
 var resetFiles = []string{
-	joinedMark,
+	joinedMark, InitMark,
 	bootstrapConf, kubeletConf, "/etc/kubernetes/admin.conf", "/etc/kubernetes/super-admin.conf",
 	"/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
 	kubeletConfig, instanceConfig, kubeletFlags, "/var/lib/kubelet/pki",

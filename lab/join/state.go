@@ -1,6 +1,7 @@
 package join
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8slab/lab/atomicfile"
 )
@@ -30,6 +32,8 @@ const (
 
 	// joinedMark says that kubeadm finished here: only then is the machine a member.
 	joinedMark = "/var/lib/k8slab/joined"
+	// InitMark says that labctl has begun a kubeadm init here: what it left may be removed.
+	InitMark = "/var/lib/k8slab/init"
 )
 
 // writePrivate writes a file that only root can read, whole or not at all, and on the disk when it returns.
@@ -88,6 +92,40 @@ func (m Machine) beginSeries() error {
 
 // markJoined says for good that kubeadm finished.
 func (m Machine) markJoined() error { return m.writePrivate(joinedMark, nil) }
+
+// joinedByHand tells whether somebody else's kubeadm finished here, which leaves no mark. The machines of a lab have only labctl's. Then it is
+// what kubeadm leaves at its end, as far as nothing of it is broken now: it removes its credentials for the bootstrap when kubelet has its
+// own, and a control plane's etcd is the last that it makes.
+func (m Machine) joinedByHand() bool {
+	if m.made() || m.begun() || m.Exists(bootstrapConf) {
+		return false
+	}
+	left := 0
+	for _, file := range []string{kubeletConf, clientCertificate, kubeletConfig} {
+		if m.Exists(file) {
+			left++
+		}
+	}
+	if !m.controlPlane() && !m.Exists("/etc/kubernetes/controller-manager.conf") {
+		return left > 1
+	}
+	external := !strings.Contains(cmp.Or(m.podFlag(apiManifest, "etcd-servers"), localEtcd), localEtcd)
+	return left > 1 && (external || m.Exists(etcdManifest) || m.Exists(m.etcdData()))
+}
+
+// begun tells whether what is here may be of a kubeadm that labctl has begun and that has not finished. Credentials that are newer than the
+// last event of labctl's join are somebody else's.
+func (m Machine) begun() bool {
+	if m.Exists(joinedMark) {
+		return false
+	}
+	last, err := os.Stat(m.Path(eventsFile))
+	if err != nil {
+		return m.Exists(InitMark)
+	}
+	credentials, err := os.Stat(m.Path(kubeletConf))
+	return m.Exists(InitMark) || err != nil || !credentials.ModTime().After(last.ModTime())
+}
 
 // dirty tells whether something of an init or a join is on the machine: what kubeadm's preflight would refuse, or the pod network's links,
 // which a reset takes last. Certificates alone are leftovers only where the join does not bring them along.

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -71,12 +70,21 @@ type program struct {
 	sum    string // of the program, not of the packed
 }
 
-// programs packs labnode once for each kind of processor.
+// sentAtOnce is how many machines are sent labnode at the same time: each gets its part of this computer's uplink.
+const sentAtOnce = 16
+
+// programs measures labnode once for each kind of processor.
 type programs struct {
-	of func(arch string) (path string, err error)
+	sending chan struct{}
+
+	of func(arch string) (packed []byte, err error)
 
 	mu    sync.Mutex
 	ready map[string]func() (program, error)
+}
+
+func newPrograms(of func(arch string) ([]byte, error)) *programs {
+	return &programs{of: of, sending: make(chan struct{}, sentAtOnce), ready: map[string]func() (program, error){}}
 }
 
 func (p *programs) get(machine string) (program, error) {
@@ -87,38 +95,28 @@ func (p *programs) get(machine string) (program, error) {
 	p.mu.Lock()
 	once := p.ready[arch]
 	if once == nil {
-		once = sync.OnceValues(func() (program, error) { return pack(p.of, arch) })
-		if p.ready == nil {
-			p.ready = map[string]func() (program, error){}
-		}
+		once = sync.OnceValues(func() (program, error) { return measure(p.of, arch) })
 		p.ready[arch] = once
 	}
 	p.mu.Unlock()
 	return once()
 }
 
-func pack(of func(string) (string, error), arch string) (program, error) {
+func measure(of func(string) ([]byte, error), arch string) (program, error) {
 	if of == nil {
 		return program{}, errors.New("no labnode is given to send to machines")
 	}
-	path, err := of(arch)
-	if err != nil {
+	p, sum := program{}, sha256.New()
+	var err error
+	if p.packed, err = of(arch); err != nil {
 		return program{}, err
 	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return program{}, err
-	}
-	var packed bytes.Buffer
-	to, err := gzip.NewWriterLevel(&packed, gzip.BestSpeed)
+	from, err := gzip.NewReader(bytes.NewReader(p.packed))
 	if err == nil {
-		_, err = to.Write(data)
+		p.full, err = io.Copy(sum, from)
 	}
-	if err = errors.Join(err, to.Close()); err != nil {
-		return program{}, err
-	}
-	sum := sha256.Sum256(data)
-	return program{packed.Bytes(), int64(len(data)), hex.EncodeToString(sum[:])}, nil
+	p.sum = hex.EncodeToString(sum.Sum(nil))
+	return p, err
 }
 
 // carried is a node to which labnode is brought when it is first needed, and from which it is removed at Close. Callers name it LabnodePath
@@ -141,8 +139,22 @@ type holding struct {
 	err    error
 }
 
-// removeTime is how long Close waits until labnode is removed.
-const removeTime = 5 * time.Second
+// The limits of bringing labnode. Waiting for others to be sent theirs does not count.
+const (
+	answerTime = 7 * time.Second // of each answer of the script
+	sendTime   = time.Minute     // of sending: 16 machines at once at 30 Mbit/s take it
+	removeTime = 5 * time.Second // how long Close waits until labnode is removed
+)
+
+// Bring has labnode on a machine that exists, so that the time limit of the command that needs it is the command's alone.
+func (s *Session) Bring(ctx context.Context, name string) error {
+	c, is := s.Nodes[name].(*carried)
+	if !is {
+		return nil
+	}
+	_, err := c.labnode(ctx)
+	return err
+}
 
 func (c *carried) Run(ctx context.Context, cmd node.Command) error {
 	var err error
@@ -209,14 +221,23 @@ func (c *carried) bring(ctx context.Context) (string, *holding, error) {
 		close(h.ended)
 		cancel()
 	}()
-	stop := context.AfterFunc(ctx, func() { _ = answers.CloseWithError(context.Cause(ctx)) })
+	ctx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	stop := context.AfterFunc(ctx, func() {
+		_ = answers.CloseWithError(context.Cause(ctx))
+		_ = input.CloseWithError(context.Cause(ctx))
+	})
 	defer stop()
-	path, err := c.send(bufio.NewReader(answers), input)
+	path, err := c.send(ctx, bufio.NewReader(answers), input, giveUp)
 	if err == nil {
 		go func() { _, _ = io.Copy(io.Discard, answers) }()
 		return path, h, nil
 	}
-	if said := h.end(removeTime); said != nil && ctx.Err() == nil { // why the script ended
+	said := h.end(removeTime)
+	switch {
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case said != nil: // why the script ended
 		err = said
 	}
 	if _, unreachable := errors.AsType[*node.ConnectError](err); unreachable {
@@ -228,8 +249,10 @@ func (c *carried) bring(ctx context.Context) (string, *holding, error) {
 	return "", nil, fmt.Errorf("%s: bring labnode: %w", c.Name(), err)
 }
 
-// send speaks with the script, and returns the path that it says.
-func (c *carried) send(answers *bufio.Reader, input io.Writer) (string, error) {
+// send speaks with the script, and returns the path that it says. What takes too long is given up.
+func (c *carried) send(ctx context.Context, answers *bufio.Reader, input io.Writer, giveUp context.CancelCauseFunc) (string, error) {
+	late := time.AfterFunc(answerTime, func() { giveUp(fmt.Errorf("no answer within %s: %w", answerTime, context.DeadlineExceeded)) })
+	defer late.Stop()
 	machine, err := line(answers)
 	if err != nil {
 		return "", err
@@ -246,6 +269,17 @@ func (c *carried) send(answers *bufio.Reader, input io.Writer) (string, error) {
 		return "", err
 	}
 	if answer == "send" {
+		late.Stop()
+		select {
+		case c.programs.sending <- struct{}{}:
+		case <-ctx.Done():
+			return "", context.Cause(ctx)
+		}
+		defer func() { <-c.programs.sending }()
+		late := time.AfterFunc(sendTime, func() {
+			giveUp(fmt.Errorf("%d MiB not sent within %s: %w", len(p.packed)>>20, sendTime, context.DeadlineExceeded))
+		})
+		defer late.Stop()
 		if _, err := input.Write(p.packed); err != nil {
 			return "", err
 		}

@@ -25,7 +25,7 @@ type homeNode struct {
 	home, bin string
 
 	mu     sync.Mutex
-	inputs []*io.PipeWriter // of what runs
+	inputs []io.Closer // of what runs
 	runs   []string
 }
 
@@ -51,20 +51,24 @@ func (n *homeNode) Run(ctx context.Context, cmd node.Command) error {
 	c.Env = []string{"HOME=" + n.home, "PATH=" + n.bin + ":" + os.Getenv("PATH")}
 	var stderr bytes.Buffer
 	c.Stdout, c.Stderr = cmd.Stdout, &stderr
-	from, input := io.Pipe()
-	c.Stdin = from
+	input, err := c.StdinPipe() // whose sender is not waited for
+	if err != nil {
+		return err
+	}
 	n.mu.Lock()
 	n.inputs = append(n.inputs, input)
 	n.runs = append(n.runs, strings.Join(cmd.Argv, " "))
 	n.mu.Unlock()
+	if err := c.Start(); err != nil {
+		return err
+	}
 	go func() {
 		if cmd.Stdin != nil {
 			_, _ = io.Copy(input, cmd.Stdin)
 		}
 		_ = input.Close()
 	}()
-	err := c.Run()
-	_ = from.Close()
+	err = c.Wait()
 	if exit, is := errors.AsType[*exec.ExitError](err); is {
 		return &node.ExitError{Node: "w1", Argv: cmd.Argv, Status: exit.ExitCode(), Stderr: stderr.String()}
 	}

@@ -70,7 +70,8 @@ type Session struct {
 
 // Options of a session.
 type Options struct {
-	Labnode func(arch string) (path string, err error) // the labnode binary, which becomes part of the image or is sent to machines
+	Labnode func(arch string) (path string, err error) // the labnode binary, which becomes part of the image
+	Packed  func(arch string) ([]byte, error)          // the same in gzip's format, as it is sent to machines that exist
 	Mutated func(what string) error                    // called before every change, also concurrently; an error refuses it
 	Logins  *node.Logins                               // to machines that exist
 }
@@ -98,9 +99,11 @@ func (o Options) LabnodeBinary() (string, error) {
 
 // Close closes every connection.
 func (s *Session) Close() {
+	var wg sync.WaitGroup
 	for _, n := range s.Nodes {
-		_ = n.Close()
+		wg.Go(func() { _ = n.Close() })
 	}
+	wg.Wait()
 	if s.Libvirt != nil {
 		s.Libvirt.Close()
 	}

@@ -18,7 +18,7 @@ func OpenSSH(l state.Lab, events *event.Stream, o Options) (*Session, error) {
 	s := &Session{Lab: l, Events: events, Nodes: map[string]Node{}, Options: o}
 	members := l.Cluster.Members()
 	s.Machines = existing(members)
-	tools := &programs{of: o.Labnode}
+	tools := newPrograms(o.Packed)
 	for _, n := range members {
 		on, err := Login(l, n, o)
 		if err != nil {
