@@ -171,7 +171,8 @@ var differing = []struct {
 	as   string
 }{
 	{regexp.MustCompile(`\n {10,}`), " "}, // a long line that is broken somewhere else
-	{regexp.MustCompile(`(?m)^evidence +\S+ \S+:\d+: .*\n`), ""},
+	{regexp.MustCompile(`(?m)^evidence +(\S+ )?\S+:\d+: .*\n`), ""}, // lines of logs
+	{regexp.MustCompile(`found\.\nChecked`), "found. Checked"},
 	{regexp.MustCompile(`(?m)^(unread +.*)?\n`), ""}, // what a busy computer did not answer in time
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d+)?`), "TIME"},
 	{regexp.MustCompile(`\d{8}T\d{6}`), "TIME"},
