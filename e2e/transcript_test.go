@@ -170,7 +170,7 @@ var differing = []struct {
 	what *regexp.Regexp
 	as   string
 }{
-	{regexp.MustCompile(`\n {10,}`), " "}, // a long line that is broken somewhere else
+	{regexp.MustCompile(`\n {10,}`), " "},                           // a long line that is broken somewhere else
 	{regexp.MustCompile(`(?m)^evidence +(\S+ )?\S+:\d+: .*\n`), ""}, // lines of logs
 	{regexp.MustCompile(`found\.\nChecked`), "found. Checked"},
 	{regexp.MustCompile(`(?m)^(unread +.*)?\n`), ""}, // what a busy computer did not answer in time
