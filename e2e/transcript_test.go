@@ -32,7 +32,7 @@ var troubles = map[string]func(ctx context.Context, h *home){
 cat >/etc/systemd/system/kubelet.service.d/10-kubeadm.conf <<END
 [Service]
 ExecStart=
-ExecStart=/usr/bin/kubelet --fail-cgroupv1=false --fail-swap-on=false --container-runtime-endpoint=unix:///run/containerd/containerd.sock
+ExecStart=/usr/bin/kubelet --config=/var/lib/kubelet/config.yaml
 END
 rm /etc/kubernetes/kubelet.conf
 systemctl daemon-reload
@@ -58,8 +58,8 @@ wait`, strings.TrimSpace(join), south.name, south.ip))
 	"reinstalled": func(ctx context.Context, h *home) {
 		west := h.first("worker")
 		h.root(ctx, west.machine, `kubeadm reset -f >/root/reset.log 2>&1
-rm -rf /etc/cni/net.d/* /etc/machine-id
-systemd-machine-id-setup`)
+rm -rf /etc/cni/net.d/*
+tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id`)
 		h.owner(ctx, "wait --for=condition=Ready=Unknown --timeout=2m node/"+west.name)
 	},
 }
@@ -138,7 +138,9 @@ func (h *home) live(ctx context.Context, s step) string {
 var (
 	progress = regexp.MustCompile(`^\d\d:\d\d:\d\d (\S+) +`)
 	telling  = regexp.MustCompile(`: cause: |: repaired: |^backup: done|proven a healthy member`)
-	summary  = regexp.MustCompile(`^(phase +node +time|total +\S+|[a-z ]* +\S+ +[0-9.]+m?s( .*)?|  Log: .*)$`)
+	// busy is what a join adds on a computer that has no time.
+	busy    = regexp.MustCompile(`: cause: (etcd-slow|token-expired-or-invalid|controller-manager-failing): |: repaired: made the token again`)
+	summary = regexp.MustCompile(`^(phase +node +time|total +\S+|[a-z ]* +\S+ +[0-9.]+m?s( .*)?|  Log: .*)$`)
 )
 
 // shorten leaves out progress but for what tells something, and the table of times.
@@ -149,7 +151,7 @@ func shorten(text string) string {
 		line = strings.TrimRight(line, " \n")
 		if at := progress.FindStringIndex(line); at != nil {
 			line = line[at[1]:]
-			if !telling.MatchString(line) || strings.HasPrefix(line, "repair: ") {
+			if !telling.MatchString(line) || busy.MatchString(line) || strings.HasPrefix(line, "repair: ") {
 				continue
 			}
 		}
@@ -176,19 +178,20 @@ var differing = []struct {
 	{regexp.MustCompile(`\.k8slab-\w+`), "DIRECTORY"},
 	{regexp.MustCompile(`\brevision \d+`), "revision N"},
 	{regexp.MustCompile(`\b[0-9.]+ [KM]iB`), "SIZE"},
-	{regexp.MustCompile(`((yes|no) +){2}\d+`), "N"}, // of etcd's raft
+	{regexp.MustCompile(`((?:yes|no) +(?:yes|no) +)\d+`), "${1}N"}, // the raft index
+	{regexp.MustCompile(`\bleader\b`), "voter"},
 	{regexp.MustCompile(`\b(\d+(\.\d+)? ?(h|m|s|ms))+\b(/[0-9hms]+)?`), "DURATION"},
 	{regexp.MustCompile(` +`), " "},
 	{regexp.MustCompile(`(?m) $`), ""},
 }
 
-// alike is an output with placeholders for what differs.
-func alike(output string) string {
+// alike are the lines of an output with placeholders for what differs. They are sorted: etcd's members come in the order of their IDs.
+func alike(output string) []string {
 	output += "\n"
 	for _, d := range differing {
 		output = d.what.ReplaceAllString(output, d.as)
 	}
-	return strings.TrimSpace(output)
+	return slices.Sorted(strings.SplitSeq(strings.TrimSpace(output), "\n"))
 }
 
 // storyText is the page: prose, and the stories in it.

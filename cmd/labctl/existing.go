@@ -65,7 +65,7 @@ func (a *app) login() node.LoginOptions {
 // confirmChange shows what will be changed in a cluster that labctl did not make, and asks.
 func (a *app) confirmChange(ctx context.Context, c guard.Change) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s changes %s:\n", c.Verb, c.Cluster)
+	fmt.Fprintf(&b, "%s, in %s, will:\n", c.Verb, c.Cluster)
 	for _, step := range c.Steps {
 		b.WriteString("  " + event.OneLine(event.Redact(step)) + "\n")
 	}

@@ -85,7 +85,7 @@ func Find(ctx context.Context, o Options) (Found, error) {
 	}
 	record, err := way.kube.ClusterConfiguration(ctx)
 	if err != nil {
-		return Found{}, fmt.Errorf("%w; next: labctl needs a cluster that kubeadm made, with its ConfigMap", err)
+		return Found{}, fmt.Errorf("%w; next: attach a cluster that kubeadm made, which has this ConfigMap", err)
 	}
 	f := Found{Version: record.KubernetesVersion}
 	if f.CNI, err = way.kube.NetworkPlugin(ctx); err != nil {
