@@ -1,0 +1,96 @@
+package session
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8slab/lab/node"
+)
+
+// shellNode runs commands on this computer, with a home of its own.
+type shellNode struct {
+	Node
+	home string
+}
+
+func (n shellNode) Name() string { return "w1" }
+func (n shellNode) Close() error { return nil }
+
+func (n shellNode) Run(ctx context.Context, c node.Command) error {
+	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
+	cmd.Env = append(os.Environ(), "HOME="+n.home)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
+	return cmd.Run()
+}
+
+func packedProgram(t *testing.T) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	to := gzip.NewWriter(&packed)
+	_, err := to.Write([]byte("#!/bin/sh\necho says \"$1\"\n"))
+	if err := errors.Join(err, to.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return packed.Bytes()
+}
+
+// What is packed arrives, runs, and is removed at the end, unless it stays.
+func TestBring(t *testing.T) {
+	packed := packedProgram(t)
+	for _, keep := range []bool{false, true} {
+		home := t.TempDir()
+		c := &carried{Node: shellNode{home: home}, programs: newPrograms(func(string) ([]byte, error) { return packed, nil }), keep: keep}
+		if err := (&Session{Nodes: map[string]Node{"w1": c}}).Bring(t.Context(), "w1"); err != nil {
+			t.Fatal(err)
+		}
+		var out strings.Builder
+		if err := c.Run(t.Context(), node.Command{Argv: []string{LabnodePath, "hello"}, Stdout: &out}); err != nil || out.String() != "says hello\n" {
+			t.Errorf("keep %t: %q, %v", keep, out.String(), err)
+		}
+		if err := c.Close(); err != nil {
+			t.Fatal(err)
+		}
+		left, _ := filepath.Glob(filepath.Join(home, ".*", "*"))
+		if kept := len(left) > 0; kept != keep {
+			t.Errorf("keep %t: left %q", keep, left)
+		}
+	}
+}
+
+// deafNode wants to be sent labnode, and takes no byte of it.
+type deafNode struct {
+	Node
+	end <-chan struct{}
+}
+
+func (n deafNode) Name() string { return "w1" }
+
+func (n deafNode) Run(_ context.Context, c node.Command) error {
+	fmt.Fprintln(c.Stdout, "x86_64")
+	_, _ = bufio.NewReaderSize(c.Stdin, 16).ReadString('\n')
+	fmt.Fprintln(c.Stdout, "send")
+	<-n.end
+	return errors.New("ended")
+}
+
+// Sending to a machine that takes nothing ends with the caller's time, and says why.
+func TestBringToDeafMachine(t *testing.T) {
+	packed := packedProgram(t)
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 300*time.Millisecond, errors.New("my time is over"))
+	defer cancel()
+	c := &carried{Node: deafNode{end: ctx.Done()}, programs: newPrograms(func(string) ([]byte, error) { return packed, nil })}
+	_, err := c.labnode(ctx)
+	if err == nil || !strings.Contains(err.Error(), "w1: bring labnode: my time is over") {
+		t.Errorf("got %v", err)
+	}
+}
