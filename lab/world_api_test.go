@@ -17,6 +17,7 @@ import (
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	certificatesv1 "k8s.io/api/certificates/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -134,7 +135,7 @@ func decode(body []byte) (o object, err error) {
 		if err := u.Unmarshal(packed); err != nil {
 			return nil, err
 		}
-		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{},
+		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{}, "Lease": &coordinationv1.Lease{},
 			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
 			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{}}[u.Kind]
 		if into == nil {
