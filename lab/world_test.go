@@ -58,6 +58,7 @@ type world struct {
 	api      *pipes
 	probe    *pipes
 	ended    []func()
+	agrees   func(context.Context, Change) error // to changes of machines that exist
 }
 
 // box is a machine.
@@ -69,6 +70,7 @@ type box struct {
 	voter  bool // its etcd's data are a member's
 	silent bool // it does not answer over SSH
 	outage *join.Outcome
+	blocks string // what a check of the machine finds, for good
 	uuid   string // of its domain: another one for a machine that was made anew
 	saved  map[string]moment
 	damage
@@ -143,7 +145,7 @@ func (w *world) reborn() *Lab {
 	w.ctx, w.death = w.t.Context(), nil
 	w.dieAt, w.changes, w.dead, w.fails = 0, 0, false, nil
 	w.mu.Unlock()
-	l, err := New(w.lab.described, Options{})
+	l, err := New(w.lab.described, Options{Confirm: w.agrees})
 	if err != nil {
 		w.t.Fatal(err)
 	}
