@@ -136,6 +136,17 @@ head -c 1M /dev/zero >/home/ops/full || true`)
 			Expect(r.code).To(Equal(2), "%s", r)
 			Expect(r.stderr).To(ContainSubstring("--i-break " + h.cluster.name))
 		}
+		for _, f := range scenarios.All() {
+			if f.LabsOnly() == "" {
+				continue
+			}
+			r := h.cluster.run(ctx, "fault", "inject", f.Name, "--i-break", h.cluster.name, "--yes")
+			Expect(r.code).To(Equal(2), "%s: %s", f.Name, r)
+			Expect(r.stderr).To(ContainSubstring(f.LabsOnly()))
+		}
+		r := h.cluster.run(ctx, "fault", "run", "kubelet-stopped", "--i-break", h.cluster.name) // nobody is asked without a terminal
+		Expect(r.code).To(Equal(2), "%s", r)
+		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
 		h.expectWhole(ctx)
 	}, SpecTimeout(time.Minute))
 
