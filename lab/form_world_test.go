@@ -9,13 +9,14 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/bringup"
+	"k8slab/lab/guard"
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
 )
 
 // onMachines is the test in a world of machines that exist and are in no cluster, whose owner agrees to everything.
-func onMachines(t *testing.T, test func(*testing.T, *world, *[]Change)) {
+func onMachines(t *testing.T, test func(*testing.T, *world, *[]guard.Change)) {
 	t.Helper()
 	existing := func(c *config.Cluster) {
 		e := config.Existing()
@@ -25,11 +26,11 @@ func onMachines(t *testing.T, test func(*testing.T, *world, *[]Change)) {
 		*c = *e
 	}
 	inWorld(t, labtest.Three, existing, func(t *testing.T, w *world) {
-		var shown []Change
+		var shown []guard.Change
 		for _, b := range w.machines {
 			b.state = machine.Running
 		}
-		w.agrees = func(_ context.Context, c Change) error { shown = append(shown, c); return nil }
+		w.agrees = func(_ context.Context, c guard.Change) error { shown = append(shown, c); return nil }
 		w.reborn()
 		test(t, w, &shown)
 	})
@@ -37,7 +38,7 @@ func onMachines(t *testing.T, test func(*testing.T, *world, *[]Change)) {
 
 // What is formed is whole, has nothing left of its making, and can be taken apart and formed again.
 func TestFormAndDismantle(t *testing.T) {
-	onMachines(t, func(t *testing.T, w *world, shown *[]Change) {
+	onMachines(t, func(t *testing.T, w *world, shown *[]guard.Change) {
 		for range 2 {
 			w.up()
 			w.wantHealthy()
@@ -73,12 +74,12 @@ func TestFormAndDismantle(t *testing.T) {
 // Killed before any change, up goes on to a whole cluster.
 func TestFormKilledAtEveryChange(t *testing.T) {
 	changes := 0
-	onMachines(t, func(t *testing.T, w *world, _ *[]Change) {
+	onMachines(t, func(t *testing.T, w *world, _ *[]guard.Change) {
 		w.up()
 		changes = w.changes
 	})
 	for at := 1; at <= changes; at += pace {
-		onMachines(t, func(t *testing.T, w *world, _ *[]Change) {
+		onMachines(t, func(t *testing.T, w *world, _ *[]guard.Change) {
 			w.killAt(at)
 			_ = w.lab.Up(w.ctx, bringup.StageProof)
 			last := w.calls[len(w.calls)-1]
@@ -98,17 +99,19 @@ func TestFormRefuses(t *testing.T) {
 		arrange func(*world)
 		want    string
 	}{
-		"a machine that is silent":     {func(w *world) { w.box("w1").silent = true }, "not every machine answers"},
-		"somebody's files":             {func(w *world) { w.box("cp2").facts.Dirty = true }, "a kubeadm that labctl did not run"},
-		"a worker of another cluster":  {func(w *world) { w.box("w1").facts.Joined = true }, "it is in a cluster already"},
-		"nobody who agrees":            {func(w *world) { w.lab.confirm = nil }, "only reads"},
-		"somebody who does not":        {func(w *world) { w.lab.confirm = func(context.Context, Change) error { return errors.New("no") } }, "no"},
+		"a machine that is silent":    {func(w *world) { w.box("w1").silent = true }, "not every machine answers"},
+		"somebody's files":            {func(w *world) { w.box("cp2").facts.Dirty = true }, "a kubeadm that labctl did not run"},
+		"a worker of another cluster": {func(w *world) { w.box("w1").facts.Joined = true }, "it is in a cluster already"},
+		"nobody who agrees":           {func(w *world) { w.lab.guard.Confirm = nil }, "only reads"},
+		"somebody who does not": {func(w *world) {
+			w.lab.guard.Confirm = func(context.Context, guard.Change) error { return errors.New("no") }
+		}, "no"},
 		"another Kubernetes":           {func(w *world) { w.box("w2").facts.KubeadmVersion = "v1.20.0" }, "labctl installs nothing"},
 		"a virtual IP":                 {func(w *world) { w.lab.described.Network.Endpoint = "" }, "labctl sets up no virtual IP"},
 		"a check that fails for good":  {func(w *world) { w.box("w2").blocks = "no runtime" }, "no runtime"},
 		"an endpoint without an entry": {func(w *world) { w.lab.described.Network.Endpoint = "k8s.home.lan:6443" }, "does not know the name"},
 	} {
-		onMachines(t, func(t *testing.T, w *world, _ *[]Change) {
+		onMachines(t, func(t *testing.T, w *world, _ *[]guard.Change) {
 			w.change(func() { tt.arrange(w) })
 			if err := w.lab.Up(t.Context(), bringup.StageProof); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: %v", name, err)
@@ -126,7 +129,7 @@ func TestDismantleRefuses(t *testing.T) {
 		"different clusters":        func(w *world) { w.box("w1").facts.CA = "another" },
 		"not every machine answers": func(w *world) { w.box("w1").silent = true },
 	} {
-		onMachines(t, func(t *testing.T, w *world, _ *[]Change) {
+		onMachines(t, func(t *testing.T, w *world, _ *[]guard.Change) {
 			w.up()
 			w.clean()
 			w.change(func() { arrange(w) })

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"k8slab/config"
+	"k8slab/lab/guard"
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
@@ -58,7 +59,7 @@ type world struct {
 	api      *pipes
 	probe    *pipes
 	ended    []func()
-	agrees   func(context.Context, Change) error // to changes of machines that exist
+	agrees   func(context.Context, guard.Change) error // to changes of machines that exist
 }
 
 // box is a machine.
