@@ -39,7 +39,8 @@ systemctl daemon-reload
 systemctl restart kubelet`)
 		h.owner(ctx, "wait --for=condition=Ready=Unknown --timeout=2m node/"+west.name)
 	},
-	// The second control plane was reset, and the power went while it joined again: kubeadm had added its member to etcd, and nobody promotes it.
+	// The second control plane was reset, and somebody killed its next join and stopped kubelet: kubeadm had added its member to etcd, and nobody
+	// promotes it.
 	"learner": func(ctx context.Context, h *home) {
 		north, south := h.nodes[0], h.nodes[1]
 		h.root(ctx, south.machine, "kubeadm reset -f >/root/reset.log 2>&1") // also removes its member, while the Node is there
@@ -112,7 +113,8 @@ func (h *home) ignoreContainers() {
 	if strings.Contains(string(text), "ignore_preflight_errors") {
 		return
 	}
-	changed := regexp.MustCompile(`(kubernetes: \{version: [^,}]*)`).ReplaceAll(text, []byte("$1, ignore_preflight_errors: [SystemVerification, Mem, NumCPU]"))
+	changed := regexp.MustCompile(`(kubernetes: \{version: [^,}]*)`).
+		ReplaceAll(text, []byte("$1, ignore_preflight_errors: [SystemVerification, Mem, NumCPU]"))
 	Expect(changed).NotTo(Equal(text))
 	Expect(os.WriteFile(h.cluster.config, changed, 0o644)).To(Succeed())
 }
@@ -131,7 +133,8 @@ func (h *home) live(ctx context.Context, s step) string {
 		text = r.stderr + r.stdout
 	}
 	owner := filepath.Dir(h.cluster.config)
-	text = strings.NewReplacer(network, pageNetwork, suite.labctl, "labctl", h.cluster.home+"/", "~/.local/state/", owner+"/", "~/").Replace(text)
+	text = strings.NewReplacer(network, pageNetwork, suite.labctl, "labctl", h.cluster.home+"/", "~/.local/state/", owner+"/", "~/").
+		Replace(text)
 	return shorten(text)
 }
 
@@ -170,6 +173,7 @@ var differing = []struct {
 }{
 	{regexp.MustCompile(`\n {10,}`), " "}, // a long line that is broken somewhere else
 	{regexp.MustCompile(`(?m)^evidence +\S+ \S+:\d+: .*\n`), ""},
+	{regexp.MustCompile(`(?m)^(unread +.*)?\n`), ""}, // what a busy computer did not answer in time
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d+)?`), "TIME"},
 	{regexp.MustCompile(`\d{8}T\d{6}`), "TIME"},
 	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "ID"},
