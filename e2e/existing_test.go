@@ -136,6 +136,17 @@ head -c 1M /dev/zero >/home/ops/full || true`)
 			Expect(r.code).To(Equal(2), "%s", r)
 			Expect(r.stderr).To(ContainSubstring("--i-break " + h.cluster.name))
 		}
+		for _, f := range scenarios.All() {
+			if f.LabsOnly() == "" {
+				continue
+			}
+			r := h.cluster.run(ctx, "fault", "inject", f.Name, "--i-break", h.cluster.name, "--yes")
+			Expect(r.code).To(Equal(2), "%s: %s", f.Name, r)
+			Expect(r.stderr).To(ContainSubstring(f.LabsOnly()))
+		}
+		r := h.cluster.run(ctx, "fault", "run", "kubelet-stopped", "--i-break", h.cluster.name) // nobody is asked without a terminal
+		Expect(r.code).To(Equal(2), "%s", r)
+		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
 		h.expectWhole(ctx)
 	}, SpecTimeout(time.Minute))
 
@@ -237,4 +248,56 @@ func (l *lab) keeps(text string) (files []string) {
 		return err
 	})).To(Succeed())
 	return files
+}
+
+// Machines with kubeadm, kubelet and a runtime, and no cluster.
+var _ = Describe("machines that exist", Label("foreign", "Slow"), Serial, func() {
+	It("become a cluster, and are taken apart", func(ctx SpecContext) {
+		h := newHome(ctx, "e2e-bare", 77, homeOptions{controlPlanes: 3, workers: 2, bare: true})
+		h.describe(ctx)
+		r := h.cluster.run(ctx, "up", "--accept-new")
+		Expect(r.code).To(Equal(2), "nobody has agreed: %s", r)
+		r = h.cluster.run(ctx, "up", "--yes")
+		Expect(r.code).To(Equal(1), "there is no pod network yet: %s", r)
+		Expect(r.stderr).To(ContainSubstring("--pod-network FILE"))
+
+		network, err := filepath.Abs("foreign/flannel.yaml")
+		Expect(err).NotTo(HaveOccurred())
+		killed := h.cluster.start(ctx, nil, "up", "--yes", "--pod-network", network)
+		time.Sleep(moment(random(), time.Minute)) // labctl is a process, and the moment is any
+		killed.kill()
+		killed.wait()
+		h.cluster.must(ctx, "up", "--yes", "--pod-network", network)
+		h.expectWhole(ctx)
+		Expect(h.owner(ctx, "get secrets -n kube-system --no-headers")).NotTo(Or(ContainSubstring("bootstrap-token-"), ContainSubstring("kubeadm-certs")))
+		h.cluster.must(ctx, "up")
+
+		r = h.cluster.run(ctx, "dismantle", "--name", "other", "--yes")
+		Expect(r.code).To(Equal(2), "another name: %s", r)
+		h.expectWhole(ctx)
+		h.cluster.must(ctx, "dismantle", "--name", "home", "--yes")
+		for node, left := range h.everywhere(ctx, "ls /etc/kubernetes/*.conf /etc/kubernetes/manifests/*.yaml /var/lib/etcd/member /var/lib/k8slab/joined 2>/dev/null || true") {
+			Expect(left).To(BeEmpty(), node)
+		}
+		h.cluster.must(ctx, "up", "--yes", "--pod-network", network)
+		h.expectWhole(ctx)
+	}, SpecTimeout(20*time.Minute))
+})
+
+// describe writes the cluster.yaml that somebody writes who has machines and no cluster.
+func (h *home) describe(ctx context.Context) {
+	GinkgoHelper()
+	version := strings.TrimSpace(h.root(ctx, h.nodes[0].machine, "kubeadm version -o short"))
+	var text strings.Builder
+	fmt.Fprintf(&text, `name: home
+machines: ssh
+ssh: {user: %s, port: %d, identity_file: %s, jump: %s@%s, sudo: true}
+kubernetes: {version: %s, ignore_preflight_errors: [SystemVerification, Mem, NumCPU]}
+network: {endpoint: "k8s.home.lan:6443", pod_subnet: 10.244.0.0/16}
+nodes:
+`, h.user, homePort, h.key, h.user, h.jump, version)
+	for _, n := range h.nodes {
+		fmt.Fprintf(&text, "  - {name: %s, role: %s, ip: %s}\n", n.name, n.role, n.ip)
+	}
+	Expect(os.WriteFile(h.cluster.config, []byte(text.String()), 0o600)).To(Succeed())
 }

@@ -45,6 +45,7 @@ type homeOptions struct {
 	password               bool   // sudo asks for one
 	domain                 string // the end of the nodes' names
 	kubernetes             string // "" is the lab's version
+	bare                   bool   // machines without a cluster
 }
 
 // newHome builds the cluster on 10.<second>.0.0/24. It is taken down at the end of the container or spec.
@@ -61,6 +62,9 @@ func newHome(ctx context.Context, name string, second int, o homeOptions) *home 
 		fmt.Sprintf("CONTROL_PLANES=%d", o.controlPlanes), fmt.Sprintf("WORKERS=%d", o.workers), "DOMAIN="+o.domain, "KUBERNETES="+o.kubernetes)
 	if o.password {
 		build.Env = append(build.Env, "SUDO=password")
+	}
+	if o.bare {
+		build.Env = append(build.Env, "BARE=1")
 	}
 	if o.externalEtcd {
 		build.Env = append(build.Env, "ETCD=external")

@@ -35,7 +35,7 @@ func (l *Lab) FormSteps(ctx context.Context, network bringup.PodNetwork) ([]stri
 // Dismantle takes a cluster of machines that exist apart. The attachment stays.
 func (l *Lab) Dismantle(ctx context.Context) error {
 	if !l.described.OverSSH() {
-		return fmt.Errorf("%s is a lab, whose machines go with its cluster; next: labctl down", l.Name())
+		return fmt.Errorf("%s is a lab, whose machines go with its cluster; next: `labctl down`", l.Name())
 	}
 	found, err := ask(ctx, l, access{}, cluster.NewDismantling)
 	if err != nil {

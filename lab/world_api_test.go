@@ -135,10 +135,9 @@ func decode(body []byte) (o object, err error) {
 		if err := u.Unmarshal(packed); err != nil {
 			return nil, err
 		}
-		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{},
+		into := map[string]interface{ Unmarshal([]byte) error }{"Secret": &corev1.Secret{}, "Node": &corev1.Node{}, "Lease": &coordinationv1.Lease{},
 			"ClusterRole": &rbacv1.ClusterRole{}, "ClusterRoleBinding": &rbacv1.ClusterRoleBinding{},
-			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{},
-			"Lease": &coordinationv1.Lease{}}[u.Kind]
+			"SubjectAccessReview": &authorizationv1.SubjectAccessReview{}, "CertificateSigningRequest": &certificatesv1.CertificateSigningRequest{}}[u.Kind]
 		if into == nil {
 			return nil, fmt.Errorf("the world does not read a %s", u.Kind)
 		}

@@ -120,6 +120,10 @@ func (w *world) command(b *box, argv []string, stdin string) (out string, status
 		return packed(argv[6]), 0
 	case argv[0] == "cat" && len(argv) == 2:
 		return w.file(b, argv[1])
+	case argv[0] == "/bin/sh" && strings.Contains(line, join.InitUnit), argv[0] == "getent":
+		return "", map[bool]int{true: 2}[argv[0] == "getent"]
+	case argv[0] == "sh" && strings.Contains(line, "tar --create"): // an archive of nothing, and its mark
+		return strings.Repeat("\x00", 1024) + argv[len(argv)-1], 0
 	case argv[0] == "sh" && strings.Contains(line, subnetFile):
 		if b.noSubnet {
 			return "", 0
@@ -215,7 +219,7 @@ func (w *world) kubeadmInit(b *box) (string, int) {
 		BootstrapTokens []struct{ Token, Description string }
 	}
 	if b.initFails != "" {
-		b.facts.Dirty, b.files["/var/log/k8slab-kubeadm.log"], b.initFails = true, b.initFails, ""
+		b.facts.Begun, b.facts.Dirty, b.files["/var/log/k8slab-kubeadm.log"], b.initFails = true, true, b.initFails, ""
 		return "", 0
 	}
 	if b.facts.Dirty {
@@ -251,6 +255,9 @@ func (w *world) labnode(b *box, argv []string, stdin string) (string, int) {
 		var checks []object
 		for _, id := range []string{"kubelet", "etcd-member", "api-server", "controller-manager", "scheduler", "node"} {
 			checks = append(checks, object{"id": id, "result": b.checked(argv[0], id)})
+		}
+		if b.blocks != "" && argv[0] == "preflight" {
+			checks = append(checks, object{"id": "runtime", "result": "blocked", "evidence": b.blocks})
 		}
 		if argv[0] != "validate" {
 			checks = append(checks, b.mended(slices.Contains(argv, "--dry-run") || argv[0] == "preflight" && !slices.Contains(argv, "--fix"))...)
@@ -305,12 +312,12 @@ func (w *world) join(b *box, configuration string) join.Outcome {
 		w.broken = err
 	}
 	failed := func(id, why string) join.Outcome {
-		b.facts.Dirty = true
+		b.facts.Dirty, b.facts.Begun = true, true
 		return join.Outcome{Symptom: joinSymptom(id), Evidence: why, Phase: "kubeadm", ExitCode: 1, Elapsed: time.Second}
 	}
 	if len(b.failures) > 0 {
 		o := b.failures[0]
-		b.failures, b.facts.Dirty = b.failures[1:], true
+		b.failures, b.facts.Dirty, b.facts.Begun = b.failures[1:], true, true
 		return o
 	}
 	if b.stop {

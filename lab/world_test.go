@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc"
 
 	"k8slab/config"
+	"k8slab/lab/guard"
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
@@ -58,6 +59,7 @@ type world struct {
 	api      *pipes
 	probe    *pipes
 	ended    []func()
+	agrees   func(context.Context, guard.Change) error // to changes of machines that exist
 }
 
 // box is a machine.
@@ -69,6 +71,7 @@ type box struct {
 	voter  bool // its etcd's data are a member's
 	silent bool // it does not answer over SSH
 	outage *join.Outcome
+	blocks string // what a check of the machine finds, for good
 	uuid   string // of its domain: another one for a machine that was made anew
 	saved  map[string]moment
 	damage
@@ -143,7 +146,7 @@ func (w *world) reborn() *Lab {
 	w.ctx, w.death = w.t.Context(), nil
 	w.dieAt, w.changes, w.dead, w.fails = 0, 0, false, nil
 	w.mu.Unlock()
-	l, err := New(w.lab.described, Options{})
+	l, err := New(w.lab.described, Options{Confirm: w.agrees})
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ func (a *app) mayBreak(b breaking, faults ...scenarios.Placement) error {
 		return err
 	}
 	if b.name != "" && b.name != c.Name {
-		return usageError{fmt.Errorf("--i-break names %s, and this is another cluster; next: if you want to break this one, --i-break %s", b.name, c.Name)}
+		return usageError{fmt.Errorf("--i-break names %s, and not this cluster; next: if you want to break it, --i-break %s", b.name, c.Name)}
 	}
 	if !c.OverSSH() {
 		return nil

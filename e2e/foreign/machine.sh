@@ -16,6 +16,8 @@ layout() {
 	cp --remove-destination "$(readlink -f /opt/cni/bin/flannel)" /opt/cni/bin/flannel.new
 	mv /opt/cni/bin/flannel.new /opt/cni/bin/flannel
 	move_store
+	# Kubernetes' image of etcd has etcdctl, and the lab's has not: here it is the administrator's own.
+	cp --dereference /usr/bin/etcdctl /usr/local/bin/etcdctl
 	rm -rf /usr/bin/labnode /usr/bin/etcdctl /usr/bin/etcdutl /usr/lib/k8slab/inventory.json /usr/lib/k8slab/kubeadm /usr/lib/k8slab/follow /var/lib/k8slab /var/log/k8slab* \
 		/root/.kube /etc/cni/net.d/* /usr/sbin/keepalived /usr/lib/systemd/system/keepalived.service* /etc/keepalived
 	systemctl daemon-reload

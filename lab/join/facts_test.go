@@ -2,9 +2,12 @@ package join
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"testing"
 	"time"
+
+	"k8slab/lab/inventory"
 )
 
 func TestFacts(t *testing.T) {
@@ -53,5 +56,61 @@ func TestPatience(t *testing.T) {
 		if got := f.Patience(); got != max(want, 2) {
 			t.Errorf("%q, busy: %d", model, got)
 		}
+	}
+}
+
+// Somebody else's kubeadm leaves no mark, and what labctl has begun is not taken for finished.
+func TestJoinedByHand(t *testing.T) {
+	const certificate = "/var/lib/kubelet/pki/kubelet-client-current.pem"
+	ca, key := newCA(t)
+	pem := string(pemOf(leaf(t, ca, key, clusterShape{subject: "system:node:w1"}).Certificate[0]))
+	for name, tt := range map[string]struct {
+		files  map[string]string
+		joined bool
+		begun  bool
+	}{
+		"nothing":                         {},
+		"a worker":                        {map[string]string{kubeletConf: "x", certificate: pem}, true, false},
+		"a kubelet without credentials":   {map[string]string{kubeletConf: "x"}, false, false},
+		"a join that goes on":             {map[string]string{kubeletConf: "x", certificate: pem, bootstrapConf: "x"}, false, false},
+		"a control plane before its etcd": {map[string]string{kubeletConf: "x", certificate: pem, apiManifest: "--etcd-servers=" + localEtcd}, false, false},
+		"a control plane": {map[string]string{kubeletConf: "x", certificate: pem, apiManifest: "--etcd-servers=" + localEtcd, etcdManifest: "x"},
+			true, false},
+		"an etcd elsewhere":      {map[string]string{kubeletConf: "x", certificate: pem, apiManifest: "--etcd-servers=https://10.0.0.9:2379"}, true, false},
+		"labctl's init":          {map[string]string{kubeletConf: "x", certificate: pem, InitMark: ""}, false, true},
+		"labctl's init, at last": {map[string]string{kubeletConf: "x", certificate: pem, InitMark: "", joinedMark: ""}, true, false},
+		"a machine of a lab":     {map[string]string{kubeletConf: "x", certificate: pem, inventory.Path: "{}"}, false, false},
+	} {
+		f := newFakeMachine(t)
+		f.answer("systemctl show --property="+stateProperties+" kubelet.service "+JoinUnit+" "+InitUnit+" containerd.service", "")
+		f.remove(inventory.Path)
+		for file, text := range tt.files {
+			f.write(file, text)
+		}
+		if facts, _ := ReadFacts(t.Context(), f.Machine); facts.Joined != tt.joined || facts.Begun != tt.begun {
+			t.Errorf("%s: joined %t, begun %t", name, facts.Joined, facts.Begun)
+		}
+	}
+}
+
+// Credentials that are newer than labctl's last join are somebody else's.
+func TestJoinedByHandAfterAFailure(t *testing.T) {
+	f := newFakeMachine(t)
+	f.write(eventsFile, "{}")
+	f.write(kubeletConf, "x")
+	now := time.Now()
+	for file, at := range map[string]time.Time{eventsFile: now, kubeletConf: now.Add(-time.Minute)} {
+		if err := os.Chtimes(f.Path(file), at, at); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !f.begun() {
+		t.Error("what labctl's join left is not known as such")
+	}
+	if err := os.Chtimes(f.Path(kubeletConf), now, now.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	if f.begun() {
+		t.Error("somebody else's join is taken for labctl's")
 	}
 }

@@ -102,6 +102,9 @@ func (p *preflight) judgeV1(ctx context.Context) Check {
 	case err != nil:
 		return warn(symptom.CgroupV1Unsupported, boot+cluster+" and "+flag,
 			"v1: kubelet 1.35 and newer refuse it unless failCgroupV1 is false, and kubeadm does without %s (%v)", ignoreV1, err)
+	case flagValue(p.m.kubeletExtra(), "fail-cgroupv1") == "false" && (ignored || p.m.Exists(kubeletConf)):
+		// the machine's own kubelet is told otherwise
+		return warn(symptom.CgroupV1Unsupported, boot+cluster, "v1, which kubelet's flag --fail-cgroupv1=false lets pass here")
 	case config.FailCgroupV1 == nil || *config.FailCgroupV1:
 		return blocked(symptom.CgroupV1Unsupported, boot+cluster+" and "+flag, "v1, which the cluster's kubelet configuration refuses")
 	case !ignored && !p.m.Exists(kubeletConf):
