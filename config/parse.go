@@ -149,8 +149,8 @@ func sourceIn(root *yaml.Node) Source {
 
 // root is the value of the file's only document, or nil after a report.
 func (d *document) root(data []byte) *yaml.Node {
-	if len(data) > maxSize {
-		d.reportAt(0, "", "the file is larger than %d KiB; this is not a %s", maxSize>>10, d.kind.Name)
+	if limit := cmp.Or(d.kind.Limit, maxSize); len(data) > limit {
+		d.reportAt(0, "", "the file is larger than %d KiB; this is not a %s", limit>>10, d.kind.Name)
 		return nil
 	}
 	decoder := yaml.NewDecoder(bytes.NewReader(data))

@@ -49,6 +49,7 @@ type Kind struct {
 	Name  string // what the file is
 	Needs string // what it has at least
 	One   string // what a file has one of
+	Limit int    // bytes that it may have; 0 is maxSize
 }
 
 var clusterFile = Kind{Name: "cluster.yaml", Needs: "nodes with one control plane", One: "cluster"}

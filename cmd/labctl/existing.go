@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
@@ -43,7 +42,7 @@ func (a *app) refuseExisting(cmd *cobra.Command) error {
 // login is how a person is asked before a login to a machine that exists. Nothing is asked without a terminal.
 func (a *app) login() node.LoginOptions {
 	known := ""
-	if root, err := state.Root(); err == nil && os.MkdirAll(root, 0o700) == nil {
+	if root, err := state.Root(); err == nil {
 		known = filepath.Join(root, ".known_hosts") // no lab has such a name
 	}
 	o := node.LoginOptions{KnownHosts: known, AcceptNew: a.acceptNew}

@@ -11,8 +11,8 @@ const existing = "../../config/testdata/existing.yaml"
 func TestCommandsForLabs(t *testing.T) {
 	alone(t)
 	for _, args := range [][]string{
-		{"plan"}, {"autostart", "on"}, {"addons"}, {"addons", "install", "flux"}, {"snapshot", "list"}, {"power", "off", "w1"}, {"image", "build"},
-		{"vagrant", "config"},
+		{"plan"}, {"autostart"}, {"addons"}, {"addons", "install", "flux"}, {"snapshot", "list"}, {"power", "off", "w1"}, {"image", "build"},
+		{"vagrant", "box"},
 	} {
 		status, stdout, stderr := labctl(t, append([]string{"-c", existing}, args...)...)
 		if status != exitUsage || stdout != "" || !strings.Contains(stderr, "exist without it (machines: ssh)") {

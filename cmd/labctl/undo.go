@@ -66,7 +66,7 @@ func (a *app) backupIDs(_ *cobra.Command, args []string, _ string) (ids []string
 func (a *app) undoList() error {
 	all := []backup.Backup{} // a list in JSON, too
 	_, err := look(a, func(l *lab.Lab) (_ struct{}, err error) {
-		if err = l.Closed().CheckMade(); err == nil {
+		if err = l.Closed().CheckMade(); err == nil || l.Closed().Cluster.OverSSH() {
 			var found []backup.Backup
 			found, err = backup.List(l.Closed().Dir)
 			all = append(all, found...)

@@ -236,18 +236,14 @@ func arguments(all ...string) []any {
 func loneControlPlane(s *session.Session) bool { return len(s.EveryControlPlane()) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
-	if s.Cluster.OverSSH() { // whoever set the machines up chose the rest
-		r := object{"name": n.Name}
-		if ignored := s.Cluster.Kubernetes.IgnorePreflightErrors; len(ignored) > 0 {
-			r["ignorePreflightErrors"] = ignored
-		}
-		return r
-	}
 	r := object{
 		"name":             n.Name,
 		"criSocket":        "unix:///run/containerd/containerd.sock",
 		"imagePullPolicy":  "IfNotPresent",
 		"kubeletExtraArgs": []any{object{"name": "node-ip", "value": n.IP.String()}},
+	}
+	if s.Cluster.OverSSH() { // whoever set the machines up chose the rest
+		r = object{"name": n.Name}
 	}
 	if ignored := ignoredChecks(s); len(ignored) > 0 {
 		r["ignorePreflightErrors"] = ignored
@@ -258,6 +254,9 @@ func registration(s *session.Session, n config.Node) object {
 // ignoredChecks are kubeadm's checks that fail in containers, because they read this computer's kernel configuration, cgroups, memory and
 // processors.
 func ignoredChecks(s *session.Session) []string {
+	if s.Cluster.OverSSH() {
+		return s.Cluster.Kubernetes.IgnorePreflightErrors
+	}
 	if s.URI == host.Containers {
 		return []string{"SystemVerification", "Mem", "NumCPU"}
 	}

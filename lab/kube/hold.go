@@ -20,6 +20,7 @@ const (
 	leaseName     = "k8slab"
 	leaseDuration = 60 * time.Second
 	leaseRenewal  = 15 * time.Second
+	leaseRetry    = 4 * time.Second // after a renewal that failed
 	leaseDoubt    = leaseRenewal + 5*time.Second
 )
 
@@ -220,7 +221,10 @@ func (h *leaseHold) keep(ctx context.Context) error {
 		select {
 		case <-limited.Done():
 		case <-tick.C:
-			last = h.write(limited, h.lease.DeepCopy())
+			tick.Reset(leaseRenewal)
+			if last = h.write(limited, h.lease.DeepCopy()); last != nil {
+				tick.Reset(leaseRetry)
+			}
 		}
 		late := limited.Err() != nil
 		cancel()

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -220,6 +221,9 @@ func (k *KnownHosts) take(address string, key ssh.PublicKey) error {
 	k.added[address] = key
 	if k.Own == "" {
 		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(k.Own), 0o700); err != nil {
+		return err
 	}
 	f, err := os.OpenFile(k.Own, os.O_WRONLY|os.O_APPEND|os.O_CREATE, atomicfile.Private)
 	if err != nil {

@@ -46,8 +46,8 @@ done
 [ -n "$dir" ] || { echo "no directory for labnode:$why" >&2; exit 1; }
 rm -f -- "$dir/try"
 echo send
-head -c "$size" | gzip -dc >"$dir/labnode" || { echo "labnode cannot be written to $dir" >&2; exit 1; }
-check "$dir/labnode" || { echo "labnode did not arrive as it was sent" >&2; exit 1; }
+head -c "$size" | gzip -dc >"$dir/labnode" || { echo "its program cannot be written to $dir" >&2; exit 1; }
+check "$dir/labnode" || { echo "its program did not arrive as it was sent" >&2; exit 1; }
 chmod 700 -- "$dir/labnode"
 if [ "$stay" = true ]; then
 	mkdir -p -- "$kept"
@@ -237,7 +237,7 @@ func (c *carried) bring(ctx context.Context) (string, *holding, error) {
 	switch {
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case said != nil: // why the script ended
+	case said != nil && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrClosedPipe)): // why the script ended
 		err = said
 	}
 	if _, unreachable := errors.AsType[*node.ConnectError](err); unreachable {

@@ -22,7 +22,7 @@ const (
 )
 
 // kind is how messages speak of a file of rules.
-var kind = config.Kind{Name: "file of rules", Needs: "one of causes, phrases and hints", One: "set of rules"}
+var kind = config.Kind{Name: "file of rules", Needs: "one of causes, phrases and hints", One: "set of rules", Limit: 64 << 10}
 
 // rules is a file as it is written.
 type rules struct {
