@@ -46,7 +46,7 @@ Exit status: 0 written, also if some machines do not answer, 1 failed, 2 wrong u
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if (len(args) == 0) == (at.kubeconfig == "") {
-				return usageError{errors.New("name one way in: LOGIN or --kubeconfig FILE; next: labctl attach root@HOST")}
+				return usageError{errors.New("name one way in: LOGIN or --kubeconfig FILE; next: `labctl attach root@HOST`")}
 			}
 			return a.attach(cmd.Context(), at, args)
 		},
