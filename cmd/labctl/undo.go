@@ -189,7 +189,7 @@ func choose(c backup.Comparison, removeNew bool) (wanted backup.Comparison, left
 	wanted.Backup = c.Backup
 	for _, n := range c.Nodes {
 		if n.Error != "" {
-			return wanted, nil, fmt.Errorf("%s; nothing was changed; next: name the nodes to restore, without %s: labctl undo restore %s NODE...",
+			return wanted, nil, fmt.Errorf("%s; nothing was changed; next: name the nodes to restore, without %s: labctl undo restore %s NODE",
 				n.Error, n.Node, c.Backup.ID)
 		}
 		one := backup.NodeChanges{Node: n.Node}

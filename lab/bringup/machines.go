@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/version"
+	"golang.org/x/mod/semver"
 
 	"k8slab/config"
 	"k8slab/lab/cluster"
@@ -100,14 +100,13 @@ func (f *Forming) check(ctx context.Context) (repairs []string, err error) {
 
 // programs refuses another minor version of kubeadm or kubelet than cluster.yaml has. One that is not installed the checks find.
 func (f *Forming) programs(n config.Node) error {
-	want, err := version.ParseGeneric(f.Cluster.Kubernetes.Version)
-	if err != nil { // of a cluster that exists, cluster.yaml need not say it
+	want := semver.MajorMinor(f.Cluster.Kubernetes.Version)
+	if want == "" { // of a cluster that exists, cluster.yaml need not say it
 		return nil
 	}
 	is := f.facts[n.Name]
 	for program, text := range map[string]string{"kubeadm": is.KubeadmVersion, "kubelet": is.KubeletVersion} {
-		got, err := version.ParseGeneric(text)
-		if err == nil && (got.Major() != want.Major() || got.Minor() != want.Minor()) {
+		if got := semver.MajorMinor(text); got != "" && got != want {
 			return fmt.Errorf("%s: %s is %s, and cluster.yaml has Kubernetes %s; labctl installs nothing: next: install it there, or change kubernetes.version",
 				n.Name, program, text, f.Cluster.Kubernetes.Version)
 		}

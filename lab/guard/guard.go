@@ -76,7 +76,7 @@ func (g *Guard) Do(ctx context.Context, s *session.Session, v Verb, do func() er
 		return err
 	}
 	g.allow(ctx)
-	defer g.allow(nil)
+	defer g.refuse()
 	admin, err := s.AnyAdmin(ctx)
 	if err != nil {
 		admin = nil
@@ -136,11 +136,18 @@ func (g *Guard) hold(ctx context.Context, s *session.Session, v *session.Admin, 
 // releaseTime is how long the end of a Lease may take. One that stays runs out by itself.
 const releaseTime = 5 * time.Second
 
-// allow lets changes pass until the context ends; nil lets none.
+// allow lets changes pass until the context ends.
 func (g *Guard) allow(until context.Context) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.until = until
+}
+
+// refuse lets no more change pass.
+func (g *Guard) refuse() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = nil
 }
 
 // node is the verb's argument.

@@ -156,7 +156,7 @@ func (l Lab) Detach() (did string, err error) {
 	if !l.Exists() {
 		return "nothing to forget: " + l.Cluster.Name + " is not attached", nil
 	}
-	return "forgot " + l.Cluster.Name + "; the cluster stays as it is", os.RemoveAll(l.Dir.Path())
+	return "forgot " + l.Cluster.Name + "; the cluster stays as it is", os.RemoveAll(l.Path())
 }
 
 // Forget removes a node from what the lab is made with, after its machine was removed.
