@@ -210,7 +210,8 @@ func TestLeaseIsLost(t *testing.T) {
 				} else if cause == nil || !strings.Contains(cause.Error(), tt.says) || time.Since(begin) != tt.after {
 					t.Errorf("after %s: %v", time.Since(begin), cause)
 				}
-				left := s.is
+				var left *coordinationv1.Lease
+				s.as(func() { left = s.is })
 				err = release(t.Context())
 				if name == "taken" && s.is != left {
 					t.Error("it deleted another's")
