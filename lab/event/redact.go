@@ -51,10 +51,20 @@ func maybeSecret(s string) bool {
 		strings.Contains(s, "$") {
 		return true
 	}
-	return (strings.ContainsAny(s, ":=") || strings.Contains(s, "--")) && mayHaveName.MatchString(s)
+	return (strings.ContainsAny(s, ":=") || strings.Contains(s, "--")) && mayHaveName(s)
 }
 
-var mayHaveName = regexp.MustCompile(`(?i)token|pass|secret|key|auth`)
+// mayHaveName tells whether a secret's name may be in the text, in whatever case. A regular expression takes its memory from a pool.
+func mayHaveName(s string) bool {
+	for i := range len(s) {
+		for _, name := range [...]string{"token", "pass", "secret", "key", "auth"} {
+			if len(s)-i >= len(name) && strings.EqualFold(s[i:i+len(name)], name) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 var (
 	keyBegin = regexp.MustCompile(`-----BEGIN [^\n-]{0,40}PRIVATE KEY[^\n-]{0,10}-----|---- BEGIN SSH2 [^\n-]{0,20}PRIVATE KEY ----`)

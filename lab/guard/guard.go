@@ -113,7 +113,7 @@ func (g *Guard) hold(ctx context.Context, s *session.Session, v *session.Admin, 
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
 		return none, nil
 	}
-	held, end, err := v.Kube.HoldLease(ctx, state.Operator()+" ("+verb+")")
+	held, end, err := v.Kube.HoldLease(ctx, state.Operator()+" ("+verb+")", s.ID)
 	switch {
 	case kube.Unanswered(err):
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")

@@ -53,11 +53,15 @@ func Unanswered(err error) bool {
 	return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests || code == http.StatusUnauthorized
 }
 
-// HoldLease takes the Lease kube-system/k8slab, and renews it until release, which deletes it. holder is USER@HOST and the verb. Changes are
+// ownerMark is the Lease's annotation with the owner of HoldLease.
+const ownerMark = "k8slab/state"
+
+// HoldLease takes the Lease kube-system/k8slab, and renews it until release, which deletes it. holder is USER@HOST and the verb. owner marks
+// whoever may have one command at a time, by a lock of its own: a Lease with that mark is of a command that was killed, and is taken. Changes are
 // made with the context that is returned: it ends, with the reason as its cause, when the Lease is another's, or could not be renewed for as
 // long as it lasts. If another has the Lease the error is a *HeldError.
-func (c *Client) HoldLease(ctx context.Context, holder string) (held context.Context, release func(context.Context) error, err error) {
-	h := &leaseHold{c: c, holder: holder}
+func (c *Client) HoldLease(ctx context.Context, holder, owner string) (held context.Context, release func(context.Context) error, err error) {
+	h := &leaseHold{c: c, holder: holder, owner: owner}
 	if err := h.take(ctx); err != nil {
 		return nil, nil, fmt.Errorf("take the Lease %s/%s: %w", metav1.NamespaceSystem, leaseName, err)
 	}
@@ -81,10 +85,10 @@ func (c *Client) HoldLease(ctx context.Context, holder string) (held context.Con
 
 // leaseHold is one hold of the Lease.
 type leaseHold struct {
-	c       *Client
-	holder  string
-	lease   *coordinationv1.Lease // as last written
-	renewed time.Time             // when that was
+	c             *Client
+	holder, owner string
+	lease         *coordinationv1.Lease // as last written
+	renewed       time.Time             // when that was
 }
 
 // write creates or updates the Lease, and understands a repeated request whose first answer was lost.
@@ -175,17 +179,20 @@ func (h *leaseHold) take(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if is != nil && !free(is) {
-		return heldBy(is)
-	}
-	if is != nil && is.Spec.HolderIdentity != nil && *is.Spec.HolderIdentity != "" {
-		if is, err = h.doubt(ctx, is); err != nil {
-			return err
+	if is != nil && is.Annotations[ownerMark] != h.owner {
+		if !free(is) {
+			return heldBy(is)
+		}
+		if is.Spec.HolderIdentity != nil && *is.Spec.HolderIdentity != "" {
+			if is, err = h.doubt(ctx, is); err != nil {
+				return err
+			}
 		}
 	}
 	if is == nil {
 		is = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName, Namespace: metav1.NamespaceSystem}}
 	}
+	metav1.SetMetaDataAnnotation(&is.ObjectMeta, ownerMark, h.owner)
 	seconds := int32(leaseDuration / time.Second)
 	is.Spec = coordinationv1.LeaseSpec{HolderIdentity: &h.holder, LeaseDurationSeconds: &seconds, AcquireTime: micro(time.Now())}
 	return h.write(ctx, is)

@@ -92,7 +92,7 @@ func leaseOf(holder string, renewed time.Time) *coordinationv1.Lease {
 	return l
 }
 
-const us = "ann@desk: labctl repair"
+const us, ours = "ann@desk: labctl repair", "6f1c"
 
 func TestHoldLease(t *testing.T) {
 	tests := map[string]struct {
@@ -106,7 +106,12 @@ func TestHoldLease(t *testing.T) {
 		"released":              {found: func(s *leaseStore) { s.put(leaseOf("", time.Now())) }},
 		"held":                  {found: func(s *leaseStore) { s.put(leaseOf("bob@lap: labctl up", time.Now().Add(-50*time.Second))) }, holder: "bob@lap: labctl up"},
 		"held by the same user": {found: func(s *leaseStore) { s.put(leaseOf(us, time.Now().Add(-time.Second))) }, holder: us},
-		"run out":               {found: func(s *leaseStore) { s.put(leaseOf("bob@lap: labctl up", time.Now().Add(-61*time.Second))) }, waits: true},
+		"held by a command of ours that was killed": {found: func(s *leaseStore) {
+			l := leaseOf("ann@desk: labctl up", time.Now().Add(-time.Second))
+			l.Annotations = map[string]string{ownerMark: ours}
+			s.put(l)
+		}},
+		"run out": {found: func(s *leaseStore) { s.put(leaseOf("bob@lap: labctl up", time.Now().Add(-61*time.Second))) }, waits: true},
 		"a clock is behind": {found: func(s *leaseStore) {
 			l := s.put(leaseOf("bob@lap: labctl up", time.Now().Add(-time.Hour)))
 			time.AfterFunc(12*time.Second, func() { s.as(func() { s.put(l) }) })
@@ -128,7 +133,7 @@ func TestHoldLease(t *testing.T) {
 				s := &leaseStore{}
 				tt.found(s)
 				begin := time.Now()
-				held, release, err := s.client().HoldLease(t.Context(), us)
+				held, release, err := s.client().HoldLease(t.Context(), us, ours)
 				if waited := time.Since(begin) > 0; waited != tt.waits {
 					t.Errorf("it took %s", time.Since(begin))
 				}
@@ -192,7 +197,7 @@ func TestLeaseIsLost(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &leaseStore{}
 				begin := time.Now()
-				held, release, err := s.client().HoldLease(t.Context(), us)
+				held, release, err := s.client().HoldLease(t.Context(), us, ours)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -233,7 +238,7 @@ func TestLeaseIsReported(t *testing.T) {
 	f.on("POST "+path, 201, lease)
 	f.on("DELETE "+path+"/k8slab", 200, fields{"kind": "Status", "apiVersion": "v1", "status": "Success"})
 	c, rec := f.client()
-	_, release, err := c.HoldLease(t.Context(), us)
+	_, release, err := c.HoldLease(t.Context(), us, ours)
 	if err != nil {
 		t.Fatal(err)
 	}
