@@ -133,6 +133,17 @@ func ParseLogin(text string) (user, host string, port int, err error) {
 	return user, host, port, nil
 }
 
+// checkExistingName takes what Kubernetes takes for a Node's name: it may have a
+// domain in it.
+func (d *document) checkExistingName(field, name string) {
+	for part := range strings.SplitSeq(name, ".") {
+		if !label.MatchString(part) || len(part) > 63 || len(name) > 253 {
+			d.report(field, "%s is not the name of a Node: use lowercase letters, digits, inner dashes and inner dots", quote(name))
+			return
+		}
+	}
+}
+
 // takeHosts takes the addresses of SSH servers for those of nodes without one.
 // A loopback address is not the machine's, but leads to it.
 func (c *Cluster) takeHosts() {

@@ -113,10 +113,14 @@ func TestExistingNodeProblems(t *testing.T) {
 	const missing = "5: nodes[0].ip: missing; write the IPv4 address"
 	const says = " that the cluster knows the node by: ssh.host %q only says where its SSH server is"
 	const login = ` is not the name of a login: use letters, digits and . _ @ + - inside`
+	const nodeName = " is not the name of a Node: use lowercase letters, digits, inner dashes and inner dots"
 	const jump = "; use [USER@]HOST[:PORT], several with commas between them, or none"
 	node := func(text string) string { return thereWith("", "", "version: v1.36.3", text) }
 	runProblemTests(t, []problemTest{
 		{"nothing", node(""), []string{missing + " of the node"}},
+		{"Nodes' names with a domain", node("ip: 10.1.0.1}, {name: nas.home.lan, role: worker, ip: 10.1.0.7"), nil},
+		{"no Nodes' names", node("ip: 10.1.0.1}, {name: nas..lan, role: worker, ip: 10.1.0.7}, {name: a/b, role: worker, ip: 10.1.0.8"), []string{
+			`5: nodes[1].name: "nas..lan"` + nodeName, `5: nodes[2].name: "a/b"` + nodeName}},
 		{"a name", node("ssh: {host: nas.home}"), []string{missing + fmt.Sprintf(says, "nas.home")}},
 		{"loopback", node("ssh: {host: 127.0.0.1}"), []string{missing + fmt.Sprintf(says, "127.0.0.1")}},
 		{"loopback leads to it", node("ip: 10.1.0.1, ssh: {host: 127.0.0.1, port: 65535, jump: none}"), nil},

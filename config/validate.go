@@ -244,7 +244,7 @@ func (d *document) checkNodes(c *Cluster) {
 	names, addrs := map[string]int{}, map[netip.Addr]int{}
 	for i, n := range c.Nodes {
 		at := fmt.Sprintf("nodes[%d]", i)
-		d.checkNodeName(at+".name", n.Name)
+		d.checkNodeName(at+".name", n.Name, c)
 		if first, ok := names[n.Name]; ok && d.trusted(at+".name") {
 			other := fmt.Sprintf("nodes[%d].name", first)
 			d.report(at+".name", "%s is already %s on line %d; give each node its own name", quote(n.Name), other, d.line(other))
@@ -263,12 +263,16 @@ func (d *document) checkNodes(c *Cluster) {
 	d.checkControlPlanes(c)
 }
 
-func (d *document) checkNodeName(field, name string) {
+func (d *document) checkNodeName(field, name string, c *Cluster) {
 	if !d.trusted(field) {
 		return
 	}
 	if name == "" {
 		d.report(field, "missing; give the node a name such as cp1")
+		return
+	}
+	if c.OverSSH() {
+		d.checkExistingName(field, name)
 		return
 	}
 	d.checkLabel(field, name, 63)

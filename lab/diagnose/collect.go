@@ -170,7 +170,8 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 	defer func() { <-slots }()
 	if m.Bring != nil {
 		if err := m.Bring(ctx); err != nil {
-			out.Labnode, out.Late = errorText(err), errors.Is(err, context.DeadlineExceeded)
+			out.Late = errors.Is(err, context.DeadlineExceeded)
+			blame(out, err)
 			return
 		}
 	}
@@ -184,10 +185,20 @@ func (s Sources) inside(ctx context.Context, m Machine, out *fact.Machine, slots
 		if err == nil {
 			err = jsonErr
 		}
-		out.Labnode, out.Late, out.NoLabnode = errorText(err), errors.Is(work.Err(), context.DeadlineExceeded), cannotRun(err)
+		out.Late, out.NoLabnode = errors.Is(work.Err(), context.DeadlineExceeded), cannotRun(err)
+		blame(out, err)
 		return
 	}
 	out.Inside = &inside
+}
+
+// blame says what kept labnode from collecting: the connection, or something of its own.
+func blame(out *fact.Machine, err error) {
+	if errors.Is(err, node.ErrLost) {
+		out.SSH = errorText(err)
+		return
+	}
+	out.Labnode = errorText(err)
 }
 
 // cannotRun reports whether a program is missing, is not one, or is so damaged that it crashes at once.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -246,6 +247,27 @@ func TestLabnodeThatIsTooOld(t *testing.T) {
 	got := Collect(t.Context(), s)
 	if m := got.Machines[0]; m.SSH != "" || !strings.Contains(m.Labnode, "unknown command") {
 		t.Errorf("%+v", m)
+	}
+}
+
+// A connection that breaks under labnode is the machine's way being lost, and nothing of labnode.
+func TestConnectionIsLost(t *testing.T) {
+	f := healthyFacts(0)
+	s, _ := sourcesOf(t, &f)
+	lost := fmt.Errorf("%w: EOF", node.ErrLost)
+	s.Machines[0].Bring = func(context.Context) error { return lost }
+	read := s.Machines[1].Read
+	s.Machines[1].Read = func(ctx context.Context, argv ...string) (string, error) {
+		if argv[0] == "true" {
+			return read(ctx, argv...)
+		}
+		return "", lost
+	}
+	got := Collect(t.Context(), s)
+	for _, m := range got.Machines[:2] {
+		if !strings.Contains(m.SSH, "connection lost") || m.Labnode != "" {
+			t.Errorf("%+v", m)
+		}
 	}
 }
 

@@ -44,7 +44,7 @@ func (j *judgement) domain(m *fact.Machine) {
 		case m.NoLabnode:
 			j.findKind(symptom.FileChanged, "labnode", m.Name, "labnode collect", text).Repairable = true
 		default:
-			j.fails("labnode", m.Name, "labnode collect", text, "`labctl ssh "+m.Name+"` and look at /usr/bin/labnode")
+			j.fails("labnode", m.Name, "labnode collect", text, "`labctl ssh "+m.Name+"` and look why labnode does not run there")
 		}
 		return
 	}

@@ -113,7 +113,11 @@ func (g *Guard) hold(ctx context.Context, s *session.Session, v *session.Admin, 
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")
 		return none, nil
 	}
-	held, end, err := v.Kube.HoldLease(ctx, state.Operator()+" ("+verb+")", s.ID)
+	owner, err := s.Lab.ID() // its lock is held
+	if err != nil {
+		return nil, err
+	}
+	held, end, err := v.Kube.HoldLease(ctx, state.Operator()+" ("+verb+")", owner)
 	switch {
 	case kube.Unanswered(err):
 		s.Events.Start("", "lease", 0).EndWith("no API server answers, so nothing keeps another administrator out")

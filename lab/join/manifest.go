@@ -13,6 +13,11 @@ import (
 // podFlag is the value of a flag in the manifest of a static pod, "" for none.
 func (m Machine) podFlag(manifest, name string) string {
 	text, _ := m.Read(manifest)
+	return PodFlag(text, name)
+}
+
+// PodFlag is the value of a flag in a static pod's manifest, "" for none.
+func PodFlag(text, name string) string {
 	found := regexp.MustCompile(`(?:^|[\s"'\[,])--` + name + `=([^\s"',\]]+)`).FindStringSubmatch(text)
 	if found == nil {
 		return ""

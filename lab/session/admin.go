@@ -1,19 +1,25 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
+	"net/url"
+	"path"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"k8slab/config"
 	"k8slab/lab/etcd"
 	"k8slab/lab/host"
+	"k8slab/lab/join"
 	"k8slab/lab/kube"
+	"k8slab/lab/node"
 )
 
 // Admin is the cluster as its administrator sees it: through the API server, and through etcd.
@@ -40,8 +46,11 @@ func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes
 
 // OpenAdminWith is OpenAdmin with another kubeconfig, if it is not "". What etcd asks for is read from the control plane.
 func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPlanes []config.Node, kubeconfig string) (*Admin, error) {
-	const pki = "/etc/kubernetes/pki/"
-	files := []string{pki + "etcd/ca.crt", pki + "apiserver-etcd-client.crt", pki + "apiserver-etcd-client.key"}
+	access, err := s.etcdAccess(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	files := []string{access.ca, access.cert, access.key}
 	if kubeconfig == "" {
 		files = append(files, adminConf)
 	}
@@ -70,15 +79,65 @@ func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPl
 	if i := slices.IndexFunc(controlPlanes, s.IsRestored); i >= 0 { // the others may still serve the cluster that was replaced
 		controlPlanes = controlPlanes[i : i+1]
 	}
-	endpoints := []string{}
-	for _, n := range controlPlanes {
-		endpoints = append(endpoints, "https://"+net.JoinHostPort(n.IP.String(), "2379"))
-	}
 	v.Etcd, err = etcd.New(etcd.Config{
-		Endpoints: endpoints, CA: []byte(contents[0]), Cert: []byte(contents[1]), Key: []byte(contents[2]),
+		Endpoints: access.endpoints(controlPlanes), CA: []byte(contents[0]), Cert: []byte(contents[1]), Key: []byte(contents[2]),
 		Dial: s.DialCluster, Mutated: s.Mutated, Patience: s.TimeScale(),
 	})
 	return v, err
+}
+
+// etcdAccess is how a control plane's API server reaches etcd.
+type etcdAccess struct {
+	external      []string // URLs, where etcd is not the control planes' own
+	ca, cert, key string   // files
+}
+
+// etcdAccess is as kubeadm makes it, or as the manifest says on machines that labctl did not make.
+func (s *Session) etcdAccess(ctx context.Context, from config.Node) (etcdAccess, error) {
+	const pki = "/etc/kubernetes/pki/"
+	a := etcdAccess{ca: pki + "etcd/ca.crt", cert: pki + "apiserver-etcd-client.crt", key: pki + "apiserver-etcd-client.key"}
+	if !s.Cluster.OverSSH() {
+		return a, nil
+	}
+	manifest, err := s.Nodes[from.Name].Read(ctx, "cat", path.Join(ManifestDir, "kube-apiserver.yaml"))
+	if _, absent := errors.AsType[*node.ExitError](err); absent { // kubeadm's files may be there all the same
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	for flag, file := range map[string]*string{"etcd-cafile": &a.ca, "etcd-certfile": &a.cert, "etcd-keyfile": &a.key} {
+		*file = cmp.Or(join.PodFlag(manifest, flag), *file)
+	}
+	a.external = externalEtcd(join.PodFlag(manifest, "etcd-servers"), from)
+	return a, nil
+}
+
+// externalEtcd are the API server's etcd servers, nil where one of them is the control plane's own.
+func externalEtcd(servers string, of config.Node) []string {
+	all := strings.Split(servers, ",")
+	for _, server := range all {
+		u, err := url.Parse(server)
+		if err != nil || u.Hostname() == "" || u.Hostname() == "localhost" {
+			return nil
+		}
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (ip.IsLoopback() || ip == of.IP) {
+			return nil
+		}
+	}
+	return all
+}
+
+// endpoints are the URLs of the members.
+func (a etcdAccess) endpoints(controlPlanes []config.Node) []string {
+	if a.external != nil {
+		return a.external
+	}
+	all := []string{}
+	for _, n := range controlPlanes {
+		all = append(all, "https://"+net.JoinHostPort(n.IP.String(), "2379"))
+	}
+	return all
 }
 
 // SaveKubeconfig writes the administrator's kubeconfig for this computer. Its server is the virtual IP; if that is in the lab's own network

@@ -33,7 +33,7 @@ if [ "$stay" = true ] && [ -x "$kept/labnode-$sum" ] && check "$kept/labnode-$su
 fi
 dir= why=
 trap '[ -z "$dir" ] || rm -rf -- "$dir"' EXIT
-trap 'exit 1' HUP INT TERM
+trap 'exit 1' HUP INT TERM PIPE
 for base in "${HOME:-/root}" /var/tmp /run /dev/shm; do
 	room=$(df -Pk -- "$base" 2>/dev/null | awk 'NR==2 {print $4}')
 	[ "${room:-0}" -gt $((full / 1024 + 1024)) ] || { why="$why $base has no room for $((full / 1048576)) MiB;"; continue; }

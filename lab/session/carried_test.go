@@ -94,3 +94,41 @@ func TestBringToDeafMachine(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A machine whose connection breaks while labnode arrives removes what it has of it: nobody reads what its shell says then.
+func TestBringIsCutOff(t *testing.T) {
+	home := t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", carryScript)
+	cmd.Env = append(os.Environ(), "HOME="+home)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close()
+	packed := packedProgram(t)
+	fmt.Fprintf(input, "%d %d %064d false\n", len(packed), 1000, 0)
+	for from := bufio.NewReader(answers); ; {
+		if text, err := line(from); err != nil {
+			t.Fatal(err)
+		} else if text == "send" {
+			break
+		}
+	}
+	_ = answers.Close()
+	_, _ = input.Write(packed[:len(packed)/2])
+	_ = input.Close()
+	if err := cmd.Wait(); err == nil {
+		t.Error("it ended well")
+	}
+	if left, _ := filepath.Glob(filepath.Join(home, ".*")); len(left) > 0 {
+		t.Errorf("left %q", left)
+	}
+}
