@@ -19,19 +19,19 @@ import (
 // clusterSide is what the cluster shows of joins, looked at for all joins of a run together: a look is a dozen requests.
 type clusterSide struct {
 	mu   sync.Mutex
-	at   time.Time
+	at   time.Time // when the look began
 	seen kube.JoinSide
 	err  error
 }
 
-// side is the cluster's side of the joins, at most one look old.
-func (c *Run) side(ctx context.Context) (kube.JoinSide, error) {
+// side is the cluster's side of the joins, at most one look old, and not older than since.
+func (c *Run) side(ctx context.Context, since time.Time) (kube.JoinSide, error) {
 	s := &c.joinSide
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if time.Since(s.at) >= join.SideEvery/2 || s.err != nil {
-		s.seen, s.err = c.Admin.Kube.JoinSide(ctx)
+	if s.at.Before(since) || time.Since(s.at) >= join.SideEvery/2 || s.err != nil {
 		s.at = time.Now()
+		s.seen, s.err = c.Admin.Kube.JoinSide(ctx)
 	}
 	return s.seen, s.err
 }
@@ -40,7 +40,7 @@ func (c *Run) side(ctx context.Context) (kube.JoinSide, error) {
 // until it has read its roles.
 func (c *Run) lacking(ctx context.Context) (needs []kube.JoinNeed, err error) {
 	isRight := func(n kube.JoinNeed) bool { return n.Right }
-	side, err := c.side(ctx)
+	side, err := c.side(ctx, time.Time{})
 	if needs = side.Needs; err != nil || !slices.ContainsFunc(needs, isRight) {
 		return needs, err
 	}
@@ -190,8 +190,11 @@ func (j *nodeJoin) restoreJoins(ctx context.Context) error {
 func (j *nodeJoin) watchSide(ctx context.Context, token string) (stop func() *join.SideFault) {
 	ctx, cancel := context.WithCancel(ctx)
 	id, _, _ := strings.Cut(token, ".")
+	made := time.Now() // what was seen earlier lacks the token
 	w := &join.SideWatch{
-		Node: j.node.Name, TokenID: id, Look: j.side, Rejects: j.Admin.Kube.RejectsNode, Leader: j.Admin.Kube.Leader,
+		Node: j.node.Name, TokenID: id,
+		Look:    func(ctx context.Context) (kube.JoinSide, error) { return j.side(ctx, made) },
+		Rejects: j.Admin.Kube.RejectsNode, Leader: j.Admin.Kube.Leader,
 		Tell:     func(f join.SideFault) { j.cause(f.Symptom, "%s", f.Evidence) },
 		Mend:     func(ctx context.Context, f join.SideFault) { j.mendSide(ctx, f, token) },
 		Patience: time.Duration(j.TimeScale()),
@@ -262,7 +265,7 @@ func (j *nodeJoin) othersToken(ctx context.Context) (id string) {
 			id = ids[0]
 			return nil
 		}
-		side, err := j.side(ctx)
+		side, err := j.side(ctx, time.Time{})
 		if err != nil {
 			return err
 		}
