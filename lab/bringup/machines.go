@@ -140,6 +140,9 @@ func (f *Forming) describe(repairs []string) {
 			f.Steps = append(f.Steps, "remove from "+first.Name+" what labctl's earlier kubeadm left (kubeadm reset)")
 		}
 		f.Steps = append(f.Steps, action)
+		if cluster.FixedConntrack(f.facts) {
+			f.Steps = append(f.Steps, "tell kube-proxy not to set how many connections are tracked, which containers may not (conntrack.maxPerCore: 0)")
+		}
 		if f.Cluster.Network.Endpoint == "" && len(cps) > 1 {
 			f.Steps = append(f.Steps, "warning: without network.endpoint the API has only the address of "+first.Name+", and is gone with it")
 		}

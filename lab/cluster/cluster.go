@@ -238,6 +238,9 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if f := c.Fact(n); s.Cluster.OverSSH() && f.RuntimeActive == "active" { // the machine may have several runtimes
 		documents[0].(object)["nodeRegistration"].(object)["criSocket"] = "unix://" + f.RuntimeSocket
 	}
+	if s.Cluster.OverSSH() && FixedConntrack(c.facts) {
+		documents = append(documents, proxyConfiguration())
+	}
 	if err := runInit(ctx, s, n.Name, documents, c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}

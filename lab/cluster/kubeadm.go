@@ -153,11 +153,16 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 			"failCgroupV1": false, // containers share this computer's hierarchy; kubelet 1.35 and newer refuse v1 by default
 			"failSwapOn":   false, // and its swap; pods do not use it, as NoSwap is kubelet's default
 		},
-		object{
-			"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
-			"mode":      "nftables",
-			"conntrack": object{"maxPerCore": 0}, // a container may not change the computer's connection tracking
-		},
+		proxyConfiguration(),
+	}
+}
+
+// proxyConfiguration is kube-proxy's on machines that are containers.
+func proxyConfiguration() object {
+	return object{
+		"apiVersion": "kubeproxy.config.k8s.io/v1alpha1", "kind": "KubeProxyConfiguration",
+		"mode":      "nftables",
+		"conntrack": object{"maxPerCore": 0}, // a container may not change the computer's connection tracking
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"k8slab/lab/image"
+	"k8slab/lab/join"
 	"k8slab/lab/session"
 )
 
@@ -30,4 +31,14 @@ func plainCluster(s *session.Session) object {
 		"clusterName": s.Cluster.Name, "kubernetesVersion": s.Cluster.Kubernetes.Version,
 		"controlPlaneEndpoint": s.Endpoint(), "networking": networking,
 	}
+}
+
+// FixedConntrack tells whether one of the machines may not set how many connections it tracks: then kube-proxy must be told to leave that.
+func FixedConntrack(machines map[string]join.Facts) bool {
+	for _, f := range machines {
+		if f.FixedConntrack {
+			return true
+		}
+	}
+	return false
 }

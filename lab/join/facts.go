@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"os"
 	"path"
 	"slices"
 )
@@ -45,8 +46,10 @@ type Facts struct {
 	CNI          []string `json:"cni"`         // configuration files, the first is in use
 	Placeholder  bool     `json:"placeholder"` // the pod network's placeholder is there
 
-	Made     bool   `json:"made"`               // from a node image of a lab
-	OtherPKI string `json:"otherPKI,omitempty"` // the certificates' directory where it is not /etc/kubernetes/pki: then none in files is judged
+	Made bool `json:"made"` // from a node image of a lab
+	// FixedConntrack says that the machine may not set how many connections it tracks, which kube-proxy would: it is a container.
+	FixedConntrack bool   `json:"fixedConntrack,omitempty"`
+	OtherPKI       string `json:"otherPKI,omitempty"` // the certificates' directory where it is not /etc/kubernetes/pki: then none in files is judged
 }
 
 // Running tells whether kubeadm is at work, of the engine or of the harness.
@@ -72,6 +75,9 @@ func ReadFacts(ctx context.Context, m Machine) (Facts, error) {
 		EtcdData:     m.Exists(m.etcdData()),
 		CNI:          m.cniConfigurations(),
 		Placeholder:  m.Exists(placeholderConf),
+	}
+	if limit, err := os.Stat(m.Path("/proc/sys/net/netfilter/nf_conntrack_max")); err == nil {
+		f.FixedConntrack = limit.Mode()&0o200 == 0
 	}
 	f.Begun = !f.Joined && m.begun()
 	if m.Exists(kubeletConf) {

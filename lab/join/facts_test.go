@@ -114,3 +114,19 @@ func TestJoinedByHandAfterAFailure(t *testing.T) {
 		t.Error("somebody else's join is taken for labctl's")
 	}
 }
+
+// A container sees the limit of tracked connections, and may not set it.
+func TestFixedConntrack(t *testing.T) {
+	const limit = "/proc/sys/net/netfilter/nf_conntrack_max"
+	f := newFakeMachine(t)
+	f.answer("systemctl show --property="+stateProperties+" kubelet.service "+JoinUnit+" "+InitUnit+" containerd.service", "")
+	for _, fixed := range []bool{false, true} {
+		f.write(limit, "131072")
+		if err := os.Chmod(f.Path(limit), map[bool]os.FileMode{false: 0o644, true: 0o444}[fixed]); err != nil {
+			t.Fatal(err)
+		}
+		if facts, _ := ReadFacts(t.Context(), f.Machine); facts.FixedConntrack != fixed {
+			t.Errorf("fixed %t: %+v", fixed, facts)
+		}
+	}
+}
