@@ -48,7 +48,7 @@ func (l *Lab) onExisting(ctx context.Context, s *session.Session, a access, do f
 	if a.verb == "" {
 		return do(s)
 	}
-	return l.guard.Do(ctx, s, guard.Verb{Name: a.verb, Steps: a.steps, Agreed: a.agreed, Ends: a.ends}, func() error { return do(s) })
+	return l.guard.Do(ctx, s, guard.Verb{Name: a.verb, Node: a.node, Steps: a.steps, Agreed: a.agreed, Ends: a.ends}, func() error { return do(s) })
 }
 
 // repairExisting first finds out what would be repaired, which needs no consent.

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -98,6 +99,7 @@ func hostOf(closed state.Lab) (*host.Host, error) {
 // access is what a verb needs of the lab.
 type access struct {
 	verb   string                // takes the lab's lock in its name; "" for a verb that only reads
+	node   string                // that the verb changes, if it is one
 	makes  bool                  // install what this computer lacks and start libvirt; without, the lab must exist
 	check  func(state.Lab) error // refuses the verb before anything is opened
 	within time.Duration         // time limit on real processors, 0 for none
@@ -114,7 +116,7 @@ func (l *Lab) with(ctx context.Context, a access, do func(*session.Session) erro
 		return state.ErrNotUp
 	}
 	if a.verb != "" {
-		release, err := state.Lock(l.Name(), a.verb)
+		release, err := state.Lock(l.Name(), strings.TrimSpace(a.verb+" "+a.node))
 		if err != nil {
 			return err
 		}
@@ -169,11 +171,6 @@ func askAdmin[T any](ctx context.Context, l *Lab, a access, do func(context.Cont
 	})
 }
 
-// onCluster changes the cluster that is there.
-func (l *Lab) onCluster(ctx context.Context, verb string, do func(*cluster.Run) error) error {
-	return l.onOpened(ctx, access{verb: verb}, cluster.Open, do)
-}
-
 func (l *Lab) onOpened(ctx context.Context, a access, open func(context.Context, *session.Session, cluster.ImageImport) (*cluster.Run, error),
 	do func(*cluster.Run) error,
 ) error {
@@ -196,7 +193,7 @@ func (l *Lab) onNode(ctx context.Context, verb, name string, do func(*cluster.Ru
 	if _, err := closed.Member(name); err != nil {
 		return err
 	}
-	return l.onCluster(ctx, verb+" "+name, func(c *cluster.Run) error {
+	return l.onOpened(ctx, access{verb: verb, node: name}, cluster.Open, func(c *cluster.Run) error {
 		n, err := c.Member(name)
 		if err != nil {
 			return err

@@ -190,7 +190,7 @@ func (l *Lab) InstallAddons(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	return l.onCluster(ctx, "labctl addons install", func(c *cluster.Run) error { return addon.Install(ctx, c.Session, c.Admin, wanted) })
+	return l.onOpened(ctx, access{verb: "labctl addons install"}, cluster.Open, func(c *cluster.Run) error { return addon.Install(ctx, c.Session, c.Admin, wanted) })
 }
 
 // Addons lists all add-ons. If the lab is not up, none is installed.

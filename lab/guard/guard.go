@@ -35,7 +35,8 @@ type Guard struct {
 
 // Verb is a verb that changes the cluster.
 type Verb struct {
-	Name   string   // with its argument, such as "labctl rejoin w1"
+	Name   string   // such as "labctl rejoin"
+	Node   string   // the node that it is about, "" for none
 	Steps  []string // what it does by hand, where byHand does not say it
 	Agreed bool     // a person has agreed already, and the verb itself saves what is there
 	Ends   bool     // it ends the cluster
@@ -54,7 +55,10 @@ func (g *Guard) Mutated(what string) error {
 	return nil
 }
 
-// byHand are the steps of verbs, with the commands that would do them by hand. NODE stands for the verb's argument.
+// String is the command.
+func (v Verb) String() string { return strings.TrimSpace(v.Name + " " + v.Node) }
+
+// byHand are the steps of verbs, with the commands that would do them by hand. NODE stands for the verb's node.
 var byHand = map[string][]string{
 	"labctl join": {"remove on NODE what an earlier join left, if it did not end (kubeadm reset)",
 		"remove NODE's dead member from etcd, and its Node, if they are of a join before (etcdctl member remove; kubectl delete node NODE)",
@@ -83,20 +87,20 @@ func (g *Guard) Do(ctx context.Context, s *session.Session, v Verb, do func() er
 	} else {
 		defer admin.Close()
 	}
-	release, err := g.hold(ctx, s, admin, v.Name)
+	release, err := g.hold(ctx, s, admin, v.String())
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, release()) }()
 	if !v.Agreed {
 		var changed []config.Node
-		if n, known := s.Cluster.Node(v.node()); known {
+		if n, known := s.Cluster.Node(v.Node); known {
 			changed = append(changed, n)
 		}
 		if v.Ends {
 			changed = s.Cluster.Members()
 		}
-		if _, err := backup.Take(ctx, s, admin, v.Name, changed); err != nil {
+		if _, err := backup.Take(ctx, s, admin, v.String(), changed); err != nil {
 			return err
 		}
 	}
@@ -154,25 +158,17 @@ func (g *Guard) refuse() {
 	g.until = nil
 }
 
-// node is the verb's argument.
-func (v Verb) node() string {
-	if i := strings.LastIndex(v.Name, " "); byHand[v.Name] == nil && i > 0 {
-		return v.Name[i+1:]
-	}
-	return ""
-}
-
 // agree shows the steps, and asks.
 func (g *Guard) agree(ctx context.Context, s *session.Session, v Verb) error {
 	if v.Agreed {
 		return nil
 	}
 	if g.Confirm == nil {
-		return session.ReadOnly(v.Name)
+		return session.ReadOnly(v.String())
 	}
-	c := Change{Verb: v.Name, Cluster: s.Cluster.Name, Steps: v.Steps, Named: v.Ends}
-	for _, step := range byHand[strings.TrimSuffix(v.Name, " "+v.node())] {
-		c.Steps = append(c.Steps, strings.ReplaceAll(step, "NODE", v.node()))
+	c := Change{Verb: v.String(), Cluster: s.Cluster.Name, Steps: v.Steps, Named: v.Ends}
+	for _, step := range byHand[v.Name] {
+		c.Steps = append(c.Steps, strings.ReplaceAll(step, "NODE", v.Node))
 	}
 	return g.Confirm(ctx, c)
 }
