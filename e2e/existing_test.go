@@ -37,6 +37,7 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 	BeforeAll(func(ctx SpecContext) {
 		h = newHome(ctx, "e2e-home", 70, homeOptions{controlPlanes: 3, workers: 2})
 		h.expectWhole(ctx)
+		h.cluster.must(ctx, h.attachArgs()...) // any of the specs can run alone
 	}, NodeTimeout(5*time.Minute))
 	AfterEach(func(ctx SpecContext) {
 		if h != nil {
