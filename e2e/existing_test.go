@@ -202,6 +202,11 @@ var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, 
 		Expect(r.code).To(BeZero(), "%s", r)
 		h.cluster.expectHealthy(ctx)
 		h.cluster.must(ctx, "diagnose")
+		h.cluster.must(ctx, "etcd", "members")
+		if o.workers > 0 {
+			h.cluster.must(ctx, "rejoin", h.first("worker").name, "--yes")
+			h.expectWhole(ctx)
+		}
 	},
 		Entry("one control plane alone", SpecTimeout(5*time.Minute), "e2e-lone", 73, homeOptions{controlPlanes: 1}),
 		Entry("etcd on a machine of its own", SpecTimeout(5*time.Minute), "e2e-vault", 74, homeOptions{controlPlanes: 1, workers: 1, externalEtcd: true}),

@@ -108,7 +108,8 @@ func (h *home) know() {
 	Expect(os.MkdirAll(filepath.Join(owner, ".ssh"), 0o700)).To(Succeed())
 	h.cluster = &lab{
 		name: "home", home: filepath.Join(owner, "state"), config: filepath.Join(owner, "cluster.yaml"),
-		enter: []string{"nsenter", "--target=" + pid, "--net", "--", "env", "--unset=SSH_AUTH_SOCK", "HOME=" + owner, "XDG_CACHE_HOME=" + cache},
+		externalEtcd: slices.ContainsFunc(h.nodes, func(n homeNode) bool { return n.role == "etcd" }),
+		enter:        []string{"nsenter", "--target=" + pid, "--net", "--", "env", "--unset=SSH_AUTH_SOCK", "HOME=" + owner, "XDG_CACHE_HOME=" + cache},
 	}
 	for _, n := range h.members() {
 		h.cluster.nodes = append(h.cluster.nodes, n.name)
