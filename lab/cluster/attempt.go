@@ -92,7 +92,7 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	text, err := marshal(joinDocuments(s, j.node, token, j.pin, key))
 	if err == nil {
 		stop := j.watchSide(ctx, token)
-		o, err = runJoin(ctx, s, j.node, text, number, &j.events, j.joinBudget(), j.step)
+		o, err = j.run(ctx, text)
 		o = join.EndedBy(o, stop()) // before the token is deleted: the watch would make it again
 	}
 	if ctx.Err() != nil { // the join goes on without labctl and needs its token, which the next run deletes

@@ -14,7 +14,6 @@ import (
 	"k8slab/lab/node"
 	"k8slab/lab/provision"
 	"k8slab/lab/session"
-	"k8slab/lab/state"
 	"k8slab/lab/symptom"
 	"k8slab/lab/wait"
 )
@@ -76,7 +75,7 @@ func (j *nodeJoin) clearSilent(ctx context.Context) (join.Outcome, error) {
 		return join.Outcome{}, err
 	}
 	j.stopped = true
-	j.setFact(j.node, join.Facts{MachineID: state.MachineID(j.ID, j.node.Name)})
+	j.setFact(j.node, join.Facts{MachineID: j.machineID(j.node.Name)})
 	return j.clearNode(ctx)
 }
 
@@ -141,7 +140,7 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 		if err != nil {
 			return err
 		}
-		claim := claimOf(j.Session, machines, j.Fact(j.node).MachineID, *recorded, renewed)
+		claim := j.claimOf(machines, j.Fact(j.node).MachineID, *recorded, renewed)
 		claim.Domains = slices.DeleteFunc(claim.Domains, func(d join.NamedMachine) bool {
 			other, _ := j.Cluster.Node(d.Node)
 			name := j.Fact(other).Node

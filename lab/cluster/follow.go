@@ -8,29 +8,26 @@ import (
 	"strings"
 	"time"
 
-	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/node"
 	"k8slab/lab/session"
-	"k8slab/lab/state"
 	"k8slab/lab/wait"
 )
 
-// runJoin runs one attempt to join on the node, with the kubeadm configuration, and shows its events. The attempt runs in a systemd unit of
-// its own: after a lost connection its events are read from where they stopped, and it goes on when labctl is killed. labnode sends the
-// events of all attempts; events counts those that were read before, and is updated.
-func runJoin(ctx context.Context, s *session.Session, n config.Node, configuration string, number int, events *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
-	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(number), "--attempts", "1"}
-	for _, other := range s.Cluster.Members() {
-		if other.Name == n.Name {
-			continue
+// run runs the attempt to join on the node, with the kubeadm configuration, and shows its events. It runs in a systemd unit of its own: after
+// a lost connection its events are read from where they stopped, and it goes on when labctl is killed. labnode sends the events of all
+// attempts; j.events counts those that were read before, and is updated.
+func (j *nodeJoin) run(ctx context.Context, configuration string) (join.Outcome, error) {
+	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(j.number), "--attempts", "1"}
+	for _, other := range j.Cluster.Members() {
+		if id := j.machineID(other.Name); id != "" && other.Name != j.node.Name {
+			argv = append(argv, "--known", other.Name+"="+id)
 		}
-		argv = append(argv, "--known", other.Name+"="+state.MachineID(s.ID, other.Name))
 	}
-	h := &joinReader{step: step, before: *events}
-	defer func() { *events = h.lines }()
-	return readJoin(ctx, s, n.Name, budget, h, func() node.Command {
+	h := &joinReader{step: j.step, before: j.events}
+	defer func() { j.events = h.lines }()
+	return readJoin(ctx, j.Session, j.node.Name, j.joinBudget(), h, func() node.Command {
 		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
 	})
 }
