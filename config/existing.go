@@ -38,6 +38,9 @@ func (d *document) checkMachines(c *Cluster) {
 		}
 		for i, n := range c.Nodes {
 			d.checkSSH(fmt.Sprintf("nodes[%d].ssh", i), n.SSH)
+			if n.Onboard {
+				d.refuse(fmt.Sprintf("nodes[%d].onboard", i), "not with machines: ssh: any of these nodes can be onboarded; remove it")
+			}
 		}
 	case c.Machines == MachinesLibvirt:
 		const only = "only with machines: ssh; labctl makes these machines and knows how to reach them, so remove it or add machines: ssh"

@@ -121,6 +121,8 @@ func TestExistingNodeProblems(t *testing.T) {
 		{"Nodes' names with a domain", node("ip: 10.1.0.1}, {name: nas.home.lan, role: worker, ip: 10.1.0.7"), nil},
 		{"no Nodes' names", node("ip: 10.1.0.1}, {name: nas..lan, role: worker, ip: 10.1.0.7}, {name: a/b, role: worker, ip: 10.1.0.8"), []string{
 			`5: nodes[1].name: "nas..lan"` + nodeName, `5: nodes[2].name: "a/b"` + nodeName}},
+		{"to be onboarded", node("ip: 10.1.0.1}, {name: w1, role: worker, ip: 10.1.0.7, onboard: true"), []string{
+			"5: nodes[1].onboard: not with machines: ssh: any of these nodes can be onboarded; remove it"}},
 		{"a name", node("ssh: {host: nas.home}"), []string{missing + fmt.Sprintf(says, "nas.home")}},
 		{"loopback", node("ssh: {host: 127.0.0.1}"), []string{missing + fmt.Sprintf(says, "127.0.0.1")}},
 		{"loopback leads to it", node("ip: 10.1.0.1, ssh: {host: 127.0.0.1, port: 65535, jump: none}"), nil},

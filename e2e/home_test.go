@@ -30,6 +30,8 @@ type home struct {
 	key     string // file of the login's private key
 	sudo    string // the password that sudo asks for; "" for none
 	nodes   []homeNode
+	network int // 10.<network>.0.0/24
+	options homeOptions
 }
 
 // homeNode is a machine: the name of its Node in the cluster is not its own.
@@ -51,14 +53,21 @@ type homeOptions struct {
 // newHome builds the cluster on 10.<second>.0.0/24. It is taken down at the end of the container or spec.
 func newHome(ctx context.Context, name string, second int, o homeOptions) *home {
 	GinkgoHelper()
-	begun := time.Now()
-	h := &home{user: "ops"}
+	h := &home{user: "ops", network: second, options: o}
 	h.maker = &lab{name: name, home: suite.home, config: filepath.Join(suite.home, "e2e", name+".yaml")}
 	Expect(os.MkdirAll(filepath.Dir(h.maker.config), 0o700)).To(Succeed())
 	DeferCleanup(h.close, NodeTimeout(2*time.Minute))
+	h.build(ctx)
+	return h
+}
 
+// build makes the machines and the cluster, and gives the owner a home directory.
+func (h *home) build(ctx context.Context) {
+	GinkgoHelper()
+	begun, o := time.Now(), h.options
+	h.maker.nodes, h.nodes = nil, nil
 	build := exec.CommandContext(ctx, "./foreign/build.sh", h.maker.config)
-	build.Env = append(os.Environ(), "LABCTL="+suite.labctl, "XDG_STATE_HOME="+suite.home, fmt.Sprintf("NETWORK=10.%d.0", second),
+	build.Env = append(os.Environ(), "LABCTL="+suite.labctl, "XDG_STATE_HOME="+suite.home, fmt.Sprintf("NETWORK=10.%d.0", h.network),
 		fmt.Sprintf("CONTROL_PLANES=%d", o.controlPlanes), fmt.Sprintf("WORKERS=%d", o.workers), "DOMAIN="+o.domain, "KUBERNETES="+o.kubernetes)
 	if o.password {
 		build.Env = append(build.Env, "SUDO=password")
@@ -76,7 +85,13 @@ func newHome(ctx context.Context, name string, second int, o homeOptions) *home 
 	GinkgoWriter.Printf("foreign/build.sh\n%s", out)
 	AddReportEntry("a cluster of kubeadm's own commands", time.Since(begun).Round(100*time.Millisecond).String())
 	h.know()
-	return h
+}
+
+// attach is what the owner does first.
+func (h *home) attach(ctx context.Context) {
+	GinkgoHelper()
+	h.cluster.must(ctx, h.attachArgs()...)
+	h.ignoreContainers()
 }
 
 // know reads what build.sh left for the owner, and gives the owner a home directory.

@@ -194,7 +194,7 @@ func TestOnboardingMetricsOfAStranger(t *testing.T) {
 		if err := w.lab.WriteOnboardingMetrics(t.Context(), "w2", &metrics.Set{}); err == nil {
 			t.Error("metrics of a node without a machine")
 		}
-		if id, err := w.lab.MachineID("w1"); err != nil || id != w.box("w1").facts.MachineID {
+		if id, err := w.lab.MachineID(t.Context(), "w1"); err != nil || id != w.box("w1").facts.MachineID {
 			t.Errorf("machine-id %q, %v", id, err)
 		}
 	})

@@ -3,6 +3,7 @@ package lab
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"k8slab/lab/health"
 	"k8slab/lab/join"
@@ -28,13 +29,22 @@ func (l *Lab) ID() (string, error) {
 }
 
 // MachineID is the machine-id of the node's machine, by which its Node is recognised.
-func (l *Lab) MachineID(name string) (string, error) {
+func (l *Lab) MachineID(ctx context.Context, name string) (string, error) {
+	if l.described.OverSSH() {
+		return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (string, error) {
+			id, err := s.Nodes[name].Read(ctx, "cat", "/etc/machine-id")
+			return strings.TrimSpace(id), err
+		})
+	}
 	id, err := l.ID()
 	return state.MachineID(id, name), err
 }
 
-// Machine is what the node's machine does, and whether the node is admitted.
+// Machine is what the node's machine does, and whether the node is admitted. One that labctl did not make is there, and always is.
 func (l *Lab) Machine(ctx context.Context, name string) (does machine.State, admitted bool, err error) {
+	if l.described.OverSSH() {
+		return machine.Running, true, nil
+	}
 	if err := l.found.Onboards(name); err != nil {
 		return "", false, err
 	}

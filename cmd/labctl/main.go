@@ -100,7 +100,7 @@ Run "labctl up" to create the cluster. Run it again to verify the cluster, or to
 	_ = root.RegisterFlagCompletionFunc("lab", labNames)
 	flags.StringVarP(&a.output, "output", "o", "text", "text or json")
 	flags.BoolVarP(&a.verbose, "verbose", "v", false, "show each event as a line, also on a terminal, and each change")
-	flags.BoolVar(&a.yes, "yes", false, "with machines: ssh, do not ask before the cluster is changed")
+	flags.BoolVar(&a.yes, "yes", false, "do not ask before a cluster that labctl did not make is changed, or an onboarding is rolled back")
 	flags.BoolVar(&a.acceptNew, "accept-new", false, "with machines: ssh, trust host keys that are new")
 	_ = root.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	root.Flags().BoolVar(&showVersion, "version", false, "print the version, commit and date")

@@ -13,7 +13,7 @@ import (
 
 // onboardOptions are the flags of labctl onboard.
 type onboardOptions struct {
-	dryRun, skipValidation, autoFix, report, rollback, status, resume, yes bool
+	dryRun, skipValidation, autoFix, report, rollback, status, resume bool
 
 	kubeconfig, context string // both "" is the lab of cluster.yaml
 	image, role         string
@@ -32,7 +32,8 @@ func (a *app) onboardCommand() *cobra.Command {
 		Use:   "onboard NODE",
 		Short: "Add a node to a running cluster in nine phases, or remove it again",
 		Long: `Add a node to a running cluster, in nine phases: ` + strings.Join(phases, ", ") + `.
-In the lab, NODE is a node of cluster.yaml with onboard: true; labctl makes its machine and joins it. With --kubeconfig or --context, NODE is any
+In the lab, NODE is a node of cluster.yaml with onboard: true; labctl makes its machine and joins it. With machines: ssh, NODE is any node of
+cluster.yaml, and labctl joins its machine. With --kubeconfig or --context, NODE is any
 machine that joins another cluster by itself; cluster.yaml (-c) then needs only its onboard section.
 
 Each change is recorded before it is made. After an interruption or a failure continue with --resume, which verifies what was completed,
@@ -57,12 +58,11 @@ Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usag
 	flags := cmd.Flags()
 	flags.BoolVar(&o.dryRun, "dry-run", false, "only show what would be done, also with --rollback or --resume; nothing is changed")
 	flags.BoolVar(&o.skipValidation, "skip-validation", false, "skip the pre-validation; the state records that")
-	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make safe repairs and validate again (lab only)")
+	flags.BoolVar(&o.autoFix, "auto-fix", false, "when the pre-validation fails, make safe repairs and validate again (only in a lab)")
 	flags.BoolVar(&o.report, "report", false, "write a report at the end, as Markdown and HTML, beside the log")
 	flags.BoolVar(&o.rollback, "rollback", false, "undo the onboarding, the newest change first, and verify each change; asks first")
 	flags.BoolVar(&o.status, "status", false, "show the state of the onboarding, and change nothing")
 	flags.BoolVar(&o.resume, "resume", false, "continue an onboarding that was interrupted or failed, or re-check and fix a completed one")
-	flags.BoolVar(&o.yes, "yes", false, "roll back without a question")
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the kubeconfig `FILE` of another cluster; the default is the lab's")
 	flags.StringVar(&o.context, "context", "", "a context of the kubeconfig; without --kubeconfig, of the one that kubectl uses")
 	flags.StringVar(&o.role, "role", "", "the node's role in another cluster: worker (the default) or control-plane")
@@ -75,7 +75,7 @@ Exit status: 0 done, 1 failed at a phase or a step of the rollback, 2 wrong usag
 var contradictions = [][2]string{
 	{"status", "dry-run"}, {"status", "skip-validation"}, {"status", "auto-fix"}, {"status", "rollback"}, {"status", "resume"},
 	{"rollback", "resume"}, {"rollback", "skip-validation"}, {"rollback", "auto-fix"}, {"skip-validation", "auto-fix"},
-	{"dry-run", "auto-fix"}, {"dry-run", "report"}, {"dry-run", "yes"}, {"kubeconfig", "auto-fix"}, {"context", "auto-fix"},
+	{"dry-run", "auto-fix"}, {"dry-run", "report"}, {"kubeconfig", "auto-fix"}, {"context", "auto-fix"},
 }
 
 // check returns everything that is wrong with the flags at once.
@@ -85,9 +85,6 @@ func (o onboardOptions) check(given func(flag string) bool) error {
 		if given(pair[0]) && given(pair[1]) {
 			errs = append(errs, fmt.Errorf("--%s and --%s contradict each other", pair[0], pair[1]))
 		}
-	}
-	if given("yes") && !given("rollback") {
-		errs = append(errs, errors.New("--yes answers the question of --rollback; use it only with --rollback"))
 	}
 	if given("role") && !o.elsewhere() {
 		errs = append(errs, errors.New("--role is for another cluster (--kubeconfig); the lab's roles are in cluster.yaml"))
@@ -107,21 +104,24 @@ func (a *app) onboardNodes(_ *cobra.Command, args []string, _ string) ([]string,
 	return onboardable(c), cobra.ShellCompDirectiveNoFileComp
 }
 
-// onboardable are the names of the nodes with onboard: true.
+// onboardable are the names of the nodes that can be onboarded.
 func onboardable(c *config.Cluster) (names []string) {
 	for _, n := range c.Nodes {
-		if n.Onboard {
+		if n.Onboard || c.OverSSH() {
 			names = append(names, n.Name)
 		}
 	}
 	return names
 }
 
-// onboardedNode is the node of cluster.yaml to onboard.
+// onboardedNode is the node of cluster.yaml to onboard: of machines that exist, any.
 func onboardedNode(c *config.Cluster, name string) (config.Node, error) {
 	n, ok := c.Node(name)
-	if ok && n.Onboard {
+	if ok && (n.Onboard || c.OverSSH()) {
 		return n, nil
+	}
+	if c.OverSSH() {
+		return n, usageError{config.Unknown("node", name, "cluster.yaml has", config.Names(c.Nodes))}
 	}
 	have := "no node has that"
 	if names := onboardable(c); len(names) > 0 {

@@ -30,7 +30,6 @@ func TestOnboardUsage(t *testing.T) {
 		{"status and rollback", "w2 --status --rollback", []string{"--status and --rollback contradict each other"}},
 		{"all at once", "w2 --rollback --resume --skip-validation --dry-run --report", []string{
 			"--rollback and --resume contradict", "--rollback and --skip-validation contradict", "--dry-run and --report contradict"}},
-		{"yes to nothing", "w2 --yes", []string{"--yes answers the question of --rollback"}},
 		{"repair of another cluster", "w2 --auto-fix --kubeconfig x", []string{"--kubeconfig and --auto-fix contradict"}},
 		{"role in the lab", "w2 --role worker", []string{"--role is for another cluster"}},
 		{"no role", "n1 --context x --role master", []string{`--role "master": use worker or control-plane`}},

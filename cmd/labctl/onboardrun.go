@@ -33,7 +33,7 @@ func (a *app) onboard(cmd *cobra.Command, node string, o onboardOptions) error {
 	case o.dryRun:
 		return a.onboardPlan(ctx, s, o)
 	case o.rollback:
-		if err := a.confirm(ctx, s, o); err != nil {
+		if err := a.confirm(ctx, s); err != nil {
 			return errors.Join(err, s.Events.Close())
 		}
 		err = s.engine.Rollback(ctx)
@@ -109,7 +109,7 @@ const metricsBudget = 10 * time.Second
 
 // writeMetrics copies the onboarding's metrics to the lab's node, if the node is reachable.
 func (s *site) writeMetrics(ctx context.Context) error {
-	if s.lab == nil {
+	if s.lab == nil || s.lab.Closed().Cluster.OverSSH() { // a lab's nodes have a node_exporter that reads them
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, metricsBudget)
@@ -189,13 +189,13 @@ func printUndoable(w io.Writer, changes []onboard.Change) {
 var errNotConfirmed = errors.New("nothing was rolled back")
 
 // confirm shows what a rollback will do and asks a person, unless --yes has answered.
-func (a *app) confirm(ctx context.Context, s *site, o onboardOptions) error {
+func (a *app) confirm(ctx context.Context, s *site) error {
 	changes, err := s.engine.Undoable()
 	if err != nil {
 		return err
 	}
 	printUndoable(a.stderr, changes)
-	yes, err := a.ask(ctx, fmt.Sprintf("Roll back the onboarding of %s in %s?", s.Target.Node, s.Target.Cluster), o.yes)
+	yes, err := a.ask(ctx, fmt.Sprintf("Roll back the onboarding of %s in %s?", s.Target.Node, s.Target.Cluster), a.yes)
 	if err == nil && !yes {
 		err = errNotConfirmed
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -25,9 +26,10 @@ import (
 // site is the cluster that a node is onboarded into, and what the onboarding works with.
 type site struct {
 	phase.Config
-	engine *onboard.Engine
-	lab    *lab.Lab // nil for another cluster
-	log    string   // the run's log in levels; "" for a look
+	engine  *onboard.Engine
+	lab     *lab.Lab // nil for another cluster
+	closing func()   // ends the way to the cluster, nil where there is none
+	log     string   // the run's log in levels; "" for a look
 
 	mu      sync.Mutex
 	changed []string
@@ -52,6 +54,9 @@ func (s *site) changes() []string {
 }
 
 func (s *site) close() {
+	if s.closing != nil {
+		s.closing()
+	}
 	if s.lab != nil {
 		s.lab.Close()
 	}
@@ -74,7 +79,7 @@ func (a *app) site(cmd *cobra.Command, node string, o onboardOptions) (s *site, 
 	if o.elsewhere() {
 		settings, err = a.openElsewhere(cmd, s, node, image, o)
 	} else {
-		settings, err = a.openLab(ctx, s, node, image, looks)
+		settings, err = a.openLab(ctx, s, node, image, o)
 	}
 	if err != nil {
 		return s, err
@@ -109,7 +114,7 @@ func limits(set config.Timeouts, patience int) map[onboard.PhaseID]time.Duration
 }
 
 // openLab opens the lab, for a node of cluster.yaml.
-func (a *app) openLab(ctx context.Context, s *site, node, image string, looks bool) (config.Onboarding, error) {
+func (a *app) openLab(ctx context.Context, s *site, node, image string, o onboardOptions) (config.Onboarding, error) {
 	c, err := a.cluster()
 	if err != nil {
 		return config.Onboarding{}, err
@@ -118,21 +123,35 @@ func (a *app) openLab(ctx context.Context, s *site, node, image string, looks bo
 	if err != nil {
 		return c.Onboarding, err
 	}
-	if err := s.openEvents(a, c.Name, looks); err != nil {
+	if err := s.openEvents(a, c.Name, o.dryRun || o.status); err != nil {
 		return c.Onboarding, err
 	}
 	if s.lab, err = lab.New(c, a.labOptions(s.Events)); err != nil {
 		return c.Onboarding, err
 	}
-	s.Target, err = labTarget(s.lab, c, n)
-	if err == nil {
-		s.MachineID, err = s.lab.MachineID(node)
+	if c.OverSSH() {
+		if o.autoFix {
+			return c.Onboarding, usageError{errors.New("--auto-fix is only for a lab; with machines: ssh, repair with labctl repair first")}
+		}
+		if o.image == "" {
+			image = "" // its nodes have none of labctl's
+		}
+		err = s.lab.Closed().Remember()
 	}
 	if err == nil {
-		s.Cluster, _, err = labCluster(ctx, s.lab, image, s.mutated) // a lab's kubeconfig stays
+		s.Target, err = labTarget(s.lab, c, n)
 	}
-	size := c.Resource(n.Role)
-	s.Lab, s.Dir, s.CPUs, s.Memory = s.lab, s.lab.Closed().OnboardingDir(), size.CPUs, size.Memory
+	if err == nil {
+		s.MachineID, err = s.lab.MachineID(ctx, node)
+	}
+	if err == nil {
+		s.Cluster, s.closing, err = labCluster(ctx, s.lab, image, s.mutated)
+	}
+	s.Lab, s.Dir = s.lab, s.lab.Closed().OnboardingDir()
+	if !c.OverSSH() { // the size of other machines is not known before they join
+		size := c.Resource(n.Role)
+		s.CPUs, s.Memory = size.CPUs, size.Memory
+	}
 	return c.Onboarding, err
 }
 
@@ -213,7 +232,7 @@ func (s *site) openGit(ctx context.Context, g config.Git) error {
 	}
 	s.GitExplicit = g.URL != ""
 	if !s.GitExplicit {
-		if s.lab == nil {
+		if s.lab == nil || s.lab.Closed().Cluster.OverSSH() {
 			return nil
 		}
 		own, err := s.lab.GitOps(ctx)

@@ -80,6 +80,9 @@ func (a *arrival) Plan(ctx context.Context) ([]string, error) {
 	if state != machine.Absent && !admitted {
 		return nil, fmt.Errorf("%w; next: %s", strangeMachine(a.node, state), strangeNext)
 	}
+	if state == machine.Running { // MakeMachine would only find it
+		return []string{a.joinChange().What, ready}, nil
+	}
 	return []string{fmt.Sprintf("%s, which is %s", a.machineChange().What, state), a.joinChange().What, ready}, nil
 }
 
