@@ -39,6 +39,18 @@ func (h *home) takeCensus(ctx context.Context) map[string]bool {
 	return all
 }
 
+// settledCensus is the census when nothing changes any more: the pod network of a young cluster still comes up.
+func (h *home) settledCensus(ctx context.Context) map[string]bool {
+	GinkgoHelper()
+	before := h.takeCensus(ctx)
+	Eventually(func() []string {
+		now := h.takeCensus(ctx)
+		defer func() { before = now }()
+		return differences(before, now)
+	}).WithContext(ctx).WithTimeout(time.Minute).WithPolling(3*time.Second).Should(BeEmpty(), "the nodes do not come to rest")
+	return before
+}
+
 // expectNoTrace wants each node to be as it was: a connection takes a moment to end.
 func (h *home) expectNoTrace(ctx context.Context, before map[string]bool) {
 	GinkgoHelper()
@@ -66,7 +78,7 @@ var _ = Describe("the census of a machine", Label("foreign"), Serial, func() {
 	It("finds what a login leaves, and nothing where there was none", func(ctx SpecContext) {
 		h := newHome(ctx, "e2e-census", 72, homeOptions{controlPlanes: 1})
 		h.expectWhole(ctx)
-		before := h.takeCensus(ctx)
+		before := h.settledCensus(ctx)
 		h.expectNoTrace(ctx, before)
 		north := h.first("control-plane").machine
 		for change, back := range map[string]string{

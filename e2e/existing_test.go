@@ -63,7 +63,7 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 	}, SpecTimeout(2*time.Minute))
 
 	It("is read without a trace", func(ctx SpecContext) {
-		before := h.takeCensus(ctx)
+		before := h.settledCensus(ctx)
 		for _, args := range h.readOnly() {
 			h.cluster.must(ctx, args...)
 			h.expectNoTrace(ctx, before)
@@ -82,7 +82,7 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 
 	DescribeTable("whose jump host is lost in the middle is a cluster that cannot be reached, and says so", func(ctx SpecContext, lose, back func(context.Context, *home, string)) {
 		jump := h.maker.nodes[len(h.maker.nodes)-1]
-		before := h.takeCensus(ctx)
+		before := h.settledCensus(ctx)
 		r := h.cluster.start(ctx, nil, "diagnose")
 		time.Sleep(moment(random(), 800*time.Millisecond)) // labctl is a process, and the moment is any
 		lose(ctx, h, jump)
@@ -108,7 +108,7 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 	)
 
 	It("loses connections at any moment, and has nothing left of them", func(ctx SpecContext) {
-		moments, before := random(), h.takeCensus(ctx)
+		moments, before := random(), h.settledCensus(ctx)
 		for range 5 {
 			r := h.cluster.start(ctx, nil, "diagnose")
 			time.Sleep(moment(moments, 2*time.Second)) // see above

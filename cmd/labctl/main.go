@@ -121,8 +121,8 @@ func (a *app) addCommands(root *cobra.Command) {
 			a.upCommand(), a.attachCommand(), a.statusCommand(), a.downCommand(), a.dismantleCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.labCommand(),
 		}, forLabs(a.planCommand(), a.autostartCommand(), a.addonsCommand(), a.snapshotCommand()))},
 		{"nodes", "Nodes:", slices.Concat([]*cobra.Command{
-			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.joinCommandCommand(),
-		}, forLabs(a.powerCommand(), a.onboardCommand()))},
+			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.joinCommandCommand(), a.onboardCommand(),
+		}, forLabs(a.powerCommand()))},
 		{"repair", "Diagnose and repair:", []*cobra.Command{
 			a.diagnoseCommand(), a.repairCommand(), a.undoCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
