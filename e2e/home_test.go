@@ -207,7 +207,7 @@ func (h *home) expectWhole(ctx context.Context) {
 	for _, n := range etcd {
 		Expect(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -E '^etcd_server_(is_learner|has_leader) '")).
 			To(Equal("etcd_server_has_leader 1\netcd_server_is_learner 0\n"), n.name)
-		peers := strings.TrimSpace(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -c '^etcd_network_active_peers' || true"))
+		peers := strings.TrimSpace(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -c '^etcd_network_active_peers{.*} 1$' || true"))
 		Expect(peers).To(Equal(strconv.Itoa(len(etcd)-1)), "%s has the others as peers", n.name)
 	}
 }
