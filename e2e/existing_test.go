@@ -206,6 +206,7 @@ func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 	if !applies[f.Name] {
 		Skip("not in a cluster that exists")
 	}
+	h.keepLabnode()
 	r := h.cluster.experiment(ctx, f, "--i-break", h.cluster.name, "--yes")
 	if r.Class == scenarios.NotApplicable {
 		Skip(r.Reason)

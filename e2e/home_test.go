@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,31 @@ func (h *home) know() {
 	for _, n := range h.members() {
 		h.cluster.nodes = append(h.cluster.nodes, n.name)
 	}
+}
+
+// ignoreContainers writes down what the machines cannot have because they are containers, so that kubeadm joins them.
+func (h *home) ignoreContainers() {
+	GinkgoHelper()
+	h.amend("ignore_preflight_errors", `(kubernetes: \{version: [^,}]*)`, "$1, ignore_preflight_errors: [SystemVerification, Mem, NumCPU]")
+}
+
+// keepLabnode has labnode stay on the nodes, as who uses labctl there all day does.
+func (h *home) keepLabnode() {
+	GinkgoHelper()
+	h.amend("keep_labnode", `(ssh: \{.*)\}`, "$1, keep_labnode: true}")
+}
+
+// amend adds a key to the cluster.yaml, unless it is there.
+func (h *home) amend(key, place, with string) {
+	GinkgoHelper()
+	text, err := os.ReadFile(h.cluster.config)
+	Expect(err).NotTo(HaveOccurred())
+	if strings.Contains(string(text), key) {
+		return
+	}
+	changed := regexp.MustCompile(place).ReplaceAll(text, []byte(with))
+	Expect(changed).NotTo(Equal(text))
+	Expect(os.WriteFile(h.cluster.config, changed, 0o644)).To(Succeed())
 }
 
 // members are the nodes of the cluster: an etcd of its own is none.

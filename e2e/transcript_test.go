@@ -104,20 +104,6 @@ func (h *home) moveIn() {
 	h.cluster.enter = append(h.cluster.enter, "env", "--chdir="+owner)
 }
 
-// ignoreContainers writes down what the machines cannot have because they are containers, so that kubeadm joins them.
-func (h *home) ignoreContainers() {
-	GinkgoHelper()
-	text, err := os.ReadFile(h.cluster.config)
-	Expect(err).NotTo(HaveOccurred())
-	if strings.Contains(string(text), "ignore_preflight_errors") {
-		return
-	}
-	changed := regexp.MustCompile(`(kubernetes: \{version: [^,}]*)`).
-		ReplaceAll(text, []byte("$1, ignore_preflight_errors: [SystemVerification, Mem, NumCPU]"))
-	Expect(changed).NotTo(Equal(text))
-	Expect(os.WriteFile(h.cluster.config, changed, 0o644)).To(Succeed())
-}
-
 // live runs a command of the page, and returns what the page would show of it.
 func (h *home) live(ctx context.Context, s step) string {
 	GinkgoHelper()

@@ -30,35 +30,53 @@ func (e *experiment) remember(ctx context.Context) (baseline, error) {
 	if _, err := e.target.kubectl(ctx, "create", "configmap", baselineMap, "--from-literal=began="+value); err != nil {
 		return nil, err
 	}
-	for _, m := range e.target.Members {
+	_, err := e.onMembers(func(name string) (string, error) {
 		// Synced, because a machine that loses power loses the last half minute of writes.
-		if err := e.target.shell(ctx, m.Name, `mkdir -p "${1%/*}" && printf %s "$2" > "$1" && sync "$1"`, baselineFile, value); err != nil {
-			return nil, err
-		}
+		return "", e.target.shell(ctx, name, `mkdir -p "${1%/*}" && printf %s "$2" > "$1" && sync "$1"`, baselineFile, value)
+	})
+	if err != nil {
+		return nil, err
 	}
 	return e.look(ctx)
+}
+
+// onMembers asks every node at the same time.
+func (e *experiment) onMembers(ask func(name string) (string, error)) (answers map[string]string, err error) {
+	outs, errs := make([]string, len(e.target.Members)), make([]error, len(e.target.Members))
+	var wg sync.WaitGroup
+	for i, m := range e.target.Members {
+		wg.Go(func() { outs[i], errs[i] = ask(m.Name) })
+	}
+	wg.Wait()
+	answers = map[string]string{}
+	for i, m := range e.target.Members {
+		answers[m.Name] = outs[i]
+	}
+	return answers, errors.Join(errs...)
 }
 
 // look reads the present baseline.
 func (e *experiment) look(ctx context.Context) (baseline, error) {
 	k := baseline{Identity: {}, Boot: {}, Disk: {}}
-	for _, m := range e.target.Members {
-		out, err := e.target.Run(ctx, m.Name, "sh", "-ec", `
+	answers, err := e.onMembers(func(name string) (string, error) {
+		return e.target.Run(ctx, name, "sh", "-ec", `
 			cat /etc/machine-id
 			echo "$(cat /proc/sys/kernel/random/boot_id) $(cut -d ' ' -f 22 /proc/1/stat)" # containers share the first with their computer
 			sha256sum < /var/lib/kubelet/pki/kubelet-client-current.pem
 			cat "$1" 2>&1 || true`, "sh", baselineFile)
-		if err != nil {
-			return nil, err
-		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	for name, out := range answers {
 		lines := strings.SplitN(out, "\n", 4)
 		if len(lines) < 4 {
-			return nil, fmt.Errorf("%s: what must stay: %q", m.Name, out)
+			return nil, fmt.Errorf("%s: what must stay: %q", name, out)
 		}
-		k[Boot][m.Name+"'s machine-id"] = lines[0] // a recreated machine keeps it
-		k[Boot][m.Name+"'s boot"] = lines[1]
-		k[Identity][m.Name+"'s kubelet certificate"] = lines[2]
-		k[Disk][m.Name+"'s file"] = lines[3]
+		k[Boot][name+"'s machine-id"] = lines[0] // a recreated machine keeps it
+		k[Boot][name+"'s boot"] = lines[1]
+		k[Identity][name+"'s kubelet certificate"] = lines[2]
+		k[Disk][name+"'s file"] = lines[3]
 	}
 	if err := e.lookAtAPI(ctx, k); err != nil {
 		return nil, err
@@ -138,9 +156,8 @@ func (e *experiment) leftovers(ctx context.Context) error {
 	if left := strings.Fields(tokens + " " + keys); err == nil && len(left) > 0 {
 		err = fmt.Errorf("left of the fault in the cluster: %s", strings.Join(left, " "))
 	}
-	errs := []error{err, keysErr}
-	for _, m := range e.target.Members {
-		out, err := e.target.Run(ctx, m.Name, "sh", "-c", `
+	_, nodesErr := e.onMembers(func(name string) (string, error) {
+		out, err := e.target.Run(ctx, name, "sh", "-c", `
 			systemctl list-units --all --plain --no-legend 'fault-*'
 			nft list tables 2>/dev/null | grep -w fault
 			tc qdisc show 2>/dev/null | grep -w "$1"
@@ -153,23 +170,21 @@ func (e *experiment) leftovers(ctx context.Context) error {
 			find /etc /opt/cni /usr/bin /usr/local/bin /run/systemd /var/lib/kubelet -xdev '(' -name '*.fault' -o -name 'fault-*' ')'
 			true`, "sh", shaper)
 		if err == nil && strings.TrimSpace(out) != "" {
-			err = fmt.Errorf("%s: left of the fault: %s", m.Name, strings.Join(strings.Fields(out), " "))
+			err = fmt.Errorf("%s: left of the fault: %s", name, strings.Join(strings.Fields(out), " "))
 		}
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+		return "", err
+	})
+	return errors.Join(err, keysErr, nodesErr)
 }
 
 // forget removes the workload's data.
 func (e *experiment) forget(ctx context.Context) error {
 	_, err := e.target.kubectl(ctx, "delete", "configmap", baselineMap, "--ignore-not-found")
 	_, delErr := e.target.etcd(ctx, "del", writesKey)
-	err = errors.Join(err, delErr)
-	for _, m := range e.target.Members {
-		_, rmErr := e.target.Run(ctx, m.Name, "sh", "-ec", `rm -f "$1"; rmdir --ignore-fail-on-non-empty "${1%/*}"`, "sh", baselineFile)
-		err = errors.Join(err, rmErr)
-	}
-	return err
+	_, rmErr := e.onMembers(func(name string) (string, error) {
+		return e.target.Run(ctx, name, "sh", "-ec", `rm -f "$1"; rmdir --ignore-fail-on-non-empty "${1%/*}"`, "sh", baselineFile)
+	})
+	return errors.Join(err, delErr, rmErr)
 }
 
 // writesKey is the key that watchWrites writes to etcd, outside of the API server's own.
