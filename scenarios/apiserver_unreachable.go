@@ -22,7 +22,7 @@ var apiserverUnreachable = Fault{
 		if endpoint == nil {
 			return errors.New("the join command has no endpoint")
 		}
-		return t.run(ctx, "ip", "route", "replace", "unreachable", endpoint[1])
+		return t.shell(ctx, t.Node, `getent ahostsv4 "$1" | while read -r address _; do ip route replace unreachable "$address"; done`, endpoint[1])
 	},
 	Effect:  refuses(symptom.APIServerUnreachable),
 	Alone:   "kubeadm fails after 304 s, with a time-out",

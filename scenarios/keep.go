@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // What an experiment writes to the cluster before the fault, as a workload would, and checks after it.
@@ -24,17 +26,19 @@ type baseline map[Change]map[string]string
 // remember writes the workload's data and reads the baseline.
 func (e *experiment) remember(ctx context.Context) (baseline, error) {
 	value := e.result.Began.Format(time.RFC3339Nano)
-	if _, err := e.target.kubectl(ctx, "delete", "configmap", baselineMap, "--ignore-not-found"); err != nil {
-		return nil, err
-	}
-	if _, err := e.target.kubectl(ctx, "create", "configmap", baselineMap, "--from-literal=began="+value); err != nil {
-		return nil, err
-	}
+	var write errgroup.Group
+	write.Go(func() error {
+		if _, err := e.target.kubectl(ctx, "delete", "configmap", baselineMap, "--ignore-not-found"); err != nil {
+			return err
+		}
+		_, err := e.target.kubectl(ctx, "create", "configmap", baselineMap, "--from-literal=began="+value)
+		return err
+	})
 	_, err := e.onMembers(func(name string) (string, error) {
 		// Synced, because a machine that loses power loses the last half minute of writes.
 		return "", e.target.shell(ctx, name, `mkdir -p "${1%/*}" && printf %s "$2" > "$1" && sync "$1"`, baselineFile, value)
 	})
-	if err != nil {
+	if err = errors.Join(err, write.Wait()); err != nil {
 		return nil, err
 	}
 	return e.look(ctx)
@@ -91,21 +95,24 @@ func (e *experiment) lookAtAPI(ctx context.Context, k baseline) error {
 	}
 	var nodes struct{ Items []object }
 	var own object
-	err := errors.Join(e.get(ctx, &nodes, "nodes"), e.get(ctx, &own, "configmap", baselineMap))
-	if err != nil {
+	var members string
+	var ask errgroup.Group
+	ask.Go(func() error { return e.get(ctx, &nodes, "nodes") })
+	ask.Go(func() error { return e.get(ctx, &own, "configmap", baselineMap) })
+	ask.Go(func() (err error) { members, err = e.target.etcd(ctx, "member", "list"); return err })
+	if err := ask.Wait(); err != nil {
 		return err
 	}
 	for _, n := range nodes.Items {
 		k[Identity][n.Metadata.Name+"'s Node"] = n.Metadata.UID
 	}
 	k[Disk]["the ConfigMap"] = own.Data["began"]
-	out, err := e.target.etcd(ctx, "member", "list")
-	for line := range strings.Lines(out) {
+	for line := range strings.Lines(members) {
 		if fields := strings.Split(line, ", "); len(fields) > 2 {
 			k[Identity][fields[2]+"'s etcd member"] = fields[0]
 		}
 	}
-	return err
+	return nil
 }
 
 // get reads objects of the API.

@@ -67,17 +67,33 @@ func (r *repairRun) configured(ctx context.Context) error {
 		pods, err := r.Admin.Kube.Pods(ctx, "", selector)
 		errs = append(errs, err)
 		for _, p := range pods {
-			if !lacks(p.Node) || p.Deleting || r.has(p.Node) {
+			if !lacks(p.Node) || p.Deleting || !r.leftOf(p.Node, symptom.CNINotInitialized) {
 				continue
 			}
 			r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNINotInitialized), Evidence: "the runtime reads no pod network configuration"},
 				"delete "+p.Namespace+"/"+p.Name+"; the new pod writes it", "deleted "+p.Namespace+"/"+p.Name+"; the new pod writes it")
-			if !r.DryRun {
-				errs = append(errs, r.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name))
+			if r.DryRun {
+				continue
 			}
+			err := r.Admin.Kube.DeletePod(ctx, p.Namespace, p.Name)
+			if err == nil {
+				err = r.awaitPod(ctx, p, selector)
+			}
+			errs = append(errs, err)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// awaitPod waits for the pod that follows one of a DaemonSet.
+func (r *repairRun) awaitPod(ctx context.Context, old kube.Pod, selector string) error {
+	return wait.For(ctx, "the pod after "+old.Name+" on "+old.Node, time.Minute, r.Pace(), func(ctx context.Context) error {
+		pods, err := r.Admin.Kube.Pods(ctx, old.Namespace, selector)
+		if err == nil && !slices.ContainsFunc(pods, func(p kube.Pod) bool { return p.Node == old.Node && p.Name != old.Name && p.Ready }) {
+			err = fmt.Errorf("no pod has followed %s yet", old.Name)
+		}
+		return err
+	})
 }
 
 // flannels repairs flannel on each node that runs it.
@@ -146,15 +162,11 @@ func (r *repairRun) flannelOn(ctx context.Context, p kube.Pod, subnet string) er
 
 // awaitFlannel waits for the new flannel pod, and for the subnet.env that it writes.
 func (r *repairRun) awaitFlannel(ctx context.Context, old kube.Pod) error {
-	return wait.For(ctx, "flannel on "+old.Node+" to restart", time.Minute, r.Pace(), func(ctx context.Context) error {
-		pods, err := r.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
-		if err != nil {
-			return err
-		}
-		if !slices.ContainsFunc(pods, func(p kube.Pod) bool { return p.Node == old.Node && p.Name != old.Name && p.Ready }) {
-			return fmt.Errorf("no pod has followed %s yet", old.Name)
-		}
-		_, err = r.Nodes[old.Node].Read(ctx, "test", "-s", health.SubnetFile)
+	if err := r.awaitPod(ctx, old, "app=flannel"); err != nil {
+		return err
+	}
+	return wait.For(ctx, health.SubnetFile+" of "+old.Node, time.Minute, r.Pace(), func(ctx context.Context) error {
+		_, err := r.Nodes[old.Node].Read(ctx, "test", "-s", health.SubnetFile)
 		return err
 	})
 }

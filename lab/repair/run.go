@@ -78,6 +78,20 @@ func (r *repairRun) repaired(f Repaired, would, did string) {
 	r.add(f)
 }
 
+// leftOf tells whether the node's own repair left its symptom to somebody else, who takes it over, and did nothing else there in this pass.
+func (r *repairRun) leftOf(name string, id symptom.ID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := func(f Repaired) bool { return f.Node == name }
+	left := func(f Repaired) bool { return own(f) && f.Symptom == string(id) && f.Left != "" }
+	pass := slices.DeleteFunc(slices.Clone(r.found[r.pass:]), left)
+	if slices.ContainsFunc(pass, own) {
+		return false
+	}
+	r.found = append(r.found[:r.pass:r.pass], pass...)
+	return true
+}
+
 // has tells whether something was found on the node in this pass.
 func (r *repairRun) has(name string) bool {
 	r.mu.Lock()
