@@ -42,7 +42,20 @@ func (t Target) byHand(ctx context.Context, edit commandEdit) (joinOutcome, erro
 			return joinOutcome{}, err
 		}
 	}
+	if command, err = t.named(ctx, t.Node, command); err != nil {
+		return joinOutcome{}, err
+	}
 	return t.joinWith(ctx, t.Node, command)
+}
+
+// named is the join command with the name of the Node, where the machine has another: its owner knows. A machine without a name has none to
+// compare with.
+func (t Target) named(ctx context.Context, node, command string) (string, error) {
+	own, err := t.Run(ctx, node, "hostname")
+	if own = strings.TrimSpace(own); err != nil || own == node || own == noName {
+		return command, err
+	}
+	return command + " --node-name " + node, nil
 }
 
 // joinCommand makes a join command for the node.

@@ -1,6 +1,7 @@
 package scenarios
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -14,6 +15,7 @@ import (
 type owner struct {
 	recorder
 	outcome string // JSON of how joins end, "" for no word
+	name    string // of the machine, "" for the node's
 }
 
 func (o *owner) Run(ctx context.Context, node string, argv ...string) (string, error) {
@@ -21,6 +23,8 @@ func (o *owner) Run(ctx context.Context, node string, argv ...string) (string, e
 	switch {
 	case o.outcome == "":
 		return "", errors.New("connection lost")
+	case argv[0] == "hostname":
+		return cmp.Or(o.name, node) + "\n", nil
 	case argv[0] == labnode:
 		return `{"outcome":` + o.outcome + `}`, nil
 	}
@@ -66,7 +70,21 @@ func TestByHand(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, ran)
 		}
 	}
-	if strings.Contains(ran, "kubeadm join 10.0.0.10") {
-		t.Errorf("the real command was used:\n%s", ran)
+	if strings.Contains(ran, "kubeadm join 10.0.0.10") || strings.Contains(ran, "--node-name") {
+		t.Errorf("the real command was used, or a name is in it:\n%s", ran)
+	}
+}
+
+// A machine that has another name than its Node is told the Node's; one without a name shows what a join makes of that.
+func TestByHandOnAnotherName(t *testing.T) {
+	for name, told := range map[string]bool{"n": false, "m1": true, noName: false} {
+		driver := &owner{outcome: `{"joined":false,"symptom":"disk-full"}`, name: name}
+		target := Target{Driver: driver, Node: "n", Members: []Member{{"n", config.Worker, "10.0.0.9"}}}
+		if err := refuses(symptom.DiskFull)(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(strings.Join(driver.ran, "\n"), " --node-name n"); got != told {
+			t.Errorf("%s: told the name: %t", name, got)
+		}
 	}
 }

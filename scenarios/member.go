@@ -104,6 +104,9 @@ timeouts: {etcdAPICall: %q}
 // beginJoin begins a join with the command that `labctl join-command` prints, and does not wait for its end.
 func beginJoin(ctx context.Context, t Target) error {
 	command, err := t.joinCommand(ctx)
+	if err == nil {
+		command, err = t.named(ctx, t.Node, command)
+	}
 	if err != nil {
 		return err
 	}

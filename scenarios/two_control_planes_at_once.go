@@ -31,7 +31,12 @@ var twoControlPlanesAtOnce = Fault{
 		var wg sync.WaitGroup
 		errs := make([]error, 2)
 		for i, node := range []string{t.Node, other} {
-			wg.Go(func() { _, errs[i] = t.joinWith(ctx, node, command) })
+			wg.Go(func() {
+				var own string
+				if own, errs[i] = t.named(ctx, node, command); errs[i] == nil {
+					_, errs[i] = t.joinWith(ctx, node, own)
+				}
+			})
 		}
 		wg.Wait()
 		return errors.Join(errs...)
