@@ -38,13 +38,14 @@ func conditions(s *session.Session, c diagnose.Cluster) []diagnose.Condition {
 		{Organ: "node", Name: "every node Ready", Check: func(ctx context.Context) error { return nodesReady(ctx, s, c) }},
 	}
 	if s.Cluster.OverSSH() {
-		return append(all, diagnose.Condition{Organ: "CoreDNS", Name: "CoreDNS running, if it is installed", Check: func(ctx context.Context) error {
-			err := c.Kube.DeploymentReady(ctx, "kube-system", "coredns")
-			if kube.NotFound(err) {
-				return nil
-			}
-			return err
-		}})
+		return append(all, []diagnose.Condition{
+			{Organ: "pod network", Name: "kube-proxy running, if it is installed", Check: func(ctx context.Context) error {
+				return installed(c.Kube.DaemonSetReady(ctx, "kube-system", "kube-proxy"))
+			}},
+			{Organ: "CoreDNS", Name: "CoreDNS running, if it is installed", Check: func(ctx context.Context) error {
+				return installed(c.Kube.DeploymentReady(ctx, "kube-system", "coredns"))
+			}},
+		}...)
 	}
 	return append(all, []diagnose.Condition{
 		{Organ: "pod network", Name: "pod network, kube-proxy and probe deployed", Check: func(ctx context.Context) error {
@@ -55,6 +56,14 @@ func conditions(s *session.Session, c diagnose.Cluster) []diagnose.Condition {
 		{Organ: "pod network", Name: "pods reach pods and a Service by name across all nodes",
 			Check: func(ctx context.Context) error { return podsReach(ctx, s, c) }},
 	}...)
+}
+
+// installed is no error for what is not there.
+func installed(err error) error {
+	if kube.NotFound(err) {
+		return nil
+	}
+	return err
 }
 
 // measure checks all conditions once, concurrently. On emulated machines it checks one after another: at once, every answer would come too

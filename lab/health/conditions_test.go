@@ -57,7 +57,7 @@ func TestConditionsOfExisting(t *testing.T) {
 		}
 		return all
 	}
-	if got := organs(config.MachinesSSH); !slices.Equal(got, []string{"API server", "etcd", "node", "CoreDNS"}) {
+	if got := organs(config.MachinesSSH); !slices.Equal(got, []string{"API server", "etcd", "node", "pod network", "CoreDNS"}) {
 		t.Errorf("of one that exists: %q", got)
 	}
 	if got := organs(config.MachinesLibvirt); !slices.Equal(got, []string{"API server", "etcd", "node", "pod network", "CoreDNS", "pod network"}) {

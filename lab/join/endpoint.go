@@ -115,17 +115,26 @@ func checkEndpointConnect(ctx context.Context, p *preflight) Check {
 	return c
 }
 
-// withoutRoute is the hint, or how to delete the route that says that the endpoint is unreachable, if this machine has one.
+// withoutRoute is the hint, or how to delete the routes that say that the endpoint is unreachable, if this machine has any.
 func (p *preflight) withoutRoute(ctx context.Context, hint string) string {
 	host, _, _ := net.SplitHostPort(p.t.Endpoint)
 	addresses, err := p.resolve(ctx, host)
 	if err != nil {
 		return hint
 	}
-	routes, err := p.m.Run(ctx, "ip", "route", "show", "match", addresses[0].String())
-	if err != nil {
-		return hint
+	var all []string
+	for _, address := range addresses {
+		routes, err := p.m.Run(ctx, "ip", "route", "show", "match", address.String())
+		if destination := nowhere(routes, address); err == nil && destination != "" {
+			all = append(all, symptom.DeleteRoute.With(destination))
+		}
 	}
+	slices.Sort(all)
+	return strings.Join(append(slices.Compact(all), hint), ", or ")
+}
+
+// nowhere is the destination of the route that is taken to the address, if it says that the address is unreachable, else "".
+func nowhere(routes string, address netip.Addr) string {
 	longest, destination := -1, ""
 	for line := range strings.Lines(routes) {
 		fields := strings.Fields(line)
@@ -136,7 +145,7 @@ func (p *preflight) withoutRoute(ctx context.Context, hint string) string {
 		if to == "unreachable" {
 			to = fields[1]
 		}
-		bits := addresses[0].BitLen()
+		bits := address.BitLen()
 		if prefix, err := netip.ParsePrefix(to); err == nil {
 			bits = prefix.Bits()
 		} else if to == "default" {
@@ -149,10 +158,7 @@ func (p *preflight) withoutRoute(ctx context.Context, hint string) string {
 			}
 		}
 	}
-	if destination == "" {
-		return hint
-	}
-	return symptom.DeleteRoute.With(destination) + ", or " + hint
+	return destination
 }
 
 // unreachable names the three ways in which a connection fails, which have different remedies.

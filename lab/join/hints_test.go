@@ -1,7 +1,9 @@
 package join
 
 import (
+	"context"
 	"fmt"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -63,6 +65,16 @@ func TestHintsHaveCommands(t *testing.T) {
 			s.host(testEndpoint, "no route")
 			s.answer("ip route show match", "default via 10.30.0.1 dev eth0 \n10.30.0.0/24 dev eth0 proto kernel scope link \nunreachable 10.30.0.10 \n")
 		}, CheckEndpointConnect, "[ip route delete unreachable 10.30.0.10]"},
+		{"routes to nowhere for a name", func(s *scene) {
+			s.target.Endpoint = "k8s.lan:6443"
+			s.Lookup = func(context.Context, string) ([]netip.Addr, error) {
+				return []netip.Addr{netip.MustParseAddr("10.30.0.12"), netip.MustParseAddr("10.30.0.11")}, nil
+			}
+			for _, address := range []string{"10.30.0.11", "10.30.0.12"} {
+				s.host(address+":6443", "no route")
+				s.answer("ip route show match "+address, "default via 10.30.0.1 dev eth0 \nunreachable "+address+" \n")
+			}
+		}, CheckEndpointConnect, "[ip route delete unreachable 10.30.0.11 ip route delete unreachable 10.30.0.12]"},
 		{"a route to nowhere for the rest", func(s *scene) {
 			s.host(testEndpoint, "no route")
 			s.answer("ip route show match", "unreachable default metric 4278198272 \n10.30.0.0/24 dev eth0 proto kernel scope link \n")

@@ -74,7 +74,11 @@ func Local() Machine {
 		},
 		Dial: dialer.DialContext,
 		Lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+			addresses, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+			for i := range addresses { // IPv4 comes as IPv6, which no other program understands
+				addresses[i] = addresses[i].Unmap()
+			}
+			return addresses, err
 		},
 		Space:   space,
 		Environ: os.Environ,
