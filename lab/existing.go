@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8slab/lab/guard"
-	"k8slab/lab/health"
 	"k8slab/lab/node"
 	"k8slab/lab/repair"
 	"k8slab/lab/session"
@@ -69,8 +68,7 @@ func (l *Lab) repairExisting(ctx context.Context, upTo repair.Rung) ([]repair.Re
 	return l.repair(ctx, false, upTo, steps...)
 }
 
-// BeforeFaults comes before a person's faults in a cluster that labctl did not make: it asks, sees that no other administrator is at work, and
-// saves what is there. In a lab it does nothing.
+// BeforeFaults asks, looks for other administrators and saves what is there, in a cluster that labctl did not make. In a lab it does nothing.
 func (l *Lab) BeforeFaults(ctx context.Context, verb string, steps []string) error {
 	if !l.described.OverSSH() {
 		return nil
@@ -114,9 +112,4 @@ func (l *Lab) byOwnHand() (*session.Session, error) {
 	own.Mutated = nil
 	l.hands, err = session.OpenSSH(closed, l.events, own)
 	return l.hands, err
-}
-
-// verify proves the cluster healthy, and changes nothing.
-func (l *Lab) verify(ctx context.Context) error {
-	return l.with(ctx, access{}, func(s *session.Session) error { return health.Verify(ctx, s) })
 }

@@ -6,6 +6,7 @@ import (
 
 	"k8slab/lab/bringup"
 	"k8slab/lab/cluster"
+	"k8slab/lab/health"
 	"k8slab/lab/session"
 )
 
@@ -16,7 +17,7 @@ func (l *Lab) Form(ctx context.Context, network bringup.PodNetwork) error {
 		return err
 	}
 	if len(steps) == 0 {
-		return l.verify(ctx)
+		return l.with(ctx, access{}, func(s *session.Session) error { return health.Verify(ctx, s) })
 	}
 	return l.with(ctx, access{verb: "labctl up", steps: steps}, func(s *session.Session) error { return bringup.Form(ctx, s, network) })
 }

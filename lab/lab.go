@@ -98,16 +98,15 @@ func hostOf(closed state.Lab) (*host.Host, error) {
 
 // access is what a verb needs of the lab.
 type access struct {
-	verb   string                // takes the lab's lock in its name; "" for a verb that only reads
-	node   string                // that the verb changes, if it is one
-	makes  bool                  // install what this computer lacks and start libvirt; without, the lab must exist
-	check  func(state.Lab) error // refuses the verb before anything is opened
-	within time.Duration         // time limit on real processors, 0 for none
-	steps  []string              // what the verb does by hand, where byHand does not say it
-	agreed bool                  // a person has agreed to the change, and the verb itself saves what is there
-	ends   bool                  // it ends the cluster
-	// prepare changes the lab's directory, which is read again before the lab is opened.
-	prepare func(state.Lab) error
+	verb    string                // takes the lab's lock in its name; "" for a verb that only reads
+	node    string                // that the verb changes, if it is one
+	makes   bool                  // install what this computer lacks and start libvirt; without, the lab must exist
+	check   func(state.Lab) error // refuses the verb before anything is opened
+	within  time.Duration         // time limit on real processors, 0 for none
+	steps   []string              // what the verb does by hand, where byHand does not say it
+	agreed  bool                  // a person has agreed to the change, and the verb itself saves what is there
+	ends    bool                  // it ends the cluster
+	prepare func(state.Lab) error // changes the lab's directory, which is read again before the lab is opened
 }
 
 // with opens the lab for a verb, and closes it. It reads the lab's directory under the lock.

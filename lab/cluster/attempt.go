@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"time"
 
 	"k8slab/config"
@@ -92,7 +93,7 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 	text, err := marshal(joinDocuments(s, j.node, token, j.pin, key))
 	if err == nil {
 		stop := j.watchSide(ctx, token)
-		o, err = j.run(ctx, text)
+		o, err = runJoin(ctx, s, j.node.Name, j.command(), text, &j.events, j.joinBudget(), j.step)
 		o = join.EndedBy(o, stop()) // before the token is deleted: the watch would make it again
 	}
 	if ctx.Err() != nil { // the join goes on without labctl and needs its token, which the next run deletes
@@ -104,6 +105,17 @@ func (j *nodeJoin) attempt(ctx context.Context, number int) (join.Outcome, error
 		left = nil
 	}
 	return j.announced(o), errors.Join(err, left)
+}
+
+// command is labnode's, with the machines that it may meet.
+func (j *nodeJoin) command() []string {
+	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(j.number), "--attempts", "1"}
+	for _, other := range j.Cluster.Members() {
+		if id := j.machineID(other.Name); id != "" && other.Name != j.node.Name {
+			argv = append(argv, "--known", other.Name+"="+id)
+		}
+	}
+	return argv
 }
 
 // unsigned is the outcome of an attempt that got no token to join with.

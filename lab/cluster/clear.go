@@ -140,7 +140,7 @@ func (j *nodeJoin) clearNode(ctx context.Context) (o join.Outcome, err error) {
 		if err != nil {
 			return err
 		}
-		claim := j.claimOf(machines, j.Fact(j.node).MachineID, *recorded, renewed)
+		claim := claimOf(j.Session, machines, j.Fact(j.node).MachineID, *recorded, renewed, j.machineID)
 		claim.Domains = slices.DeleteFunc(claim.Domains, func(d join.NamedMachine) bool {
 			other, _ := j.Cluster.Node(d.Node)
 			name := j.Fact(other).Node

@@ -16,6 +16,7 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
+	"k8slab/lab/state"
 	"k8slab/lab/wait"
 )
 
@@ -181,6 +182,14 @@ func (c *Run) Fact(n config.Node) join.Facts {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.facts[n.Name]
+}
+
+// machineID is the machine-id of a node's machine: labctl gave it to a lab's; another's is "" where the machine did not answer.
+func (c *Run) machineID(name string) string {
+	if c.Cluster.OverSSH() {
+		return c.Fact(config.Node{Name: name}).MachineID
+	}
+	return state.MachineID(c.ID, name)
 }
 
 func (c *Run) setFact(n config.Node, f join.Facts) {

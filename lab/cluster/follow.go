@@ -15,19 +15,13 @@ import (
 	"k8slab/lab/wait"
 )
 
-// run runs the attempt to join on the node, with the kubeadm configuration, and shows its events. It runs in a systemd unit of its own: after
-// a lost connection its events are read from where they stopped, and it goes on when labctl is killed. labnode sends the events of all
-// attempts; j.events counts those that were read before, and is updated.
-func (j *nodeJoin) run(ctx context.Context, configuration string) (join.Outcome, error) {
-	argv := []string{session.LabnodePath, "join", "--config", "-", "-o", "json", "--attempt", strconv.Itoa(j.number), "--attempts", "1"}
-	for _, other := range j.Cluster.Members() {
-		if id := j.machineID(other.Name); id != "" && other.Name != j.node.Name {
-			argv = append(argv, "--known", other.Name+"="+id)
-		}
-	}
-	h := &joinReader{step: j.step, before: j.events}
-	defer func() { j.events = h.lines }()
-	return readJoin(ctx, j.Session, j.node.Name, j.joinBudget(), h, func() node.Command {
+// runJoin runs the command of an attempt to join on the node, with the kubeadm configuration, and shows its events. The attempt runs in a
+// systemd unit of its own: after a lost connection its events are read from where they stopped, and it goes on when labctl is killed. labnode
+// sends the events of all attempts; events counts those that were read before, and is updated.
+func runJoin(ctx context.Context, s *session.Session, name string, argv []string, configuration string, events *int, budget time.Duration, step *event.Step) (join.Outcome, error) {
+	h := &joinReader{step: step, before: *events}
+	defer func() { *events = h.lines }()
+	return readJoin(ctx, s, name, budget, h, func() node.Command {
 		return node.Command{Argv: argv, Stdin: strings.NewReader(configuration)}
 	})
 }

@@ -16,7 +16,7 @@ func TestClaimOf(t *testing.T) {
 	s := labtest.Session(t, labtest.Three)
 	recorded, renewed := kube.Node{Name: "w1"}, time.Now().Add(-time.Minute)
 	machines := []machine.Machine{{Node: "w1", State: machine.Running, ID: "u1"}, {Node: "w2", State: machine.Paused, ID: "u2"}, {Node: "w3", State: machine.Off}}
-	got := (&Run{Session: s}).claimOf(machines, "m", recorded, renewed)
+	got := claimOf(s, machines, "m", recorded, renewed, (&Run{Session: s}).machineID)
 	if got.UUIDs || got.Joiner != (join.Identity{Machine: "m", UUID: "u1"}) || got.Node != recorded || !got.Renewed.Equal(renewed) ||
 		time.Since(got.Now) > time.Minute || len(got.Domains) != 2 {
 		t.Errorf("got %+v", got)
@@ -28,7 +28,7 @@ func TestClaimOf(t *testing.T) {
 		}
 	}
 	s.URI = host.VirtualMachines
-	if got := (&Run{Session: s}).claimOf(machines, "m", recorded, renewed); !got.UUIDs {
+	if got := claimOf(s, machines, "m", recorded, renewed, (&Run{Session: s}).machineID); !got.UUIDs {
 		t.Errorf("got %+v", got)
 	}
 }
