@@ -27,6 +27,7 @@ var firstControlPlaneKubeadmMissing = Fault{
 	Of:      func(t Target) []string { return []string{t.ControlPlane} },
 	Recover: [][]string{{"join", Node}, {"repair"}}, // another control plane uploads the certificates; kubeadm comes back from the image
 	Restore: func(ctx context.Context, t Target) error { return showKubeadm(ctx, t.atControlPlane()) },
+	Lab:     theImage,
 }
 
 // atControlPlane is the same target with the healthy control plane as the node.
