@@ -8,6 +8,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/cluster"
+	"k8slab/lab/join"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
@@ -56,6 +57,17 @@ func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, a
 	text, err := cluster.Configuration(ctx, r.Session, r.Admin, n, "", r.isWrong)
 	if err != nil {
 		return "", err
+	}
+	if r.Cluster.OverSSH() { // what it would set by default stops kube-proxy in containers
+		facts := map[string]join.Facts{}
+		for _, m := range r.Cluster.Members() {
+			facts[m.Name] = r.Fact(m)
+		}
+		proxy, err := cluster.ProxyOfContainers(facts)
+		if err != nil {
+			return "", err
+		}
+		text += proxy
 	}
 	return session.Feed(ctx, r.Nodes[n.Name], readOnly, strings.NewReader(text), append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
 }
