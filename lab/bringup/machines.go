@@ -141,7 +141,7 @@ func (f *Forming) describe(repairs []string) {
 		}
 		f.Steps = append(f.Steps, action)
 		if cluster.FixedConntrack(f.facts) {
-			f.Steps = append(f.Steps, "tell kube-proxy not to set how many connections are tracked, which containers may not (conntrack.maxPerCore: 0)")
+			f.Steps = append(f.Steps, "tell kube-proxy to use nftables, and not to set how many connections are tracked, which containers may not (mode, conntrack.maxPerCore)")
 		}
 		if f.Cluster.Network.Endpoint == "" && len(cps) > 1 {
 			f.Steps = append(f.Steps, "warning: without network.endpoint the API has only the address of "+first.Name+", and is gone with it")
