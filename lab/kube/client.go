@@ -1,5 +1,5 @@
 // Package kube reads and changes one Kubernetes cluster through its API server, over connections that the caller dials. Every method is one
-// bounded request, except HoldLease; what the answers mean, and waiting, is up to the caller.
+// bounded request, except Drain and HoldLease; what the answers mean, and waiting, is up to the caller.
 package kube
 
 import (

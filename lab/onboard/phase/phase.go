@@ -11,10 +11,7 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/client-go/kubernetes"
-
 	"k8slab/lab/diagnose"
-	"k8slab/lab/drain"
 	"k8slab/lab/event"
 	"k8slab/lab/gitrepo"
 	"k8slab/lab/join"
@@ -44,17 +41,7 @@ type joiner interface {
 	Traces(ctx context.Context, node string) ([]string, error)
 }
 
-// members are a cluster's nodes.
-type members struct {
-	*kube.Client
-	set kubernetes.Interface
-}
-
-func (m members) Drain(ctx context.Context, name string, say func(format string, args ...any)) error {
-	return drain.Node(ctx, m.set, name, say)
-}
-
-// nodes is the cluster's record of its machines.
+// nodes is the cluster's record of its machines. *kube.Client is one.
 type nodes interface {
 	Node(ctx context.Context, name string) (*kube.Node, error)
 	DeleteNode(ctx context.Context, name string) error
@@ -93,7 +80,7 @@ func Owner(node string) string {
 // Prepare returns what each phase does, and how changes are undone.
 func Prepare(c Config) (map[onboard.PhaseID]onboard.Runner, map[string]onboard.Undoer) {
 	seen := c.Seen
-	members := members{kube.Of(c.Cluster.Kube), c.Cluster.Kube}
+	members := kube.Of(c.Cluster.Kube)
 	node, v := c.Target.Node, c.Cluster
 	before := func() *validate.Snapshot {
 		record, _ := seen.Read() // without it there is nothing to compare with, which the checks say
@@ -139,7 +126,7 @@ func preChecks(c Config) []validate.Check {
 	checks := append(v.ClusterChecks(), v.GitOpsChecks()...)
 	checks = append(checks, v.StorageChecks("")...)
 	for _, room := range v.CapacityChecks(c.CPUs, c.Memory) {
-		checks = append(checks, beforeJoining(room, members{kube.Of(v.Kube), v.Kube}, c.Target.Node))
+		checks = append(checks, beforeJoining(room, kube.Of(v.Kube), c.Target.Node))
 	}
 	return append(checks, machineCheck(c.Lab, c.Target.Node), repositoryCheck(c))
 }

@@ -1,4 +1,4 @@
-package drain
+package kube
 
 import (
 	"context"
@@ -69,7 +69,7 @@ func freely(string) error { return nil }
 func drained(t *testing.T, set *fake.Clientset) (said []string, err error) {
 	t.Helper()
 	var mu sync.Mutex
-	err = Node(t.Context(), set, "w3", func(format string, args ...any) {
+	err = Of(set).Drain(t.Context(), "w3", func(format string, args ...any) {
 		mu.Lock()
 		defer mu.Unlock()
 		said = append(said, fmt.Sprintf(format, args...))
@@ -135,8 +135,8 @@ func TestDrainNamesTheBudgetThatBlocks(t *testing.T) {
 			t.Errorf("said %q, want one refusal and one departure", said)
 		}
 		timeout, ok := err.(*wait.TimeoutError)
-		if !ok || timeout.Budget != Budget {
-			t.Fatalf("got %v, want that the budget of %s ran out", err, Budget)
+		if !ok || timeout.Budget != DrainBudget {
+			t.Fatalf("got %v, want that the budget of %s ran out", err, DrainBudget)
 		}
 		const want = "pod shop/web stays, because PodDisruptionBudget shop/keep-web allows no disruption; next: "
 		if !strings.Contains(err.Error(), want) {

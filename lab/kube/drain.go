@@ -1,5 +1,4 @@
-// Package drain takes the pods off a node. kubectl's own code does it, which labnode, brought to machines over SSH, does without.
-package drain
+package kube
 
 import (
 	"context"
@@ -14,35 +13,34 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/kubectl/pkg/drain"
 
 	"k8slab/lab/wait"
 )
 
-// Budget bounds a drain: a pod gets its grace period, 30 seconds by
+// DrainBudget bounds a drain: a pod gets its grace period, 30 seconds by
 // default, and a PodDisruptionBudget the time in which another pod starts.
-const Budget = 2 * time.Minute
+const DrainBudget = 2 * time.Minute
 
 // evidenceTime bounds reading, after the budget, what was in the way.
 const evidenceTime = 5 * time.Second
 
-// Node cordons a node and evicts its pods, as `kubectl drain --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
+// Drain cordons a node and evicts its pods, as `kubectl drain --ignore-daemonsets --delete-emptydir-data` does: PodDisruptionBudgets are
 // respected, pods that nothing would make again stop it. A node that is not Ready can confirm no pod's end, so there an accepted eviction
 // is enough. No such Node is fine. When its time runs out the error has the pods that are left, and the budgets that keep them. say may be
 // called by several at once.
-func Node(ctx context.Context, c kubernetes.Interface, node string, say func(format string, args ...any)) error {
-	k, err := c.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
+func (c *Client) Drain(ctx context.Context, node string, say func(format string, args ...any)) error {
+	k, err := c.set.CoreV1().Nodes().Get(ctx, node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("drain %s: %w", node, err)
 	}
-	limited, cancel := context.WithTimeout(ctx, Budget)
+	limited, cancel := context.WithTimeout(ctx, DrainBudget)
 	defer cancel()
 	h := &drain.Helper{
-		Ctx: limited, Client: c, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
+		Ctx: limited, Client: c.set, IgnoreAllDaemonSets: true, DeleteEmptyDirData: true, GracePeriodSeconds: -1,
 		EvictErrorRetryDelay: time.Second, Out: io.Discard, ErrOut: &lines{say: say},
 		OnPodDeletionOrEvictionFinished: func(p *corev1.Pod, _ bool, err error) {
 			if err == nil {
@@ -50,7 +48,7 @@ func Node(ctx context.Context, c kubernetes.Interface, node string, say func(for
 			}
 		},
 	}
-	if !ready(k) {
+	if !toNode(k).Ready {
 		h.SkipWaitForDeleteTimeoutSeconds = 1
 		say("%s is not Ready: that its pods end cannot be waited for", node)
 	}
@@ -69,13 +67,13 @@ func Node(ctx context.Context, c kubernetes.Interface, node string, say func(for
 	}
 	err = h.DeleteOrEvictPods(pods)
 	if err != nil && limited.Err() != nil && ctx.Err() == nil {
-		err = &wait.TimeoutError{What: "drain " + node, Budget: Budget, Last: staying(ctx, h, node)}
+		err = &wait.TimeoutError{What: "drain " + node, Budget: DrainBudget, Last: c.staying(ctx, h, node)}
 	}
 	return err
 }
 
 // staying says which pods are left on the node, and which PodDisruptionBudgets do not allow their eviction.
-func staying(ctx context.Context, h *drain.Helper, node string) error {
+func (c *Client) staying(ctx context.Context, h *drain.Helper, node string) error {
 	ctx, cancel := context.WithTimeout(ctx, evidenceTime)
 	defer cancel()
 	again := *h
@@ -87,7 +85,7 @@ func staying(ctx context.Context, h *drain.Helper, node string) error {
 	var left []string
 	for _, p := range list.Pods() {
 		text := named(&p) + " stays"
-		if keeper := keeping(ctx, h.Client, &p); keeper != "" {
+		if keeper := c.keeper(ctx, &p); keeper != "" {
 			text += ", because PodDisruptionBudget " + keeper + " allows no disruption"
 		} else if p.DeletionTimestamp != nil {
 			text += ", though it is being deleted"
@@ -97,9 +95,9 @@ func staying(ctx context.Context, h *drain.Helper, node string) error {
 	return fmt.Errorf("%s; next: scale up or delete what they are part of, or the budget, then run this again", strings.Join(left, "; "))
 }
 
-// keeping is the PodDisruptionBudget that does not allow the pod's eviction, "" for none.
-func keeping(ctx context.Context, c kubernetes.Interface, p *corev1.Pod) string {
-	budgets, err := c.PolicyV1().PodDisruptionBudgets(p.Namespace).List(ctx, metav1.ListOptions{})
+// keeper is the PodDisruptionBudget that does not allow the pod's eviction, "" for none.
+func (c *Client) keeper(ctx context.Context, p *corev1.Pod) string {
+	budgets, err := c.set.PolicyV1().PodDisruptionBudgets(p.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return ""
 	}
@@ -110,12 +108,6 @@ func keeping(ctx context.Context, c kubernetes.Interface, p *corev1.Pod) string 
 		}
 	}
 	return ""
-}
-
-func ready(n *corev1.Node) bool {
-	return slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
-		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
-	})
 }
 
 func named(p *corev1.Pod) string { return "pod " + p.Namespace + "/" + p.Name }
