@@ -247,14 +247,25 @@ func (c *Run) kubeadmInit(ctx context.Context, n config.Node) error {
 	if f := c.Fact(n); s.Cluster.OverSSH() && f.RuntimeActive == "active" { // the machine may have several runtimes
 		documents[0].(object)["nodeRegistration"].(object)["criSocket"] = "unix://" + f.RuntimeSocket
 	}
-	if s.Cluster.OverSSH() && FixedConntrack(c.facts) {
-		documents = append(documents, proxyConfiguration())
-	}
+	documents = append(documents, c.ownProxy()...)
 	if err := runInit(ctx, s, n.Name, documents, c.joinBudget(), step); err != nil {
 		return step.End(err)
 	}
 	return step.End(c.RefreshFacts(ctx, n))
 }
+
+// ownProxy is what kubeadm is told of kube-proxy on machines that exist: something only where FixedConntrack.
+func (c *Run) ownProxy() []any {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.Cluster.OverSSH() || !FixedConntrack(c.facts) {
+		return nil
+	}
+	return []any{proxyConfiguration()}
+}
+
+// OwnProxy is ownProxy as kubeadm reads it.
+func (c *Run) OwnProxy() (string, error) { return marshal(c.ownProxy()) }
 
 // NetworkPlugin deploys the pod network and the probe, unless they are up to date.
 func (c *Run) NetworkPlugin(ctx context.Context) error {

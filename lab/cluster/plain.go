@@ -42,11 +42,3 @@ func FixedConntrack(machines map[string]join.Facts) bool {
 	}
 	return false
 }
-
-// ProxyOfContainers is kubeadm's document about kube-proxy where FixedConntrack, "" elsewhere.
-func ProxyOfContainers(machines map[string]join.Facts) (string, error) {
-	if !FixedConntrack(machines) {
-		return "", nil
-	}
-	return marshal([]any{proxyConfiguration()})
-}

@@ -24,14 +24,18 @@ type clusterSide struct {
 	err  error
 }
 
-// side is the cluster's side of the joins, at most one look old, and not older than since.
+// side is the cluster's side of the joins: see clusterSide.get.
 func (c *Run) side(ctx context.Context, since time.Time) (kube.JoinSide, error) {
-	s := &c.joinSide
+	return c.joinSide.get(ctx, since, c.Admin.Kube.JoinSide)
+}
+
+// get is at most one look old, and not older than since.
+func (s *clusterSide) get(ctx context.Context, since time.Time, look func(context.Context) (kube.JoinSide, error)) (kube.JoinSide, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.at.Before(since) || time.Since(s.at) >= join.SideEvery/2 || s.err != nil {
 		s.at = time.Now()
-		s.seen, s.err = c.Admin.Kube.JoinSide(ctx)
+		s.seen, s.err = look(ctx)
 	}
 	return s.seen, s.err
 }

@@ -3,8 +3,10 @@ package join
 import (
 	"cmp"
 	"net/netip"
+	"net/url"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -16,13 +18,41 @@ func (m Machine) podFlag(manifest, name string) string {
 	return PodFlag(text, name)
 }
 
-// PodFlag is the value of a flag in a static pod's manifest, "" for none.
+// PodFlag is the value of a flag in a static pod's manifest, the first one of a list, "" for none.
 func PodFlag(text, name string) string {
-	found := regexp.MustCompile(`(?:^|[\s"'\[,])--` + name + `=([^\s"',\]]+)`).FindStringSubmatch(text)
-	if found == nil {
-		return ""
+	if all := podFlagList(text, name); len(all) > 0 {
+		return all[0]
 	}
-	return found[1]
+	return ""
+}
+
+// podFlagList are the values of a flag that has a list of them, with commas. A comma also ends an argument of a list that YAML has in one line.
+func podFlagList(text, name string) []string {
+	found := regexp.MustCompile(`(?:^|[\s"'\[,])--` + name + `=([^\s"'\]]+)`).FindStringSubmatch(text)
+	if found == nil {
+		return nil
+	}
+	all := strings.Split(found[1], ",")
+	if end := slices.IndexFunc(all, func(value string) bool { return value == "" || strings.HasPrefix(value, "--") }); end >= 0 {
+		all = all[:end]
+	}
+	return all
+}
+
+// ExternalEtcd are the URLs of etcd in the manifest of an API server, nil where one of them is the control plane's own.
+func ExternalEtcd(manifest string) []string {
+	own := PodFlag(manifest, "advertise-address")
+	all := podFlagList(manifest, "etcd-servers")
+	for _, server := range all {
+		u, err := url.Parse(server)
+		if err != nil || u.Hostname() == "" || u.Hostname() == "localhost" || u.Hostname() == own {
+			return nil
+		}
+		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && ip.IsLoopback() {
+			return nil
+		}
+	}
+	return all
 }
 
 // etcdDir is where the machine's etcd keeps its data: as its manifest says, or in kubeadm's default.

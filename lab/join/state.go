@@ -1,7 +1,6 @@
 package join
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"k8slab/lab/atomicfile"
 )
@@ -109,8 +107,8 @@ func (m Machine) joinedByHand() bool {
 	if !m.controlPlane() && !m.Exists("/etc/kubernetes/controller-manager.conf") {
 		return left > 1
 	}
-	external := !strings.Contains(cmp.Or(m.podFlag(apiManifest, "etcd-servers"), localEtcd), localEtcd)
-	return left > 1 && (external || m.Exists(etcdManifest) || m.Exists(m.etcdData()))
+	manifest, _ := m.Read(apiManifest)
+	return left > 1 && (ExternalEtcd(manifest) != nil || m.Exists(etcdManifest) || m.Exists(m.etcdData()))
 }
 
 // begun tells whether what is here may be of a kubeadm that labctl has begun and that has not finished. Credentials that are newer than the

@@ -8,7 +8,6 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/cluster"
-	"k8slab/lab/join"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
@@ -58,18 +57,11 @@ func (r *repairRun) kubeadm(ctx context.Context, n config.Node, readOnly bool, a
 	if err != nil {
 		return "", err
 	}
-	if r.Cluster.OverSSH() { // what it would set by default stops kube-proxy in containers
-		facts := map[string]join.Facts{}
-		for _, m := range r.Cluster.Members() {
-			facts[m.Name] = r.Fact(m)
-		}
-		proxy, err := cluster.ProxyOfContainers(facts)
-		if err != nil {
-			return "", err
-		}
-		text += proxy
+	proxy, err := r.OwnProxy()
+	if err != nil {
+		return "", err
 	}
-	return session.Feed(ctx, r.Nodes[n.Name], readOnly, strings.NewReader(text), append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
+	return session.Feed(ctx, r.Nodes[n.Name], readOnly, strings.NewReader(text+proxy), append([]string{"sh", "-c", kubeadmScript, "sh"}, args...)...)
 }
 
 // readFiles reads files of a node. One that is missing is "".

@@ -67,7 +67,7 @@ func (r *repairRun) configured(ctx context.Context) error {
 		pods, err := r.Admin.Kube.Pods(ctx, "", selector)
 		errs = append(errs, err)
 		for _, p := range pods {
-			if !lacks(p.Node) || p.Deleting || !r.leftOf(p.Node, symptom.CNINotInitialized) {
+			if !lacks(p.Node) || p.Deleting || !r.takesOver(p.Node, symptom.CNINotInitialized) {
 				continue
 			}
 			r.repaired(Repaired{Node: p.Node, Symptom: string(symptom.CNINotInitialized), Evidence: "the runtime reads no pod network configuration"},

@@ -1,14 +1,15 @@
 package repair
 
 import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
-
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
 
 	"k8slab/lab/cluster"
 	"k8slab/lab/kube"
@@ -17,12 +18,50 @@ import (
 	"k8slab/lab/symptom"
 )
 
-func calicoPod(name, node string) *corev1.Pod {
-	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: name, Labels: map[string]string{"k8s-app": "calico-node"}},
-		Spec:       corev1.PodSpec{NodeName: node},
-		Status:     corev1.PodStatus{Phase: corev1.PodRunning, Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}},
+type fields = map[string]any
+
+// calico is an API server with its pods, of which a new one follows each that is deleted.
+type calico struct {
+	mu   sync.Mutex
+	pods []any
+	gone []string
+}
+
+func calicoPod(name, node string) fields {
+	return fields{
+		"metadata": fields{"namespace": "kube-system", "name": name}, "spec": fields{"nodeName": node},
+		"status": fields{"phase": "Running", "conditions": []any{fields{"type": "Ready", "status": "True"}}},
 	}
+}
+
+func (c *calico) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	answer := fields{"kind": "PodList", "apiVersion": "v1", "items": []any{}}
+	switch {
+	case r.Method == http.MethodDelete:
+		c.gone = append(c.gone, path.Base(r.URL.Path))
+		c.pods = append(c.pods, calicoPod("calico-new", "w1"))
+		answer = fields{"kind": "Status", "apiVersion": "v1", "status": "Success"}
+	case strings.Contains(r.URL.Query().Get("labelSelector"), "calico-node"):
+		answer["items"] = c.pods
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// client asks the API server.
+func (c *calico) client(t *testing.T) *kube.Client {
+	t.Helper()
+	server := httptest.NewServer(c)
+	t.Cleanup(server.Close)
+	k, err := kube.New([]byte(`{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: a, cluster: {server: "`+server.URL+`"}}],
+		contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {}}]}`), new(net.Dialer).DialContext, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(k.Close)
+	return k
 }
 
 // Where labnode has no configuration to put back, the network add-on's pod is deleted, and the next one writes it: once, on that node, and not
@@ -40,23 +79,18 @@ func TestConfigured(t *testing.T) {
 		{"a dry run", true, []Repaired{left}, "", nil},
 		{"something was done on it", false, []Repaired{left, {Node: "w1", Symptom: "swap-enabled", Did: "turned it off"}}, "", nil},
 	} {
-		set := fake.NewClientset(calicoPod("calico-1", "w1"), calicoPod("calico-2", "w2"))
-		var gone []string
-		set.PrependReactor("delete", "pods", func(a clienttesting.Action) (bool, runtime.Object, error) {
-			gone = append(gone, a.(clienttesting.DeleteAction).GetName())
-			return false, nil, set.Tracker().Add(calicoPod("calico-new", "w1"))
-		})
+		api := &calico{pods: []any{calicoPod("calico-1", "w1"), calicoPod("calico-2", "w2")}}
 		s := labtest.Session(t, labtest.Small)
 		r := &repairRun{
-			Run: &cluster.Run{Session: s, Admin: &session.Admin{Kube: kube.Of(set)}}, step: s.Events.Start("", "repair", 0),
+			Run: &cluster.Run{Session: s, Admin: &session.Admin{Kube: api.client(t)}}, step: s.Events.Start("", "repair", 0),
 			before: []symptom.Finding{{Symptom: symptom.CNINotInitialized, Node: "w1", Level: symptom.Fail}}, found: slices.Clone(tt.found),
 		}
 		r.DryRun = tt.dryRun
 		if err := r.configured(t.Context()); err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if !slices.Equal(gone, tt.gone) {
-			t.Errorf("%s: deleted %q", tt.name, gone)
+		if !slices.Equal(api.gone, tt.gone) {
+			t.Errorf("%s: deleted %q", tt.name, api.gone)
 		}
 		if last := r.found[len(r.found)-1]; last.Did != tt.says && tt.says != "" || tt.dryRun && last.Would == "" {
 			t.Errorf("%s: found %+v", tt.name, r.found)

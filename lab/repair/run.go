@@ -78,8 +78,9 @@ func (r *repairRun) repaired(f Repaired, would, did string) {
 	r.add(f)
 }
 
-// leftOf tells whether the node's own repair left its symptom to somebody else, who takes it over, and did nothing else there in this pass.
-func (r *repairRun) leftOf(name string, id symptom.ID) bool {
+// takesOver takes what the node's own repair left to somebody else off the list, and tells whether there was that, and nothing else, in this
+// pass.
+func (r *repairRun) takesOver(name string, id symptom.ID) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	own := func(f Repaired) bool { return f.Node == name }

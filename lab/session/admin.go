@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"net/url"
 	"path"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -109,23 +107,8 @@ func (s *Session) etcdAccess(ctx context.Context, from config.Node) (etcdAccess,
 	for flag, file := range map[string]*string{"etcd-cafile": &a.ca, "etcd-certfile": &a.cert, "etcd-keyfile": &a.key} {
 		*file = cmp.Or(join.PodFlag(manifest, flag), *file)
 	}
-	a.external = externalEtcd(join.PodFlag(manifest, "etcd-servers"), from)
+	a.external = join.ExternalEtcd(manifest)
 	return a, nil
-}
-
-// externalEtcd are the API server's etcd servers, nil where one of them is the control plane's own.
-func externalEtcd(servers string, of config.Node) []string {
-	all := strings.Split(servers, ",")
-	for _, server := range all {
-		u, err := url.Parse(server)
-		if err != nil || u.Hostname() == "" || u.Hostname() == "localhost" {
-			return nil
-		}
-		if ip, err := netip.ParseAddr(u.Hostname()); err == nil && (ip.IsLoopback() || ip == of.IP) {
-			return nil
-		}
-	}
-	return all
 }
 
 // endpoints are the URLs of the members.

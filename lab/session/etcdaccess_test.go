@@ -8,23 +8,13 @@ import (
 	"k8slab/config"
 )
 
-func TestExternalEtcd(t *testing.T) {
-	cp := config.Node{Name: "cp1", IP: netip.MustParseAddr("10.1.0.1")}
-	for servers, external := range map[string]bool{
-		"":                       false, // no manifest, or one that is broken
-		"https://127.0.0.1:2379": false,
-		"https://localhost:2379": false,
-		"https://10.1.0.1:2379":  false,
-		"https://127.0.0.1:2379,https://10.1.0.2:2379": false,
-		"https://10.1.0.9:2379":                        true,
-		"https://a.lan:2379,https://b.lan:2380":        true,
-	} {
-		if got := externalEtcd(servers, cp); (got != nil) != external {
-			t.Errorf("%s: %q", servers, got)
-		}
+func TestEtcdEndpoints(t *testing.T) {
+	cps := []config.Node{{Name: "cp1", IP: netip.MustParseAddr("10.1.0.1")}, {Name: "cp2", IP: netip.MustParseAddr("10.1.0.2")}}
+	if got, want := (etcdAccess{}).endpoints(cps), []string{"https://10.1.0.1:2379", "https://10.1.0.2:2379"}; !slices.Equal(got, want) {
+		t.Errorf("%q", got)
 	}
-	want := []string{"https://a.lan:2379", "https://b.lan:2380"}
-	if got := (etcdAccess{external: externalEtcd("https://a.lan:2379,https://b.lan:2380", cp)}).endpoints([]config.Node{cp}); !slices.Equal(got, want) {
+	external := []string{"https://a.lan:2379", "https://b.lan:2380"}
+	if got := (etcdAccess{external: external}).endpoints(cps); !slices.Equal(got, external) {
 		t.Errorf("%q", got)
 	}
 }
