@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"k8slab/lab/diagnose/fact"
-	"k8slab/lab/etcd"
 	"k8slab/lab/event"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
@@ -30,20 +29,6 @@ type Machine struct {
 	Bring func(context.Context) error
 	// Console is what it last wrote to its console, "" when there is none.
 	Console func() string
-}
-
-// Cluster is a way to ask the cluster itself.
-type Cluster struct {
-	Kube *kube.Client
-	Etcd *etcd.Client // nil where nobody has its certificates
-}
-
-// Close drops the connections.
-func (c Cluster) Close() {
-	c.Kube.Close()
-	if c.Etcd != nil {
-		_ = c.Etcd.Close()
-	}
 }
 
 // Sources are where facts come from. Without Peers, the cluster may be anybody's, and Open is its one way to it, for the control plane "".
@@ -239,6 +224,60 @@ func errorText(err error) string {
 		return ""
 	}
 	return event.Redact(err.Error())
+}
+
+// cluster asks the API server and etcd through the first control plane that can: none is waited for after another.
+func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
+	var api fact.API
+	var members fact.Etcd
+	var proof []fact.Organ
+	defer func() { f.API, f.Etcd, f.Proof = api, members, proof }()
+	opening, cancel := s.within(ctx, openLimit)
+	via, c, err := openFirst(opening, s.ways(), s.Open)
+	cancel()
+	if err != nil {
+		api.Error, members.Error = errorText(err), errorText(err)
+		return
+	}
+	defer c.Close()
+	api.Via, members.Via = via, via
+	var wg sync.WaitGroup
+	if s.Prove != nil {
+		wg.Go(func() {
+			ctx, cancel := s.within(ctx, proofLimit)
+			defer cancel()
+			proof = s.Prove(ctx, c)
+		})
+	}
+	wg.Go(func() {
+		ctx, cancel := s.within(ctx, apiQuestion)
+		defer cancel()
+		askAPI(ctx, c.Kube, s.Want, s.Existing, &api)
+	})
+	if c.Etcd != nil {
+		wg.Go(func() {
+			ctx, cancel := s.within(ctx, etcdLimit)
+			defer cancel()
+			askEtcd(ctx, c.Etcd, &members)
+		})
+	}
+	wg.Wait()
+	for i := range proof {
+		proof[i].Error = event.Redact(proof[i].Error)
+	}
+}
+
+// ways are the control planes through which the cluster can be asked.
+func (s Sources) ways() (controlPlanes []string) {
+	if len(s.Peers) == 0 && s.Open != nil {
+		return []string{""}
+	}
+	for _, p := range s.Peers {
+		if p.Role == roleControlPlane && s.Open != nil {
+			controlPlanes = append(controlPlanes, p.Name)
+		}
+	}
+	return controlPlanes
 }
 
 // In a large cluster, a worker dials its control planes and some of the other workers: all would be a quarter of a million ways among 500.

@@ -3,48 +3,22 @@ package diagnose
 import (
 	"context"
 	"errors"
-	"sync"
 
-	"k8slab/lab/diagnose/fact"
-	"k8slab/lab/event"
+	"k8slab/lab/etcd"
+	"k8slab/lab/kube"
 )
 
-// cluster asks the API server and etcd through the first control plane that can: none is waited for after another.
-func (s Sources) cluster(ctx context.Context, f *fact.Facts) {
-	var api fact.API
-	var members fact.Etcd
-	var proof []fact.Organ
-	defer func() { f.API, f.Etcd, f.Proof = api, members, proof }()
-	via, c, err := s.first(ctx)
-	if err != nil {
-		api.Error, members.Error = errorText(err), errorText(err)
-		return
-	}
-	defer c.Close()
-	api.Via, members.Via = via, via
-	var wg sync.WaitGroup
-	if s.Prove != nil {
-		wg.Go(func() {
-			ctx, cancel := s.within(ctx, proofLimit)
-			defer cancel()
-			proof = s.Prove(ctx, c)
-		})
-	}
-	wg.Go(func() {
-		ctx, cancel := s.within(ctx, apiQuestion)
-		defer cancel()
-		askAPI(ctx, c.Kube, s.Want, s.Existing, &api)
-	})
+// Cluster is a way to ask the cluster itself.
+type Cluster struct {
+	Kube *kube.Client
+	Etcd *etcd.Client // nil where nobody has its certificates
+}
+
+// Close drops the connections.
+func (c Cluster) Close() {
+	c.Kube.Close()
 	if c.Etcd != nil {
-		wg.Go(func() {
-			ctx, cancel := s.within(ctx, etcdLimit)
-			defer cancel()
-			askEtcd(ctx, c.Etcd, &members)
-		})
-	}
-	wg.Wait()
-	for i := range proof {
-		proof[i].Error = event.Redact(proof[i].Error)
+		_ = c.Etcd.Close()
 	}
 }
 
@@ -55,25 +29,15 @@ type opened struct {
 	err     error
 }
 
-// first opens the cluster through every control plane at once and takes the first whose API server answers; else, for etcd, the first that
-// gave its credentials.
-func (s Sources) first(ctx context.Context) (string, Cluster, error) {
-	ctx, cancel := s.within(ctx, openLimit)
-	defer cancel()
+// openFirst opens the cluster through every control plane at once and takes the first whose API server answers; else, for etcd, the first
+// that gave its credentials.
+func openFirst(ctx context.Context, controlPlanes []string, open func(ctx context.Context, controlPlane string) (Cluster, error)) (string, Cluster, error) {
 	results := make(chan opened)
-	asked := 0
-	ways := s.Peers
-	if len(ways) == 0 {
-		ways = []fact.Peer{{Role: roleControlPlane}}
-	}
-	for _, m := range ways {
-		if m.Role != roleControlPlane || s.Open == nil {
-			continue
-		}
-		asked++
+	asked := len(controlPlanes)
+	for _, name := range controlPlanes {
 		go func() {
-			o := opened{via: m.Name}
-			if o.cluster, o.err = s.Open(ctx, m.Name); o.err == nil {
+			o := opened{via: name}
+			if o.cluster, o.err = open(ctx, name); o.err == nil {
 				o.serves = o.cluster.Kube.Answers(ctx) == nil
 			}
 			results <- o
@@ -81,7 +45,7 @@ func (s Sources) first(ctx context.Context) (string, Cluster, error) {
 	}
 	var spare *opened
 	var errs []error
-	for range asked {
+	for range controlPlanes {
 		o := <-results
 		asked--
 		switch {
