@@ -2,10 +2,9 @@ package session
 
 import (
 	"bufio"
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -18,16 +17,16 @@ import (
 	"k8slab/lab/node"
 )
 
-// carryScript puts labnode into a private directory and prints where. It reads the program's size, compressed and not, its hash, and whether
-// it stays. Without the last, it ends when its input does, as when the connection breaks or labctl is killed, and removes what it put there.
-// The first directory with room for the program that lets it run is taken.
+// carryScript puts labnode into a private directory and prints where. It reads the program's size, compressed and not, the hash of the
+// compressed, and whether it stays. Without the last, it ends when its input does, as when the connection breaks or labctl is killed, and
+// removes what it put there. The first directory with room for the program that lets it run is taken. One that stayed was compared with its hash
+// when it came: now it must have the same size, and be this login's own.
 const carryScript = `set -eu
 umask 077
 uname -m
 read -r size full sum stay
-check() { [ "$(sha256sum <"$1" | cut -d' ' -f1)" = "$sum" ]; }
 kept=${HOME:-/root}/.cache/k8slab
-if [ "$stay" = true ] && [ -x "$kept/labnode-$sum" ] && check "$kept/labnode-$sum"; then
+if [ "$stay" = true ] && [ -x "$kept/labnode-$sum" ] && [ "$(stat -c '%s %u' -- "$kept/labnode-$sum")" = "$full $(id -u)" ]; then
 	echo "have $kept/labnode-$sum"
 	exit 0
 fi
@@ -36,7 +35,7 @@ trap '[ -z "$dir" ] || rm -rf -- "$dir"' EXIT
 trap 'exit 1' HUP INT TERM PIPE
 for base in "${HOME:-/root}" /var/tmp /run /dev/shm; do
 	room=$(df -Pk -- "$base" 2>/dev/null | awk 'NR==2 {print $4}')
-	[ "${room:-0}" -gt $((full / 1024 + 1024)) ] || { why="$why $base has no room for $((full / 1048576)) MiB;"; continue; }
+	[ "${room:-0}" -gt $(((full + size) / 1024 + 1024)) ] || { why="$why $base has no room for $((full / 1048576)) MiB;"; continue; }
 	dir=$(mktemp -d -- "$base/.k8slab-XXXXXXXX" 2>/dev/null) || { why="$why $base cannot be written;"; dir=; continue; }
 	printf '#!/bin/sh\n' >"$dir/try" && chmod 700 "$dir/try" && "$dir/try" 2>/dev/null && break
 	why="$why $base lets no program run;"
@@ -46,10 +45,13 @@ done
 [ -n "$dir" ] || { echo "no directory for labnode:$why" >&2; exit 1; }
 rm -f -- "$dir/try"
 echo send
-head -c "$size" | gzip -dc >"$dir/labnode" || { echo "its program cannot be written to $dir" >&2; exit 1; }
-check "$dir/labnode" || { echo "its program did not arrive as it was sent" >&2; exit 1; }
+head -c "$size" >"$dir/packed" || { echo "its program cannot be written to $dir" >&2; exit 1; }
+[ "$(sha256sum <"$dir/packed" | cut -d' ' -f1)" = "$sum" ] || { echo "its program did not arrive as it was sent" >&2; exit 1; }
+gzip -dc <"$dir/packed" >"$dir/labnode" || { echo "its program cannot be written to $dir" >&2; exit 1; }
+rm -f -- "$dir/packed"
 chmod 700 -- "$dir/labnode"
 if [ "$stay" = true ]; then
+	sync -- "$dir/labnode"
 	mkdir -p -- "$kept"
 	rm -f -- "$kept"/labnode-*
 	mv -fT -- "$dir/labnode" "$kept/labnode-$sum"
@@ -66,8 +68,8 @@ var machinesArch = map[string]string{"x86_64": "amd64", "aarch64": "arm64"}
 // program is labnode for one kind of processor, ready to be sent.
 type program struct {
 	packed []byte
-	full   int64
-	sum    string // of the program, not of the packed
+	full   uint32 // its size, as gzip's last four bytes say it
+	sum    string // SHA-256 of the packed
 }
 
 // sentAtOnce is how many machines are sent labnode at the same time: each gets its part of this computer's uplink.
@@ -106,17 +108,15 @@ func measure(of func(string) ([]byte, error), arch string) (program, error) {
 	if of == nil {
 		return program{}, errors.New("no labnode is given to send to machines")
 	}
-	p, sum := program{}, sha256.New()
-	var err error
-	if p.packed, err = of(arch); err != nil {
+	packed, err := of(arch)
+	if err != nil {
 		return program{}, err
 	}
-	from, err := gzip.NewReader(bytes.NewReader(p.packed))
-	if err == nil {
-		p.full, err = io.Copy(sum, from)
+	if len(packed) < 18 { // gzip's head and end
+		return program{}, fmt.Errorf("labnode for %s is empty", arch)
 	}
-	p.sum = hex.EncodeToString(sum.Sum(nil))
-	return p, err
+	sum := sha256.Sum256(packed)
+	return program{packed, binary.LittleEndian.Uint32(packed[len(packed)-4:]), hex.EncodeToString(sum[:])}, nil
 }
 
 // carried is a node to which labnode is brought when it is first needed, and from which it is removed at Close. Callers name it LabnodePath

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -29,8 +30,25 @@ func (n shellNode) Close() error { return nil }
 func (n shellNode) Run(ctx context.Context, c node.Command) error {
 	cmd := exec.CommandContext(ctx, c.Argv[0], c.Argv[1:]...)
 	cmd.Env = append(os.Environ(), "HOME="+n.home)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.Stdin, c.Stdout, c.Stderr
-	return cmd.Run()
+	cmd.Stdout, cmd.Stderr = c.Stdout, c.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	go func() { // a read that blocks for good outlives the command
+		if c.Stdin != nil {
+			_, _ = io.Copy(input, c.Stdin)
+		}
+		_ = input.Close()
+	}()
+	var said strings.Builder
+	if cmd.Stderr == nil {
+		cmd.Stderr = &said
+	}
+	if err := cmd.Run(); err != nil {
+		return &node.ExitError{Status: cmd.ProcessState.ExitCode(), Stderr: said.String()}
+	}
+	return nil
 }
 
 func packedProgram(t *testing.T) []byte {
@@ -63,6 +81,51 @@ func TestBring(t *testing.T) {
 		left, _ := filepath.Glob(filepath.Join(home, ".*", "*"))
 		if kept := len(left) > 0; kept != keep {
 			t.Errorf("keep %t: left %q", keep, left)
+		}
+	}
+}
+
+// What did not arrive as it was sent does not run, and one that stayed is sent again if it is not what it was.
+func TestBringComparesHashes(t *testing.T) {
+	packed, home := packedProgram(t), t.TempDir()
+	sent := program{packed: packed, full: 99, sum: strings.Repeat("0", 64)}
+	from := newPrograms(nil)
+	for _, machine := range machinesArch {
+		from.ready[machine] = func() (program, error) { return sent, nil }
+	}
+	bring := func() (string, error) {
+		c := &carried{Node: shellNode{home: home}, programs: from, keep: true}
+		defer func() { _ = c.Close() }()
+		return c.labnode(t.Context())
+	}
+	if _, err := bring(); err == nil || !strings.Contains(err.Error(), "did not arrive as it was sent") {
+		t.Errorf("another hash: %v", err)
+	}
+	var err error
+	if sent, err = measure(func(string) ([]byte, error) { return packed, nil }, "amd64"); err != nil {
+		t.Fatal(err)
+	}
+	path, err := bring()
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err := errors.Join(err, os.WriteFile(path, whole[:10], 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bring(); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := os.ReadFile(path); err != nil || !bytes.Equal(again, whole) {
+		t.Errorf("after it was cut: %q, %v", again, err)
+	}
+}
+
+// There is a labnode for two kinds of processor.
+func TestBringToUnknownProcessor(t *testing.T) {
+	for machine, want := range map[string]string{"riscv64": `its processor is "riscv64"`, "aarch64": "no labnode is given"} {
+		if _, err := newPrograms(nil).get(machine); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", machine, err)
 		}
 	}
 }
