@@ -100,15 +100,18 @@ func (e *experiment) inDirectory(ctx context.Context) (class Class, err error) {
 
 func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 	e.step("healthy before")
-	err := e.place(ctx)
+	lab, err := survey(ctx, e.target)
+	if err == nil {
+		err = e.place(lab.members)
+	}
 	if errors.Is(err, errNotApplicable) {
 		return NotApplicable, err
 	}
 	if err != nil {
 		return SetupFailed, err
 	}
-	if err := healthy(ctx, e.target); err != nil {
-		return SetupFailed, fmt.Errorf("the lab is not healthy before the fault: %w", err)
+	if lab.unhealthy != nil {
+		return SetupFailed, fmt.Errorf("the lab is not healthy before the fault: %w", lab.unhealthy)
 	}
 	before, err := e.remember(ctx)
 	if err != nil {
@@ -132,10 +135,10 @@ func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 }
 
 // place finds the target of each fault.
-func (e *experiment) place(ctx context.Context) error {
+func (e *experiment) place(members []Member) error {
 	var nodes []string
 	for _, p := range e.round {
-		target, err := TargetOf(ctx, e.target.Driver, p.Fault, p.Node)
+		target, err := Target{Driver: e.target.Driver, Members: members}.of(p.Fault, p.Node)
 		if err != nil {
 			return err
 		}

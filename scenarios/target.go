@@ -16,15 +16,37 @@ import (
 
 // healthy returns nil if `labctl status` says that the cluster is healthy.
 func healthy(ctx context.Context, t Target) error {
-	out, err := t.Labctl(ctx, "status", "-o", "json")
-	if err == nil {
-		return nil
+	s, err := survey(ctx, t)
+	return errors.Join(err, s.unhealthy)
+}
+
+// surveyed is what `labctl status` says.
+type surveyed struct {
+	members   []Member // but those to be onboarded later
+	unhealthy error
+}
+
+func survey(ctx context.Context, d Driver) (s surveyed, err error) {
+	out, statusErr := d.Labctl(ctx, "status", "-o", "json") // exit status 1 says that it is not healthy
+	var status struct {
+		Problems []string
+		Nodes    []struct {
+			Member
+			Note string
+		}
 	}
-	var status struct{ Problems []string }
-	if json.Unmarshal([]byte(out), &status) == nil && len(status.Problems) > 0 {
-		return errors.New(strings.Join(status.Problems, "; "))
+	if err := json.Unmarshal([]byte(out), &status); err != nil {
+		return s, errors.Join(statusErr, err)
 	}
-	return err
+	if s.unhealthy = statusErr; statusErr != nil && len(status.Problems) > 0 {
+		s.unhealthy = errors.New(strings.Join(status.Problems, "; "))
+	}
+	for _, n := range status.Nodes {
+		if n.Note == "" {
+			s.members = append(s.members, n.Member)
+		}
+	}
+	return s, nil
 }
 
 // patiently is a time scaled for the lab's machines.
@@ -45,6 +67,11 @@ func TargetOf(ctx context.Context, d Driver, f Fault, node string) (Target, erro
 	if err != nil {
 		return t, err
 	}
+	return t.of(f, node)
+}
+
+// of is the target of the fault among the members: see TargetOf.
+func (t Target) of(f Fault, node string) (Target, error) {
 	t.Node = node
 	for _, m := range t.Members {
 		if node == "" && f.For(m.Role) {
@@ -56,23 +83,8 @@ func TargetOf(ctx context.Context, d Driver, f Fault, node string) (Target, erro
 
 // look finds the members of the lab.
 func look(ctx context.Context, d Driver) (Target, error) {
-	out, statusErr := d.Labctl(ctx, "status", "-o", "json") // exit status 1 says that it is not healthy
-	var status struct {
-		Nodes []struct {
-			Member
-			Note string
-		}
-	}
-	if err := json.Unmarshal([]byte(out), &status); err != nil {
-		return Target{}, errors.Join(statusErr, err)
-	}
-	t := Target{Driver: d}
-	for _, n := range status.Nodes {
-		if n.Note == "" { // not one to be onboarded later
-			t.Members = append(t.Members, n.Member)
-		}
-	}
-	return t, nil
+	s, err := survey(ctx, d)
+	return Target{Driver: d, Members: s.members}, err
 }
 
 // complete fills in what follows from the node. The error says why the fault is not for it.
