@@ -52,7 +52,8 @@ func (l *Lab) onExisting(ctx context.Context, s *session.Session, a access, do f
 
 // repairExisting first finds out what would be repaired, which needs no consent.
 func (l *Lab) repairExisting(ctx context.Context, upTo repair.Rung) ([]repair.Repaired, error) {
-	found, err := l.repair(ctx, true, upTo)
+	var seen repair.Seen
+	found, err := l.repair(ctx, true, upTo, &seen)
 	if err != nil {
 		return found, err
 	}
@@ -65,7 +66,7 @@ func (l *Lab) repairExisting(ctx context.Context, upTo repair.Rung) ([]repair.Re
 	if len(steps) == 0 { // what is left needs a person
 		return found, nil
 	}
-	return l.repair(ctx, false, upTo, steps...)
+	return l.repair(ctx, false, upTo, &seen, steps...)
 }
 
 // BeforeFaults asks, looks for other administrators and saves what is there, in a cluster that labctl did not make. In a lab it does nothing.

@@ -134,17 +134,17 @@ func (l *Lab) Repair(ctx context.Context, dryRun bool, upTo repair.Rung) (found 
 	if l.described.OverSSH() && !dryRun {
 		return l.repairExisting(ctx, upTo)
 	}
-	return l.repair(ctx, dryRun, upTo)
+	return l.repair(ctx, dryRun, upTo, nil)
 }
 
-func (l *Lab) repair(ctx context.Context, dryRun bool, upTo repair.Rung, steps ...string) (found []repair.Repaired, err error) {
+func (l *Lab) repair(ctx context.Context, dryRun bool, upTo repair.Rung, seen *repair.Seen, steps ...string) (found []repair.Repaired, err error) {
 	verb := "labctl repair"
 	if dryRun && l.described.OverSSH() {
 		verb = "" // it only reads
 	}
 	err = l.onOpened(ctx, access{verb: verb, steps: steps}, cluster.OpenForRepair, func(c *cluster.Run) error {
 		c.DryRun = dryRun
-		found, err = repair.Run(ctx, c, upTo)
+		found, err = repair.Run(ctx, c, upTo, seen)
 		return err
 	})
 	return found, err

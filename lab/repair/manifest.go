@@ -42,55 +42,70 @@ func (p staticPod) file() string { return path.Join(session.ManifestDir, p.name+
 // manifests restores static pods' manifests: those that are missing or cannot be read, and where something fails on the control plane or
 // because of it, those that are not what kubeadm makes. One control plane after another: their etcd may restart.
 func (r *repairRun) manifests(ctx context.Context) error {
-	var errs []error
-	for _, n := range r.Cluster.ControlPlanes() {
-		if f := r.Fact(n); f.Joined && !f.Running() && ctx.Err() == nil {
-			errs = append(errs, r.manifestsOf(ctx, n))
+	members := slices.DeleteFunc(r.Cluster.ControlPlanes(), func(n config.Node) bool { f := r.Fact(n); return !f.Joined || f.Running() })
+	all, err := session.FromEachNode(members, func(n config.Node) (suspects, error) { return r.suspectsOf(ctx, n) })
+	errs, wrote := []error{err}, false
+	for i, n := range members {
+		if len(all[i].pods) == 0 || ctx.Err() != nil {
+			continue
 		}
+		if wrote { // what failed here may have failed because of the one before
+			if all[i], err = r.suspectsOf(ctx, n); err != nil || len(all[i].pods) == 0 {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		one, err := r.manifestsOf(ctx, n, all[i])
+		wrote, errs = wrote || one, append(errs, err)
 	}
 	return errors.Join(errs...)
 }
 
-func (r *repairRun) manifestsOf(ctx context.Context, n config.Node) error {
-	on := r.Nodes[n.Name]
+// suspects are the static pods of a control plane whose manifests are compared with what kubeadm makes.
+type suspects struct {
+	pods   []staticPod
+	is     map[string]string // the manifests, by file
+	checks []join.Check
+}
+
+func (r *repairRun) suspectsOf(ctx context.Context, n config.Node) (s suspects, err error) {
 	var files []string
 	for _, p := range staticPods {
 		files = append(files, p.file())
 	}
-	is, err := readFiles(ctx, on, files...)
-	if err != nil {
-		return err
+	if s.is, err = readFiles(ctx, r.Nodes[n.Name], files...); err != nil {
+		return s, err
 	}
-	checks, err := r.Validate(ctx, n.Name)
-	if err != nil {
-		return fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
+	if s.checks, err = r.Validate(ctx, n.Name); err != nil {
+		return s, fmt.Errorf("%s: labnode does not answer: %w", n.Name, err)
 	}
-	suspects := slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
-		works := passes(checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other)
-		return readable(is[p.file()]) && (works || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
+	s.pods = slices.DeleteFunc(slices.Clone(staticPods), func(p staticPod) bool {
+		works := passes(s.checks, p.check) && !r.fails(n.Name) && !r.failsWith(p.other)
+		return readable(s.is[p.file()]) && (works || r.has(n.Name)) || p.name == etcdPod && !r.Fact(n).EtcdData
 	})
-	if len(suspects) == 0 {
-		return nil
-	}
+	return s, nil
+}
+
+// manifestsOf writes the manifests that are not what kubeadm makes, and tells whether it did.
+func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, s suspects) (wrote bool, err error) {
 	made, err := r.made(ctx, n, "etcd local", "control-plane all")
 	if err != nil {
-		return err
+		return false, err
 	}
-	wrote := false
-	for _, p := range suspects {
+	for _, p := range s.pods {
 		want := made[p.name+".yaml"]
-		if !readable(want) || sameManifest(is[p.file()], want) {
+		if !readable(want) || sameManifest(s.is[p.file()], want) {
 			continue
 		}
-		wrote = true
-		if err := r.manifest(ctx, n, p, is[p.file()], want); err != nil {
-			return err
+		if err := r.manifest(ctx, n, p, s.is[p.file()], want); err != nil {
+			return wrote, err
 		}
+		wrote = !r.DryRun
 	}
-	if !wrote || r.DryRun || !passes(checks, join.CheckKubelet) {
-		return nil
+	if !wrote || !passes(s.checks, join.CheckKubelet) {
+		return wrote, nil
 	}
-	return r.awaitManifests(ctx, n, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
+	return wrote, r.awaitManifests(ctx, n, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
 
 // manifest writes a manifest. The one before is kept outside of kubelet's directory.

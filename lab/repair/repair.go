@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8slab/config"
 	"k8slab/lab/cluster"
@@ -20,23 +21,56 @@ import (
 // deleted while their kubelet runs, nodes that are in no cluster, what kubeadm made, and the pod network. For a node that still fails it
 // climbs the ladder, as far as upTo. For what needs a person it returns the diagnosis' findings. It starts no machine that is off. It
 // returns when the repairs have taken effect: the diagnosis no longer finds their causes, and the proof holds, unless something is left.
-func Run(ctx context.Context, c *cluster.Run, upTo Rung) ([]Repaired, error) {
+// A run that follows a dry run begins with what that has seen, which may be nil.
+func Run(ctx context.Context, c *cluster.Run, upTo Rung, seen *Seen) ([]Repaired, error) {
 	r := &repairRun{Run: c, upTo: upTo, more: morePasses, step: c.Events.Start("", "repair", 0)}
+	begun := time.Now()
+	if r.before = seen.fresh(); r.before == nil {
+		r.look(ctx)
+	}
+	if seen != nil {
+		*seen = Seen{r.before, begun}
+	}
 	err := r.onePass(ctx)
 	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
-		err = r.onePass(ctx)
+		err = r.anotherPass(ctx)
 	}
 	for r.emerged && ctx.Err() == nil {
 		r.more--
-		err = r.onePass(ctx)
+		err = r.anotherPass(ctx)
 	}
 	for !r.DryRun && ctx.Err() == nil && r.climb(ctx) {
-		err = r.onePass(ctx)
+		err = r.anotherPass(ctx)
 	}
 	if ctx.Err() == nil {
 		r.conclude(ctx)
 	}
 	return r.found, r.step.End(err)
+}
+
+// Seen is what the diagnosis of a dry run found.
+type Seen struct {
+	findings []symptom.Finding
+	at       time.Time
+}
+
+// fresh are the findings, if no more than a backup and a quick yes lay between.
+func (s *Seen) fresh() []symptom.Finding {
+	if s == nil || time.Since(s.at) > 15*time.Second {
+		return nil
+	}
+	return s.findings
+}
+
+// look diagnoses the cluster.
+func (r *repairRun) look(ctx context.Context) {
+	r.step.Progress("diagnose")
+	r.before = r.diagnose(ctx)
+}
+
+func (r *repairRun) anotherPass(ctx context.Context) error {
+	r.look(ctx)
+	return r.onePass(ctx)
 }
 
 // morePasses is how many passes may follow the first because each uncovers what the next may repair. The last one leaves what it uncovers.
@@ -64,8 +98,6 @@ func (r *repairRun) onePass(ctx context.Context) error {
 
 // all makes the repairs, from cause to effect. Each is tried, even if one before it failed.
 func (r *repairRun) all(ctx context.Context) error {
-	r.step.Progress("diagnose")
-	r.before = r.diagnose(ctx)
 	var errs []error
 	for _, stage := range []struct {
 		name string
