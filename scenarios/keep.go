@@ -200,6 +200,9 @@ const writesKey = "/k8slab/fault"
 // writesBudget is how long etcd may refuse writes during a fault that keeps the quorum. An election takes 2 s, more on a loaded computer.
 const writesBudget = 10 * time.Second
 
+// writesPause lies between two writes. Each starts half a dozen processes on a node that has no etcdctl of its own.
+const writesPause = 2 * time.Second
+
 // watchWrites writes to etcd through the healthy control plane until stop is called. stop returns an error if writes failed for too long,
 // unless the fault may break the quorum.
 func (e *experiment) watchWrites(ctx context.Context) (stop func() error) {
@@ -223,7 +226,7 @@ func (e *experiment) watchWrites(ctx context.Context) (stop func() error) {
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(e.target.patiently(time.Second)):
+			case <-time.After(e.target.patiently(writesPause)):
 			}
 		}
 	})
