@@ -137,6 +137,29 @@ head -c 1M /dev/zero >/home/ops/full || true`)
 		h.cluster.becomesHealthy(ctx)
 	}, SpecTimeout(2*time.Minute))
 
+	It("has a worker that got another address, which is named", func(ctx SpecContext) {
+		west := h.first("worker")
+		const moved = "10.70.0.99"
+		move := func(from, to string) {
+			h.root(ctx, west.machine, fmt.Sprintf(`dev=$(ip -oneline address show to %s | awk '{ print $2 }')
+ip address add %s/24 dev "$dev" && ip address delete %s/24 dev "$dev"
+ip route replace default via 10.70.0.1 dev "$dev"
+systemctl restart kubelet`, from, to, from))
+			Eventually(ctx, func() string { return h.owner(ctx, "get node "+west.name+" -o wide --no-headers") }, time.Minute, time.Second).Should(ContainSubstring(to))
+			h.owner(ctx, "delete pods -n kube-flannel --field-selector spec.nodeName="+west.name)
+			file, err := os.ReadFile(h.cluster.config)
+			Expect(err).NotTo(HaveOccurred())
+			r := h.cluster.run(ctx, "diagnose")
+			Expect(r.code).To(Equal(1), "%s", r)
+			Expect(r.stdout).To(And(ContainSubstring("node-unreachable on "+west.name), ContainSubstring("ip: "+to)))
+			Expect(os.WriteFile(h.cluster.config, []byte(strings.ReplaceAll(string(file), from, to)), 0o600)).To(Succeed())
+			h.cluster.must(ctx, "status", "--accept-new")
+			h.cluster.must(ctx, "diagnose")
+		}
+		move(west.ip, moved)
+		move(moved, west.ip)
+	}, SpecTimeout(5*time.Minute))
+
 	It("takes a worker in, in nine phases, and undoes that", func(ctx SpecContext) {
 		worker := h.first("worker").name
 		h.cluster.must(ctx, "reset", worker, "--yes")

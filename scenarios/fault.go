@@ -136,6 +136,7 @@ const (
 	theProbe   = "it shows in the probes that only a lab has"
 	theFlannel = "it is made in the lab's own Flannel, whose manifest labctl knows"
 	theImage   = "it is repaired from copies that the lab's node image has"
+	theStart   = "it is repaired by a start of the machine, at which only a lab's gets its own machine-id"
 )
 
 // LabsOnly is why the fault is not made in a cluster that labctl did not make, "" when it may be.

@@ -12,6 +12,7 @@ var machineIDCloned = Fault{
 	Roles:   everyRole,
 	Symptom: symptom.DuplicateMachineIdentity,
 	Applies: anotherControlPlane,
+	Lab:     theStart,
 	Of:      func(t Target) []string { return []string{t.Node, t.ControlPlane} }, // either could be the copy
 	Inject: func(ctx context.Context, t Target) error {
 		id, err := t.Run(ctx, t.ControlPlane, "cat", machineID.path)

@@ -9,6 +9,7 @@ import (
 
 	"k8slab/lab/diagnose/fact"
 	joining "k8slab/lab/join"
+	"k8slab/lab/kube"
 	"k8slab/lab/symptom"
 )
 
@@ -32,6 +33,7 @@ func (j *judgement) domain(m *fact.Machine) {
 	}
 	if m.SSH != "" {
 		j.find(symptom.NodeUnreachable, m.Name, "ssh", m.SSH)
+		j.moved(m)
 		if last := lastLine(m.Console); last != "" {
 			j.find(symptom.NodeUnreachable, m.Name, "console", last)
 		}
@@ -54,6 +56,17 @@ func (j *judgement) domain(m *fact.Machine) {
 		}
 		j.unread = append(j.unread, m.Name+": "+what+": "+err)
 	}
+}
+
+// moved judges a machine that exists and does not answer where it was attached: its kubelet may have told the cluster another address since.
+func (j *judgement) moved(m *fact.Machine) {
+	i := slices.IndexFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == m.Name })
+	if i < 0 || !j.f.API.Nodes[i].Ready || j.f.API.Nodes[i].IP == m.IP {
+		return
+	}
+	at := j.f.API.Nodes[i].IP
+	f := j.find(symptom.NodeUnreachable, m.Name, "API", fmt.Sprintf("its Node is Ready at %s, and it was asked at %s", at, m.IP))
+	f.Meaning, f.Hint = "The node's machine has another address now.", fmt.Sprintf("Write `ip: %s` for %s in cluster.yaml, and log in once with --accept-new.", at, m.Name)
 }
 
 // settled reports whether the machine is a member, or was, on which no join or init is at work.

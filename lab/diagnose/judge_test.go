@@ -88,6 +88,23 @@ func TestWallIsGone(t *testing.T) {
 	}
 }
 
+// A machine that does not answer where it was is said to have moved, if its kubelet says so.
+func TestMachineThatMoved(t *testing.T) {
+	for _, moved := range []bool{true, false} {
+		f := healthyFacts(1)
+		dead(f.Machine("w1"), "running", "no route to host")
+		for i, n := range f.API.Nodes {
+			if f.API.Nodes[i].IP = f.Machine(n.Name).IP; n.Name == "w1" && moved {
+				f.API.Nodes[i].IP = "10.17.3.99"
+			}
+		}
+		found := Judge(f)
+		if len(found) != 1 || found[0].Symptom != symptom.NodeUnreachable || strings.Contains(found[0].Hint, "ip: 10.17.3.99") != moved {
+			t.Errorf("moved %v: %+v", moved, found)
+		}
+	}
+}
+
 type want struct {
 	id        symptom.ID
 	node      string
