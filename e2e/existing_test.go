@@ -192,6 +192,7 @@ systemctl restart kubelet`, from, to, from))
 		r := h.cluster.run(ctx, "fault", "run", "kubelet-stopped", "--i-break", h.cluster.name) // nobody is asked without a terminal
 		Expect(r.code).To(Equal(2), "%s", r)
 		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
+		h.cluster.must(ctx, "fault", "restore") // there is nothing to agree to
 		h.expectWhole(ctx)
 	}, SpecTimeout(time.Minute))
 

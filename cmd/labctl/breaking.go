@@ -65,11 +65,7 @@ func (a *app) noFaultLeft(l *lab.Lab) error {
 	if !l.Closed().Cluster.OverSSH() {
 		return nil
 	}
-	injected, err := a.record()
-	if err != nil {
-		return err
-	}
-	left, err := injected.Faults()
+	left, err := a.faultsThere()
 	if err == nil && len(left) > 0 {
 		err = fmt.Errorf("%s is still in %s (%s); next: labctl fault restore", nameOf(left[0]), l.Name(), left[0].Node)
 	}

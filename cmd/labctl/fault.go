@@ -39,6 +39,15 @@ func (a *app) record() (scenarios.Record, error) {
 	return scenarios.Record{Path: filepath.Join(root, c.Name, "faults.json")}, err
 }
 
+// faultsThere are the faults on record.
+func (a *app) faultsThere() ([]scenarios.Injected, error) {
+	injected, err := a.record()
+	if err != nil {
+		return nil, err
+	}
+	return injected.Faults()
+}
+
 // withFaults is withEvents for commands that inject or restore faults. Only one can work at a time. steps are what is done, for who is asked
 // before a cluster that labctl did not make is changed.
 func (a *app) withFaults(ctx context.Context, verb string, steps []string, do func(*lab.Lab, scenarios.Record) error) error {
@@ -149,6 +158,12 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			steps := []string{"undo the injected faults", "labctl repair"}
+			if c, _, err := a.load(); err == nil && c.OverSSH() { // nobody is asked about nothing
+				if left, err := a.faultsThere(); err == nil && len(left) == 0 {
+					_, _ = fmt.Fprintln(a.stderr, "no fault was injected")
+					return nil
+				}
+			}
 			return a.withFaults(cmd.Context(), "fault-restore", steps, func(l *lab.Lab, injected scenarios.Record) error {
 				faults, err := injected.Faults()
 				if err != nil {
