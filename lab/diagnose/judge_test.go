@@ -471,12 +471,21 @@ func TestOldKillForWantOfMemory(t *testing.T) {
 		return joining.Container{Name: "kube-controller-manager", Pod: "kube-system/kube-controller-manager-cp1", State: state, Attempt: attempt, Created: now.Add(-age).Unix()}
 	}
 	killed := run("CONTAINER_EXITED", 3, 4*time.Minute)
+	flannel := func(name, state string, age time.Duration) joining.Container {
+		return joining.Container{Name: name, Pod: "kube-flannel/kube-flannel-x", State: state, Created: now.Add(-age).Unix()}
+	}
 	for name, test := range map[string]struct {
 		available uint64
 		all       []joining.Container
 		old       bool
 	}{
-		"it lives again":       {2 << 30, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, true},
+		"it lives again": {2 << 30, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, true},
+		"and there was an init container": {2 << 30, []joining.Container{
+			killed, run("CONTAINER_RUNNING", 4, 3*time.Minute), flannel("install-cni", "CONTAINER_EXITED", 5*time.Minute), flannel("kube-flannel", "CONTAINER_RUNNING", 4*time.Minute),
+		}, true},
+		"the pod of an init container fails": {2 << 30, []joining.Container{
+			killed, run("CONTAINER_RUNNING", 4, 3*time.Minute), flannel("install-cni", "CONTAINER_EXITED", 5*time.Minute), flannel("kube-flannel", "CONTAINER_EXITED", 4*time.Minute),
+		}, false},
 		"it has just started":  {2 << 30, []joining.Container{killed, run("CONTAINER_RUNNING", 4, time.Second)}, false},
 		"it waits for another": {2 << 30, []joining.Container{run("CONTAINER_EXITED", 2, 6*time.Minute), killed}, false},
 		"no memory is free":    {1 << 20, []joining.Container{killed, run("CONTAINER_RUNNING", 4, 3*time.Minute)}, false},

@@ -290,11 +290,19 @@ func livesAgain(m *fact.Machine) bool {
 		}
 	}
 	for _, c := range last {
-		if !goesOn(n, c) {
+		if !goesOn(n, c) && !prepared(n, c) {
 			return false
 		}
 	}
 	return true
+}
+
+// prepared reports whether the container looks like an init container that has done its work: it ran once, and one of its pod that began later
+// goes on.
+func prepared(n *fact.Node, c joining.Container) bool {
+	return c.Attempt == 0 && slices.ContainsFunc(n.Containers, func(o joining.Container) bool {
+		return o.Pod == c.Pod && o.Name != c.Name && o.Created > c.Created && goesOn(n, o)
+	})
 }
 
 // steady reports whether a container of one of the names runs, and has for a while.
