@@ -13,6 +13,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/diagnose"
+	"k8slab/lab/golden"
 	"k8slab/lab/symptom"
 )
 
@@ -91,6 +92,10 @@ func TestDiagnoseAllOfLabsThatAreNotUp(t *testing.T) {
 	if err := json.Unmarshal([]byte(stdout), &all); err != nil || status != exitFailed || stderr != "" {
 		t.Fatalf("%d %v %q %s", status, err, stderr, stdout)
 	}
+	schema := golden.ReadSchema(t, "../../docs/schema/diagnose-all.v1.json")
+	schema.Check(t, all)
+	_, one, _ := labctl(t, "diagnose", "--from", textFile(t, refused), "-o", "json")
+	schema.Check(t, []map[string]any{{"name": "home", "report": json.RawMessage(one)}})
 	if len(all) != 2 || all[0].Name != "one" || all[1].Name != "two" || all[0].Error == "" || all[0].Report != nil {
 		t.Errorf("%s", stdout)
 	}

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 
 	"k8slab/lab/diagnose"
 	"k8slab/lab/diagnose/siterule"
+	"k8slab/lab/golden"
 )
 
 const nasRule = `causes: [{id: nas-offline, meaning: The NAS does not answer., fix: "Ask the storage team, page 7."}]
@@ -71,6 +73,9 @@ func TestTestRules(t *testing.T) {
 		t.Errorf("%d %s", status, stdout)
 	}
 	status, stdout, _ = labctl(t, "diagnose", "--test-rules", other, "-o", "json")
+	schema := golden.ReadSchema(t, "../../docs/schema/test-rules.v1.json")
+	schema.CheckType(t, reflect.TypeFor[siterule.Tested]())
+	schema.Check(t, json.RawMessage(stdout))
 	var tested []siterule.Tested
 	if err := json.Unmarshal([]byte(stdout), &tested); err != nil || status != exitFailed || len(tested) != 1 || tested[0].OK || len(tested[0].Matched) != 1 {
 		t.Errorf("%d %v %s", status, err, stdout)
