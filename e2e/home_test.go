@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -220,20 +219,26 @@ func (h *home) expectWhole(ctx context.Context) {
 		names = append(names, f[0])
 	}
 	Expect(names).To(ConsistOf(h.cluster.nodes))
-	var etcd []homeNode
+	role := "control-plane"
+	if h.cluster.externalEtcd {
+		role = "etcd"
+	}
+	var etcd []string
 	for _, n := range h.nodes {
-		if n.role == "etcd" {
-			etcd = []homeNode{n}
-			break
-		}
-		if n.role == "control-plane" {
-			etcd = append(etcd, n)
+		if n.role == role {
+			etcd = append(etcd, n.name)
 		}
 	}
-	for _, n := range etcd {
-		Expect(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -E '^etcd_server_(is_learner|has_leader) '")).
-			To(Equal("etcd_server_has_leader 1\netcd_server_is_learner 0\n"), n.name)
-		peers := strings.TrimSpace(h.root(ctx, n.machine, "curl -s http://127.0.0.1:2381/metrics | grep -c '^etcd_network_active_peers{.*} 1$' || true"))
-		Expect(peers).To(Equal(strconv.Itoa(len(etcd)-1)), "%s has the others as peers", n.name)
+	members := h.root(ctx, h.first(role).machine, `pki=/etc/kubernetes/pki/etcd
+ask() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key "$@"; }
+ask endpoint health --cluster >&2
+ask member list`)
+	var voters []string
+	for line := range strings.Lines(members) {
+		f := strings.Split(strings.TrimSpace(line), ", ") // ID, state, name, peer URL, client URL, whether it is a learner
+		Expect(f[1]).To(Equal("started"), line)
+		Expect(f[len(f)-1]).To(Equal("false"), line)
+		voters = append(voters, f[2])
 	}
+	Expect(voters).To(ConsistOf(etcd))
 }
