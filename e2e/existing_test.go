@@ -255,6 +255,7 @@ var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, 
 	},
 		Entry("one control plane alone", SpecTimeout(5*time.Minute), "e2e-lone", 73, homeOptions{controlPlanes: 1}),
 		Entry("etcd on a machine of its own", SpecTimeout(5*time.Minute), "e2e-vault", 74, homeOptions{controlPlanes: 1, workers: 1, externalEtcd: true}),
+		Entry("Kubernetes 1.35", SpecTimeout(30*time.Minute), "e2e-older", 78, homeOptions{controlPlanes: 1, workers: 1, kubernetes: "v1.35.4"}),
 		Entry("nodes with names of a domain", SpecTimeout(5*time.Minute), "e2e-domains", 75, homeOptions{controlPlanes: 1, workers: 1, domain: ".home.lan"}),
 	)
 
