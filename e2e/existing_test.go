@@ -4,7 +4,6 @@ package e2e
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,8 +13,6 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-
-	"k8slab/scenarios"
 )
 
 // attachArgs are what somebody says who knows the way in: one node, their key, and the jump host.
@@ -39,15 +36,9 @@ var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive")
 		h.expectWhole(ctx)
 		h.attach(ctx)
 	}, NodeTimeout(5*time.Minute))
-	AfterEach(func(ctx SpecContext) {
-		if h == nil || !CurrentSpecReport().Failed() {
-			return
-		}
-		h.cluster.saveEvidence(ctx)
-		h.close(ctx) // the next spec is about a cluster that is whole
-		h.build(ctx)
-		h.attach(ctx)
-	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { h.renew(ctx) }, NodeTimeout(5*time.Minute))
+
+	It("is looked after as docs/existing-clusters.md tells", func(ctx SpecContext) { h.tellStories(ctx) }, SpecTimeout(20*time.Minute))
 
 	It("is attached within 5 s, in a file without a secret", func(ctx SpecContext) {
 		r := h.cluster.run(ctx, h.attachArgs()...)
@@ -174,31 +165,6 @@ systemctl restart kubelet`, from, to, from))
 		h.cluster.must(ctx, "join", worker, "--yes")
 		h.expectWhole(ctx)
 	}, SpecTimeout(10*time.Minute))
-
-	It("is not broken by who does not name it", func(ctx SpecContext) {
-		for _, args := range [][]string{{}, {"--i-break", "other"}} {
-			r := h.cluster.run(ctx, append([]string{"fault", "run", "missing-cni"}, args...)...)
-			Expect(r.code).To(Equal(2), "%s", r)
-			Expect(r.stderr).To(ContainSubstring("--i-break " + h.cluster.name))
-		}
-		for _, f := range scenarios.All() {
-			if f.LabsOnly() == "" {
-				continue
-			}
-			r := h.cluster.run(ctx, "fault", "inject", f.Name, "--i-break", h.cluster.name, "--yes")
-			Expect(r.code).To(Equal(2), "%s: %s", f.Name, r)
-			Expect(r.stderr).To(ContainSubstring(f.LabsOnly()))
-		}
-		r := h.cluster.run(ctx, "fault", "run", "kubelet-stopped", "--i-break", h.cluster.name) // nobody is asked without a terminal
-		Expect(r.code).To(Equal(2), "%s", r)
-		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
-		h.cluster.must(ctx, "fault", "restore") // there is nothing to agree to
-		h.expectWhole(ctx)
-	}, SpecTimeout(time.Minute))
-
-	for _, f := range scenarios.All() {
-		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
-	}
 })
 
 // diagnoseTime is the median of five.
@@ -212,32 +178,6 @@ func (l *lab) diagnoseTime(ctx context.Context) time.Duration {
 	}
 	slices.Sort(took)
 	return took[2]
-}
-
-// getsOver runs the experiment of a fault there, if the list says that it may be made in a cluster that exists.
-func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
-	GinkgoHelper()
-	var rows []struct {
-		Name     string
-		Existing bool
-	}
-	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
-	applies := map[string]bool{}
-	for _, r := range rows {
-		applies[r.Name] = r.Existing
-	}
-	Expect(applies).To(ContainElement(true), "the list says of no fault that it may be made there")
-	if !applies[f.Name] {
-		Skip("not in a cluster that exists")
-	}
-	h.keepLabnode()
-	r := h.cluster.experiment(ctx, f, "--i-break", h.cluster.name, "--yes")
-	if r.Class == scenarios.NotApplicable {
-		Skip(r.Reason)
-	}
-	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
-	Expect(r.Symptom).To(Equal(f.Symptom))
-	h.expectWhole(ctx)
 }
 
 var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, func() {
@@ -254,9 +194,9 @@ var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, 
 		}
 	},
 		Entry("one control plane alone", SpecTimeout(5*time.Minute), "e2e-lone", 73, homeOptions{controlPlanes: 1}),
-		Entry("etcd on a machine of its own", SpecTimeout(5*time.Minute), "e2e-vault", 74, homeOptions{controlPlanes: 1, workers: 1, externalEtcd: true}),
+		Entry("etcd on a machine of its own, and nodes with names of a domain", SpecTimeout(5*time.Minute), "e2e-vault", 74,
+			homeOptions{controlPlanes: 1, workers: 1, externalEtcd: true, domain: ".home.lan"}),
 		Entry("Kubernetes 1.35", SpecTimeout(30*time.Minute), "e2e-older", 78, homeOptions{controlPlanes: 1, workers: 1, kubernetes: "v1.35.4"}),
-		Entry("nodes with names of a domain", SpecTimeout(5*time.Minute), "e2e-domains", 75, homeOptions{controlPlanes: 1, workers: 1, domain: ".home.lan"}),
 	)
 
 	It("are reached through a jump host by a user whose sudo wants a password", func(ctx SpecContext) {

@@ -65,7 +65,6 @@ func newHome(ctx context.Context, name string, second int, o homeOptions) *home 
 func (h *home) build(ctx context.Context) {
 	GinkgoHelper()
 	begun, o := time.Now(), h.options
-	h.maker.nodes, h.nodes = nil, nil
 	build := exec.CommandContext(ctx, "./foreign/build.sh", h.maker.config)
 	build.Env = append(os.Environ(), "LABCTL="+suite.labctl, "XDG_STATE_HOME="+suite.home, fmt.Sprintf("NETWORK=10.%d.0", h.network),
 		fmt.Sprintf("CONTROL_PLANES=%d", o.controlPlanes), fmt.Sprintf("WORKERS=%d", o.workers), "DOMAIN="+o.domain, "KUBERNETES="+o.kubernetes)
@@ -94,9 +93,22 @@ func (h *home) attach(ctx context.Context) {
 	h.ignoreContainers()
 }
 
+// renew builds a cluster anew after a spec that failed: the next is about one that is whole.
+func (h *home) renew(ctx context.Context) {
+	GinkgoHelper()
+	if h == nil || !CurrentSpecReport().Failed() {
+		return
+	}
+	h.cluster.saveEvidence(ctx)
+	h.close(ctx)
+	h.build(ctx)
+	h.attach(ctx)
+}
+
 // know reads what build.sh left for the owner, and gives the owner a home directory.
 func (h *home) know() {
 	GinkgoHelper()
+	h.maker.nodes, h.nodes = nil, nil
 	known := h.maker.config + ".home"
 	h.key = filepath.Join(known, "id_ed25519")
 	password, err := os.ReadFile(filepath.Join(known, "password"))

@@ -10,7 +10,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -64,40 +63,41 @@ tr -d - </proc/sys/kernel/random/uuid >/etc/machine-id`)
 	},
 }
 
-var _ = Describe("the stories of docs/existing-clusters.md", Label("foreign", "Slow"), Serial, Ordered, func() {
-	It("are what labctl prints", func(ctx SpecContext) {
-		h := newHome(ctx, "e2e-story", 77, homeOptions{controlPlanes: 3, workers: 2})
-		h.moveIn()
-		text, err := os.ReadFile(storyPage)
-		Expect(err).NotTo(HaveOccurred())
-		page := parsePage(string(text))
-		Expect(page.stories).To(HaveLen(len(troubles) + 1))
-		update := os.Getenv("E2E_UPDATE_TRANSCRIPTS") != ""
-		for i, s := range page.stories {
-			if trouble := troubles[s.name]; trouble != nil {
-				trouble(ctx, h)
-			}
-			for k, step := range s.steps {
-				By(s.name + ": " + step.command)
-				got := h.live(ctx, step)
-				page.stories[i].steps[k].output = got
-				if !update {
-					Expect(alike(got)).To(Equal(alike(step.output)), "%s: $ %s\n%s", s.name, step.command, got)
-				}
-			}
-			h.ignoreContainers()
-			h.expectWhole(ctx)
+// tellStories has the cluster go through the stories of the page, from the first login on.
+func (h *home) tellStories(ctx context.Context) {
+	GinkgoHelper()
+	h.moveIn()
+	text, err := os.ReadFile(storyPage)
+	Expect(err).NotTo(HaveOccurred())
+	page := parsePage(string(text))
+	Expect(page.stories).To(HaveLen(len(troubles) + 1))
+	update := os.Getenv("E2E_UPDATE_TRANSCRIPTS") != ""
+	for i, s := range page.stories {
+		if trouble := troubles[s.name]; trouble != nil {
+			trouble(ctx, h)
 		}
-		if update {
-			Expect(os.WriteFile(storyPage, []byte(page.String()), 0o644)).To(Succeed())
+		for k, step := range s.steps {
+			By(s.name + ": " + step.command)
+			got := h.live(ctx, step)
+			page.stories[i].steps[k].output = got
+			if !update {
+				Expect(alike(got)).To(Equal(alike(step.output)), "%s: $ %s\n%s", s.name, step.command, got)
+			}
 		}
-	}, SpecTimeout(20*time.Minute))
-})
+		h.ignoreContainers()
+		h.expectWhole(ctx)
+	}
+	if update {
+		Expect(os.WriteFile(storyPage, []byte(page.String()), 0o644)).To(Succeed())
+	}
+}
 
-// moveIn gives the owner the key where ssh looks for it, and a directory to work in.
+// moveIn gives the owner a new home directory, with the key where ssh looks for it, and works in it.
 func (h *home) moveIn() {
 	GinkgoHelper()
 	owner := filepath.Dir(h.cluster.config)
+	Expect(os.RemoveAll(owner)).To(Succeed())
+	h.know()
 	key, err := os.ReadFile(h.key)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(os.WriteFile(filepath.Join(owner, ".ssh", "id_ed25519"), key, 0o600)).To(Succeed())

@@ -1,0 +1,75 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"encoding/json"
+	"time"
+
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8slab/scenarios"
+)
+
+// Every fault that may be made in a cluster that labctl did not make, in one.
+var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+	var h *home
+	BeforeAll(func(ctx SpecContext) {
+		h = newHome(ctx, "e2e-worn", 75, homeOptions{controlPlanes: 3, workers: 1})
+		h.expectWhole(ctx)
+		h.attach(ctx)
+	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { h.renew(ctx) }, NodeTimeout(5*time.Minute))
+
+	It("is not broken by who does not name it", func(ctx SpecContext) {
+		for _, args := range [][]string{{}, {"--i-break", "other"}} {
+			r := h.cluster.run(ctx, append([]string{"fault", "run", "missing-cni"}, args...)...)
+			Expect(r.code).To(Equal(2), "%s", r)
+			Expect(r.stderr).To(ContainSubstring("--i-break " + h.cluster.name))
+		}
+		for _, f := range scenarios.All() {
+			if f.LabsOnly() == "" {
+				continue
+			}
+			r := h.cluster.run(ctx, "fault", "inject", f.Name, "--i-break", h.cluster.name, "--yes")
+			Expect(r.code).To(Equal(2), "%s: %s", f.Name, r)
+			Expect(r.stderr).To(ContainSubstring(f.LabsOnly()))
+		}
+		r := h.cluster.run(ctx, "fault", "run", "kubelet-stopped", "--i-break", h.cluster.name) // nobody is asked without a terminal
+		Expect(r.code).To(Equal(2), "%s", r)
+		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
+		h.cluster.must(ctx, "fault", "restore") // there is nothing to agree to
+		h.expectWhole(ctx)
+	}, SpecTimeout(time.Minute))
+
+	for _, f := range scenarios.All() {
+		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
+	}
+})
+
+// getsOver runs the experiment of a fault there, if the list says that it may be made in a cluster that exists.
+func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
+	GinkgoHelper()
+	var rows []struct {
+		Name     string
+		Existing bool
+	}
+	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
+	applies := map[string]bool{}
+	for _, r := range rows {
+		applies[r.Name] = r.Existing
+	}
+	Expect(applies).To(ContainElement(true), "the list says of no fault that it may be made there")
+	if !applies[f.Name] {
+		Skip("not in a cluster that exists")
+	}
+	h.keepLabnode()
+	r := h.cluster.experiment(ctx, f, "--i-break", h.cluster.name, "--yes")
+	if r.Class == scenarios.NotApplicable {
+		Skip(r.Reason)
+	}
+	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
+	Expect(r.Symptom).To(Equal(f.Symptom))
+	h.expectWhole(ctx)
+}
