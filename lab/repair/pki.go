@@ -31,7 +31,8 @@ var leaves = []leaf{
 	{"apiserver", "apiserver", "ca", []string{"kube-apiserver"}},
 	{"apiserver-kubelet-client", "apiserver-kubelet-client", "ca", []string{"kube-apiserver"}},
 	{"front-proxy-client", "front-proxy-client", "front-proxy-ca", []string{"kube-apiserver"}},
-	{"etcd-server", "etcd/server", "etcd/ca", []string{etcdPod}},
+	// An API server that was refused for long tries its etcd only every two minutes.
+	{"etcd-server", "etcd/server", "etcd/ca", []string{etcdPod, "kube-apiserver"}},
 	{"etcd-peer", "etcd/peer", "etcd/ca", []string{etcdPod}},
 	{"etcd-healthcheck-client", "etcd/healthcheck-client", "etcd/ca", nil},
 	{"apiserver-etcd-client", "apiserver-etcd-client", "etcd/ca", []string{"kube-apiserver"}},
