@@ -203,6 +203,9 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node, pods ...s
 		})
 	}
 	err := await("the static pods", works...)
+	if err == nil { // no Node is told to be Ready while etcd takes no writes
+		err = r.space(ctx)
+	}
 	if err == nil {
 		err = session.Do(ctx, r.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}
