@@ -41,7 +41,7 @@ var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Di
 		Expect(r.stderr).To(And(ContainSubstring("--yes"), ContainSubstring("labctl repair")))
 		h.cluster.must(ctx, "fault", "restore") // there is nothing to agree to
 		h.expectWhole(ctx)
-	}, SpecTimeout(time.Minute))
+	}, SpecTimeout(5*time.Minute)) // with the building of the cluster
 
 	for _, f := range scenarios.All() {
 		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
