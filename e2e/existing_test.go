@@ -185,7 +185,6 @@ var _ = Describe("clusters of other layouts", Label("foreign", "Slow"), Serial, 
 		h := newHome(ctx, name, second, o)
 		h.expectWhole(ctx)
 		h.attach(ctx)
-		h.cluster.becomesHealthy(ctx) // flannel may start once more after kube-proxy
 		h.cluster.must(ctx, "diagnose")
 		h.cluster.must(ctx, "etcd", "members")
 		if o.workers > 0 {

@@ -86,11 +86,12 @@ func (h *home) build(ctx context.Context) {
 	h.know()
 }
 
-// attach is what the owner does first.
+// attach is what the owner does first. A cluster that was just built is healthy when flannel has started once more after kube-proxy.
 func (h *home) attach(ctx context.Context) {
 	GinkgoHelper()
 	h.cluster.must(ctx, h.attachArgs()...)
 	h.ignoreContainers()
+	h.cluster.becomesHealthy(ctx)
 }
 
 // renew builds a cluster anew after a spec that failed: the next is about one that is whole.
