@@ -105,6 +105,9 @@ func (r *repairRun) failsWith(causes []symptom.ID) bool {
 	return slices.ContainsFunc(r.before, func(f symptom.Finding) bool { return f.Level == symptom.Fail && slices.Contains(causes, f.Symptom) })
 }
 
+// stopGrace, in seconds, is the time before a container is killed. An API server that something watches takes all that it gets.
+const stopGrace = "5"
+
 // restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.
 func restartPods(ctx context.Context, on session.Node, names ...string) error {
 	for _, name := range names {
@@ -113,7 +116,7 @@ func restartPods(ctx context.Context, on session.Node, names ...string) error {
 			return err
 		}
 		if running := strings.Fields(ids); len(running) > 0 {
-			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", "20"}, running...)...); err != nil {
+			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", stopGrace}, running...)...); err != nil {
 				return fmt.Errorf("restart %s: %w", name, err)
 			}
 		}
