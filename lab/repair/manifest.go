@@ -92,6 +92,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, s suspects) 
 	if err != nil {
 		return false, err
 	}
+	newEtcd := false
 	for _, p := range s.pods {
 		want := made[p.name+".yaml"]
 		if !readable(want) || sameManifest(s.is[p.file()], want) {
@@ -100,10 +101,15 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, s suspects) 
 		if err := r.manifest(ctx, n, p, s.is[p.file()], want); err != nil {
 			return wrote, err
 		}
-		wrote = !r.DryRun
+		wrote, newEtcd = !r.DryRun, newEtcd || p.name == etcdPod
 	}
 	if !wrote || !passes(s.checks, join.CheckKubelet) {
 		return wrote, nil
+	}
+	if newEtcd { // see leaves
+		if err := restartPods(ctx, r.Nodes[n.Name], "kube-apiserver"); err != nil {
+			return wrote, err
+		}
 	}
 	return wrote, r.awaitManifests(ctx, n, "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
@@ -195,17 +201,14 @@ func (r *repairRun) awaitManifests(ctx context.Context, n config.Node, pods ...s
 				return err
 			}
 			for _, id := range ids {
-				if !passes(checks, id) {
-					return fmt.Errorf("%s does not work yet", id)
+				if !passes(checks, id) { // no Node is told to be Ready while etcd takes no writes
+					return errors.Join(fmt.Errorf("%s does not work yet", id), r.space(ctx))
 				}
 			}
 			return nil
 		})
 	}
 	err := await("the static pods", works...)
-	if err == nil { // no Node is told to be Ready while etcd takes no writes
-		err = r.space(ctx)
-	}
 	if err == nil {
 		err = session.Do(ctx, r.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}

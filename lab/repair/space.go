@@ -3,13 +3,14 @@ package repair
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"k8slab/lab/etcd"
 	"k8slab/lab/session"
 	"k8slab/lab/symptom"
 )
 
-// space ends the alarm of etcd members whose database has reached its quota.
+// space ends the alarm of etcd members whose database has reached its quota. A member that starts with another quota may need it again.
 func (r *repairRun) space(ctx context.Context) error {
 	statuses, err := r.Admin.Etcd.Status(ctx)
 	if err != nil {
@@ -32,8 +33,18 @@ func (r *repairRun) space(ctx context.Context) error {
 				f.Node = n.Name
 			}
 		}
+		if r.relieved(f.Node) {
+			continue
+		}
 		r.repaired(f, "compact etcd, defragment its members one after another, and disarm the alarm",
 			"compacted etcd, defragmented its members one after another, and disarmed the alarm")
 	}
 	return nil
+}
+
+// relieved tells whether the member's alarm has been ended in this pass.
+func (r *repairRun) relieved(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.ContainsFunc(r.found[r.pass:], func(f Repaired) bool { return f.Node == name && f.Symptom == string(symptom.DiskFull) && f.Did != "" })
 }
