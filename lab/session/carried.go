@@ -113,7 +113,7 @@ func measure(of func(string) ([]byte, error), arch string) (program, error) {
 		return program{}, err
 	}
 	if len(packed) < 18 { // gzip's head and end
-		return program{}, fmt.Errorf("labnode for %s is empty", arch)
+		return program{}, fmt.Errorf("the program for %s is no labnode that make has packed", arch)
 	}
 	sum := sha256.Sum256(packed)
 	return program{packed, binary.LittleEndian.Uint32(packed[len(packed)-4:]), hex.EncodeToString(sum[:])}, nil
