@@ -15,12 +15,7 @@ import (
 // Every fault that may be made in a cluster that labctl did not make, in one.
 var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var h *home
-	BeforeAll(func(ctx SpecContext) {
-		h = newHome(ctx, "e2e-worn", 75, homeOptions{controlPlanes: 3, workers: 1})
-		h.expectWhole(ctx)
-		h.attach(ctx)
-	}, NodeTimeout(5*time.Minute))
-	AfterEach(func(ctx SpecContext) { h.renew(ctx) }, NodeTimeout(5*time.Minute))
+	shared(&h, "e2e-worn", 75, homeOptions{controlPlanes: 3, workers: 1})
 
 	It("is not broken by who does not name it", func(ctx SpecContext) {
 		for _, args := range [][]string{{}, {"--i-break", "other"}} {

@@ -31,12 +31,7 @@ func (h *home) readOnly() [][]string {
 // A cluster that labctl did not make, over SSH.
 var _ = Describe("a cluster that exists", Label("foreign", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var h *home
-	BeforeAll(func(ctx SpecContext) {
-		h = newHome(ctx, "e2e-home", 70, homeOptions{controlPlanes: 3, workers: 2})
-		h.expectWhole(ctx)
-		h.attach(ctx)
-	}, NodeTimeout(5*time.Minute))
-	AfterEach(func(ctx SpecContext) { h.renew(ctx) }, NodeTimeout(5*time.Minute))
+	shared(&h, "e2e-home", 70, homeOptions{controlPlanes: 3, workers: 2})
 
 	It("is looked after as docs/existing-clusters.md tells", func(ctx SpecContext) { h.tellStories(ctx) }, SpecTimeout(20*time.Minute))
 

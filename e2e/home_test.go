@@ -40,6 +40,10 @@ type homeNode struct{ machine, name, ip, role string }
 // homePort is where the SSH servers of the nodes listen.
 const homePort = 2222
 
+// askEtcd begins scripts that ask a machine's own etcd, as its administrator does.
+const askEtcd = `pki=/etc/kubernetes/pki/etcd
+ask() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key "$@"; }`
+
 // homeOptions are what clusters differ in.
 type homeOptions struct {
 	controlPlanes, workers int
@@ -59,6 +63,16 @@ func newHome(ctx context.Context, name string, second int, o homeOptions) *home 
 	DeferCleanup(h.close, NodeTimeout(2*time.Minute))
 	h.build(ctx)
 	return h
+}
+
+// shared has the specs of an Ordered container share a cluster, attached; it is built anew after one that failed.
+func shared(h **home, name string, second int, o homeOptions) {
+	BeforeAll(func(ctx SpecContext) {
+		*h = newHome(ctx, name, second, o)
+		(*h).expectWhole(ctx)
+		(*h).attach(ctx)
+	}, NodeTimeout(5*time.Minute))
+	AfterEach(func(ctx SpecContext) { (*h).renew(ctx) }, NodeTimeout(5*time.Minute))
 }
 
 // build makes the machines and the cluster, and gives the owner a home directory.
@@ -242,8 +256,7 @@ func (h *home) expectWhole(ctx context.Context) {
 			etcd = append(etcd, n.name)
 		}
 	}
-	members := h.root(ctx, h.first(role).machine, `pki=/etc/kubernetes/pki/etcd
-ask() { etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key "$@"; }
+	members := h.root(ctx, h.first(role).machine, askEtcd+`
 ask endpoint health --cluster >&2
 ask member list`)
 	var voters []string

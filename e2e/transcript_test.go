@@ -50,8 +50,8 @@ echo "$(kubeadm token create --print-join-command) --control-plane --certificate
 pkill -KILL -x kubeadm) &
 ! %s --node-name %s --apiserver-advertise-address %s --ignore-preflight-errors SystemVerification,Mem,NumCPU >/root/join.log 2>&1
 wait
-pki=/etc/kubernetes/pki/etcd
-until etcdctl --endpoints https://127.0.0.1:2379 --cacert $pki/ca.crt --cert $pki/healthcheck-client.crt --key $pki/healthcheck-client.key endpoint status; do sleep 1; done`,
+`+askEtcd+`
+until ask endpoint status; do sleep 1; done`,
 			strings.TrimSpace(join), south.name, south.ip))
 	},
 	// A worker was installed anew: it knows nothing of the cluster, which still has its Node.

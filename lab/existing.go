@@ -54,17 +54,14 @@ func (l *Lab) onExisting(ctx context.Context, s *session.Session, a access, do f
 func (l *Lab) repairExisting(ctx context.Context, upTo repair.Rung) ([]repair.Repaired, error) {
 	var seen repair.Seen
 	found, err := l.repair(ctx, true, upTo, &seen)
-	if err != nil {
-		return found, err
-	}
 	var steps []string
 	for _, f := range found {
 		if f.Would != "" {
 			steps = append(steps, f.String())
 		}
 	}
-	if len(steps) == 0 { // what is left needs a person
-		return found, nil
+	if err != nil || len(steps) == 0 { // what is left needs a person
+		return found, err
 	}
 	return l.repair(ctx, false, upTo, &seen, steps...)
 }
