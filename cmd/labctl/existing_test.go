@@ -22,6 +22,9 @@ func TestCommandsForLabs(t *testing.T) {
 	if status, _, stderr := labctl(t, "-c", existing, "undo"); status != 0 || strings.Contains(stderr, "machines: ssh") {
 		t.Errorf("undo: status %d, stderr %q", status, stderr)
 	}
+	if status, _, stderr := labctl(t, "-c", existing, "fault", "restore"); status != 0 || stderr != "no fault was injected\n" { // nobody is asked
+		t.Errorf("fault restore: status %d, stderr %q", status, stderr)
+	}
 	if status, _, stderr := labctl(t, "-c", small, "plan"); strings.Contains(stderr, "machines: ssh") {
 		t.Errorf("of a lab: status %d, stderr %q", status, stderr)
 	}
