@@ -120,6 +120,8 @@ func (w *world) command(b *box, argv []string, stdin string) (out string, status
 		return packed(argv[6]), 0
 	case argv[0] == "cat" && len(argv) == 2:
 		return w.file(b, argv[1])
+	case argv[0] == "tail":
+		return w.filesOf(b, argv[4:])
 	case argv[0] == "/bin/sh" && strings.Contains(line, join.InitUnit), argv[0] == "getent":
 		return "", map[bool]int{true: 2}[argv[0] == "getent"]
 	case argv[0] == "sh" && strings.Contains(line, "tar --create"): // an archive of nothing, and its mark
@@ -183,6 +185,19 @@ spec:
   - name: etcd
     command: [etcd, "--name=%s", "--data-dir=/var/lib/etcd", "--initial-advertise-peer-urls=https://%s:2380"]
 `
+
+// filesOf is what `tail -v -n +1` prints of files.
+func (w *world) filesOf(b *box, names []string) (out string, status int) {
+	for _, name := range names {
+		text, missing := w.file(b, name)
+		if missing != 0 {
+			status = missing
+			continue
+		}
+		out += "==> " + name + " <==\n" + text + "\n"
+	}
+	return out, status
+}
 
 func (w *world) file(b *box, name string) (string, int) {
 	missing := "cat: " + name + ": No such file or directory"

@@ -9,7 +9,7 @@ import (
 	"net/netip"
 	"path"
 	"slices"
-	"sync"
+	"strings"
 	"time"
 
 	"k8slab/config"
@@ -17,7 +17,6 @@ import (
 	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
-	"k8slab/lab/node"
 )
 
 // Admin is the cluster as its administrator sees it: through the API server, and through etcd.
@@ -44,28 +43,11 @@ func (s *Session) OpenAdmin(ctx context.Context, from config.Node, controlPlanes
 
 // OpenAdminWith is OpenAdmin with another kubeconfig, if it is not "". What etcd asks for is read from the control plane.
 func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPlanes []config.Node, kubeconfig string) (*Admin, error) {
-	access, err := s.etcdAccess(ctx, from)
+	access, files, err := s.credentials(ctx, from, kubeconfig == "")
 	if err != nil {
 		return nil, err
 	}
-	files := []string{access.ca, access.cert, access.key}
-	if kubeconfig == "" {
-		files = append(files, adminConf)
-	}
-	contents, errs := make([]string, len(files)), make([]error, len(files))
-	var wg sync.WaitGroup
-	for i, path := range files {
-		wg.Go(func() { contents[i], errs[i] = s.Nodes[from.Name].Read(ctx, "cat", path) })
-	}
-	wg.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return nil, err
-		}
-	}
-	if kubeconfig == "" {
-		kubeconfig = contents[len(files)-1]
-	}
+	kubeconfig = cmp.Or(kubeconfig, files[adminConf])
 	config, err := kube.FromNode([]byte(kubeconfig))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %s: %w", from.Name, adminConf, err)
@@ -78,7 +60,7 @@ func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPl
 		controlPlanes = controlPlanes[i : i+1]
 	}
 	v.Etcd, err = etcd.New(etcd.Config{
-		Endpoints: access.endpoints(controlPlanes), CA: []byte(contents[0]), Cert: []byte(contents[1]), Key: []byte(contents[2]),
+		Endpoints: access.endpoints(controlPlanes), CA: []byte(files[access.ca]), Cert: []byte(files[access.cert]), Key: []byte(files[access.key]),
 		Dial: s.DialCluster, Mutated: s.Mutated, Patience: s.TimeScale(),
 	})
 	return v, err
@@ -87,28 +69,49 @@ func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPl
 // etcdAccess is how a control plane's API server reaches etcd.
 type etcdAccess struct {
 	external      []string // URLs, where etcd is not the control planes' own
-	ca, cert, key string   // files
+	ca, cert, key string   // paths
 }
 
-// etcdAccess is as kubeadm makes it, or as the manifest says on machines that labctl did not make.
-func (s *Session) etcdAccess(ctx context.Context, from config.Node) (etcdAccess, error) {
+// credentials reads what kubeadm makes on a control plane, or what the manifest names on machines that labctl did not make.
+func (s *Session) credentials(ctx context.Context, from config.Node, withKubeconfig bool) (etcdAccess, map[string]string, error) {
 	const pki = "/etc/kubernetes/pki/"
 	a := etcdAccess{ca: pki + "etcd/ca.crt", cert: pki + "apiserver-etcd-client.crt", key: pki + "apiserver-etcd-client.key"}
+	wanted := []string{a.ca, a.cert, a.key}
+	if withKubeconfig {
+		wanted = append(wanted, adminConf)
+	}
 	if !s.Cluster.OverSSH() {
-		return a, nil
+		files, err := s.files(ctx, from, wanted)
+		return a, files, err
 	}
-	manifest, err := s.Nodes[from.Name].Read(ctx, "cat", path.Join(ManifestDir, "kube-apiserver.yaml"))
-	if _, absent := errors.AsType[*node.ExitError](err); absent { // kubeadm's files may be there all the same
-		return a, nil
+	manifest := path.Join(ManifestDir, "kube-apiserver.yaml")
+	files, err := s.files(ctx, from, append(wanted, manifest))
+	if err != nil && Status(err) < 0 {
+		return a, nil, err
 	}
-	if err != nil {
-		return a, err
+	a.external = join.ExternalEtcd(files[manifest])
+	for i, flag := range []string{"etcd-cafile", "etcd-certfile", "etcd-keyfile"} {
+		wanted[i] = cmp.Or(join.PodFlag(files[manifest], flag), wanted[i])
 	}
-	for flag, file := range map[string]*string{"etcd-cafile": &a.ca, "etcd-certfile": &a.cert, "etcd-keyfile": &a.key} {
-		*file = cmp.Or(join.PodFlag(manifest, flag), *file)
+	a.ca, a.cert, a.key = wanted[0], wanted[1], wanted[2]
+	if slices.ContainsFunc(wanted, func(file string) bool { return files[file] == "" }) { // the manifest itself may be missing
+		files, err = s.files(ctx, from, wanted)
+		return a, files, err
 	}
-	a.external = join.ExternalEtcd(manifest)
-	return a, nil
+	return a, files, nil
+}
+
+// files reads files of a node with one command: over SSH, each command costs a session and sudo. Of several, it has those that are there, and
+// an *ExitError that names the others.
+func (s *Session) files(ctx context.Context, from config.Node, paths []string) (map[string]string, error) {
+	out, err := s.Nodes[from.Name].Read(ctx, append([]string{"tail", "-v", "-n", "+1"}, paths...)...)
+	files := map[string]string{}
+	for part := range strings.SplitSeq("\n"+out, "\n==> ") {
+		if name, text, is := strings.Cut(part, " <==\n"); is {
+			files[name] = text
+		}
+	}
+	return files, err
 }
 
 // endpoints are the URLs of the members.
