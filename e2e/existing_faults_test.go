@@ -41,6 +41,9 @@ var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Di
 	for _, f := range scenarios.All() {
 		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
 	}
+
+	// Each experiment has compared the Nodes and etcd's members with those before it; this asks the cluster without labctl.
+	It("is whole after all of them", func(ctx SpecContext) { h.expectWhole(ctx) }, SpecTimeout(time.Minute))
 })
 
 // getsOver runs the experiment of a fault there, if the list says that it may be made in a cluster that exists.
@@ -66,5 +69,4 @@ func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 	}
 	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
 	Expect(r.Symptom).To(Equal(f.Symptom))
-	h.expectWhole(ctx)
 }
