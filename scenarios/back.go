@@ -12,7 +12,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// leaveFault recovers the lab from the faults, and proves that it is healthy.
+// leaveFault recovers the lab from the faults, until it is healthy.
 func (e *experiment) leaveFault(ctx context.Context) error {
 	for _, f := range e.faults {
 		if !f.Stops() {
@@ -38,9 +38,11 @@ func (e *experiment) leaveFault(ctx context.Context) error {
 		return err
 	}
 	e.result.ToRecover = time.Since(begun).Seconds()
-	if err := e.restore(ctx); err != nil {
-		return err
-	}
+	return e.restore(ctx)
+}
+
+// diagnoseAgain waits until the diagnosis finds nothing that fails.
+func (e *experiment) diagnoseAgain(ctx context.Context) error {
 	e.step("diagnose again")
 	return e.target.await(ctx, "the diagnosis to find nothing that fails", nameBudget, time.Second, func(ctx context.Context) error {
 		first, err := diagnosed(ctx, e.target)

@@ -123,7 +123,7 @@ func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 		class, err = Failed, e.leaveFault(ctx)
 	}
 	if err = errors.Join(err, writes()); err == nil {
-		err = e.compare(ctx, before)
+		err = e.prove(ctx, before)
 	}
 	if err != nil {
 		return class, errors.Join(err, e.rescue(ctx))

@@ -124,9 +124,24 @@ func (e *experiment) get(ctx context.Context, into any, what ...string) error {
 	return json.Unmarshal([]byte(out), into)
 }
 
-// compare checks that nothing changed but what the fault may change, and that nothing of the fault is left.
-func (e *experiment) compare(ctx context.Context, before baseline) error {
-	return errors.Join(e.changed(ctx, before), e.leftovers(ctx))
+// prove checks that the diagnosis finds nothing that fails, that nothing changed but what the fault may change, and that nothing of it is left.
+func (e *experiment) prove(ctx context.Context, before baseline) error {
+	return together(
+		func() error { return e.diagnoseAgain(ctx) },
+		func() error { return e.changed(ctx, before) },
+		func() error { return e.leftovers(ctx) },
+	)
+}
+
+// together does all at the same time. The error has those of each.
+func together(do ...func() error) error {
+	errs := make([]error, len(do))
+	var wg sync.WaitGroup
+	for i, f := range do {
+		wg.Go(func() { errs[i] = f() })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // changed checks that nothing changed but what the fault may change.
@@ -158,12 +173,23 @@ func (e *experiment) may(change Change, what string) bool {
 
 // leftovers finds what faults left on the nodes and in the cluster: what they create has "fault" in its name.
 func (e *experiment) leftovers(ctx context.Context) error {
-	tokens, err := e.target.kubectl(ctx, "get", "secrets", "--namespace=kube-system", "--selector="+ownerToken, "--output=name")
-	keys, keysErr := e.target.etcd(ctx, "get", "--prefix", "--keys-only", writesKey+"-")
-	if left := strings.Fields(tokens + " " + keys); err == nil && len(left) > 0 {
-		err = fmt.Errorf("left of the fault in the cluster: %s", strings.Join(left, " "))
+	inCluster := func(list string, err error) error {
+		if left := strings.Fields(list); err == nil && len(left) > 0 {
+			err = fmt.Errorf("left of the fault in the cluster: %s", strings.Join(left, " "))
+		}
+		return err
 	}
-	_, nodesErr := e.onMembers(func(name string) (string, error) {
+	return together(
+		func() error {
+			return inCluster(e.target.kubectl(ctx, "get", "secrets", "--namespace=kube-system", "--selector="+ownerToken, "--output=name"))
+		},
+		func() error { return inCluster(e.target.etcd(ctx, "get", "--prefix", "--keys-only", writesKey+"-")) },
+		func() error { return e.leftOnNodes(ctx) },
+	)
+}
+
+func (e *experiment) leftOnNodes(ctx context.Context) error {
+	_, err := e.onMembers(func(name string) (string, error) {
 		out, err := e.target.Run(ctx, name, "sh", "-c", `
 			systemctl list-units --all --plain --no-legend 'fault-*'
 			nft list tables 2>/dev/null | grep -w fault
@@ -181,17 +207,27 @@ func (e *experiment) leftovers(ctx context.Context) error {
 		}
 		return "", err
 	})
-	return errors.Join(err, keysErr, nodesErr)
+	return err
 }
 
 // forget removes the workload's data.
 func (e *experiment) forget(ctx context.Context) error {
-	_, err := e.target.kubectl(ctx, "delete", "configmap", baselineMap, "--ignore-not-found")
-	_, delErr := e.target.etcd(ctx, "del", writesKey)
-	_, rmErr := e.onMembers(func(name string) (string, error) {
-		return e.target.Run(ctx, name, "sh", "-ec", `rm -f "$1"; rmdir --ignore-fail-on-non-empty "${1%/*}"`, "sh", baselineFile)
-	})
-	return errors.Join(err, delErr, rmErr)
+	return together(
+		func() error {
+			_, err := e.target.kubectl(ctx, "delete", "configmap", baselineMap, "--ignore-not-found")
+			return err
+		},
+		func() error {
+			_, err := e.target.etcd(ctx, "del", writesKey)
+			return err
+		},
+		func() error {
+			_, err := e.onMembers(func(name string) (string, error) {
+				return e.target.Run(ctx, name, "sh", "-ec", `rm -f "$1"; rmdir --ignore-fail-on-non-empty "${1%/*}"`, "sh", baselineFile)
+			})
+			return err
+		},
+	)
 }
 
 // writesKey is the key that watchWrites writes to etcd, outside of the API server's own.
