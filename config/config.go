@@ -90,6 +90,9 @@ type Network struct {
 	// CNI is flannel, the default and only choice. With MachinesSSH it is the
 	// name of any pod network, or "", which is not known.
 	CNI string `yaml:"cni"`
+	// Uplink says whether nodes reach what this computer reaches; default
+	// UplinkAuto. Not valid with MachinesSSH.
+	Uplink Uplink `yaml:"uplink,omitempty"`
 	// Endpoint is the HOST:PORT of the API servers of machines that exist:
 	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
 	// VirtualIP the first control plane's address. Only with MachinesSSH.
@@ -97,6 +100,16 @@ type Network struct {
 	// Auto is that CIDR and VirtualIP were chosen.
 	Auto bool `yaml:"-"`
 }
+
+// Uplink is the nodes' way out of the lab's network.
+type Uplink string
+
+// The accepted uplinks.
+const (
+	UplinkAuto Uplink = "auto" // UplinkNAT with the computer's libvirt, UplinkNone with a daemon of the lab's own
+	UplinkNAT  Uplink = "nat"  // through this computer, with its address
+	UplinkNone Uplink = "none" // to nothing but the lab
+)
 
 // Gateway is the first host address of CIDR: the libvirt network's own.
 func (n Network) Gateway() netip.Addr { return n.CIDR.Masked().Addr().Next() }

@@ -70,6 +70,7 @@ func TestLoadEveryKey(t *testing.T) {
 			PodSubnet:     netip.MustParsePrefix("10.200.0.0/20"),
 			ServiceSubnet: netip.MustParsePrefix("10.100.0.0/20"),
 			CNI:           "flannel",
+			Uplink:        UplinkNone,
 		},
 		Resources: Resources{ControlPlane: Resource{4, 1700, 5}, Worker: Resource{1, 1024, 6}},
 		Nodes: []Node{

@@ -15,6 +15,7 @@ var notWithSSH = []struct{ field, why string }{
 	{"kubernetes.source", "labctl puts no Kubernetes of its own on machines that it did not make"},
 	{"image", "labctl does not make these machines, and they have a system already"},
 	{"libvirt", "labctl does not make these machines, and asks no libvirt for them"},
+	{"network.uplink", "labctl does not make these machines, and they have a network already"},
 	{"network.cidr", "labctl does not make these machines, and they have a network already"},
 	{"resources", "labctl does not make these machines, and they have their size already"},
 	{"addons", "what runs in a cluster that labctl did not make is its owner's choice"},

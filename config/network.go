@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"net/netip"
+	"slices"
 )
 
 // nodeBits is the pod range of one node: the controller manager's default.
@@ -34,6 +35,9 @@ func (d *document) checkNetwork(c *Cluster) {
 	d.checkOverlap(services, n.ServiceSubnet, pods, n.PodSubnet)
 	if d.trusted("network.cni") && n.CNI != "flannel" {
 		d.report("network.cni", "%s is not supported; use flannel", quote(n.CNI))
+	}
+	if d.trusted("network.uplink") && !slices.Contains([]Uplink{UplinkAuto, UplinkNAT, UplinkNone}, n.Uplink) {
+		d.report("network.uplink", "%s is not known; use nat, none or auto", quote(string(n.Uplink)))
 	}
 }
 

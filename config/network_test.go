@@ -21,6 +21,7 @@ func TestNetworkProblems(t *testing.T) {
 		{"multicast", plane + "network: {pod_subnet: 230.0.0.0/16}", []string{pods + "230.0.0.0/16 overlaps 224.0.0.0/3, which is reserved; use a private range such as 10.30.0.0/24"}},
 		{"pods too small", plane + "network: {pod_subnet: 10.244.0.0/25}", []string{pods + "/25 is out of range; use a prefix length from /8 to /24"}},
 		{"services too large", plane + "network: {service_subnet: 10.64.0.0/11}", []string{services + "/11 is out of range; use a prefix length from /12 to /28"}},
+		{"uplink", plane + "network: {uplink: bridge}", []string{`2: network.uplink: "bridge" is not known; use nat, none or auto`}},
 		{"cni", plane + "network: {cni: calico}", []string{`2: network.cni: "calico" is not supported; use flannel`}},
 		{"pods over machines", plane + "network: {pod_subnet: 10.30.0.0/16}", []string{pods + "10.30.0.0/16 overlaps network.cidr 10.30.0.0/24 (the default)" + share}},
 		{"services over machines", plane + "network: {service_subnet: 10.30.0.0/24}", []string{services + "10.30.0.0/24 overlaps network.cidr 10.30.0.0/24 (the default)" + share}},

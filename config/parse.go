@@ -95,6 +95,7 @@ func defaults() *Cluster {
 			PodSubnet:     netip.MustParsePrefix("10.244.0.0/16"),
 			ServiceSubnet: netip.MustParsePrefix("10.96.0.0/16"),
 			CNI:           "flannel",
+			Uplink:        UplinkAuto,
 		},
 		Resources: Resources{
 			ControlPlane: Resource{CPUs: 2, Memory: 4096, Disk: 20},
@@ -123,7 +124,7 @@ func defaults() *Cluster {
 func defaultsWith(s Source) *Cluster {
 	c := defaults()
 	if s == MachinesSSH {
-		c.Kubernetes, c.Libvirt, c.Resources, c.Network.CNI = Kubernetes{}, Libvirt{}, Resources{}, ""
+		c.Kubernetes, c.Libvirt, c.Resources, c.Network.CNI, c.Network.Uplink = Kubernetes{}, Libvirt{}, Resources{}, "", ""
 	}
 	return c
 }

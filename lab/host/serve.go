@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+	"golang.org/x/sys/unix"
 
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/wait"
@@ -30,6 +31,8 @@ const (
 	stateFile   = "serve.pid"  // PID, network namespace and forwarded port of the serving process
 	serveLog    = "serve.log"
 	forwardFile = "forward" // the address in the lab's network that the forwarded port leads to
+	ownNetwork  = "/proc/self/ns/net"
+	outsideFile = 4 // in the serving process: the network namespace of who started it
 )
 
 func lockThread() { runtime.LockOSThread() }
@@ -142,6 +145,11 @@ func start(ctx context.Context, dir, scope string) error {
 		return err
 	}
 	defer func() { _ = socket.Close() }()
+	outside, err := os.Open(ownNetwork)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = outside.Close() }()
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -161,7 +169,7 @@ func start(ctx context.Context, dir, scope string) error {
 	argv = inScope(argv, scope)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, log, log
-	cmd.ExtraFiles = []*os.File{socket}
+	cmd.ExtraFiles = []*os.File{socket, outside}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: flags}
 	if leaf != nil {
 		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(leaf.Fd())
@@ -194,7 +202,7 @@ func lastLine(s string) string {
 }
 
 // Serve holds the namespaces that it was started in, runs libvirtd there and forwards connections of the listener (file descriptor 3)
-// into the network, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
+// into the network, and names that the lab asks for to the network that file descriptor 4 is of, until it gets SIGTERM or libvirtd ends. Killed, it takes libvirtd with it; machines and network stay.
 func Serve(dir string) error {
 	lock := flock.New(filepath.Join(dir, lockFile))
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // another labctl that checks the lock holds it for a moment
@@ -211,9 +219,13 @@ func Serve(dir string) error {
 	if err := errors.Join(enterLeaf(), enter(dir)); err != nil {
 		return err
 	}
-	netns, err := namespaceCookie("/proc/self/ns/net")
+	netns, err := namespaceCookie(ownNetwork)
 	if err != nil {
 		return err
+	}
+	unix.CloseOnExec(outsideFile)
+	if err := relayNames(fmt.Sprintf("/proc/self/fd/%d", outsideFile)); err != nil {
+		return fmt.Errorf("relay names: %w", err)
 	}
 	go forward(listener, filepath.Join(dir, forwardFile))
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP)
@@ -273,6 +285,9 @@ func forward(listener net.Listener, file string) {
 // Stop ends the lab's own daemon and everything that still lives in its network namespace. Then it empties the daemon's directory, but does
 // not remove it: its existence says that the lab has a daemon of its own.
 func Stop(ctx context.Context, dir string) error {
+	if err := removeLink(ctx, dir); err != nil {
+		return fmt.Errorf("uplink of the lab's network: %w", err)
+	}
 	s, err := readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return empty(dir)

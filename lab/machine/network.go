@@ -12,12 +12,24 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Network is the lab's network: a bridge without an uplink, a name and a fixed address per node.
+// Network is the lab's network: a bridge, a name and a fixed address per node.
 type Network struct {
-	CIDR    netip.Prefix
-	Gateway netip.Addr
-	Hosts   []Host
+	CIDR     netip.Prefix
+	Gateway  netip.Addr
+	Hosts    []Host
+	Forward  Forward
+	Resolver netip.Addr // is asked for names that are no node's; none: the computer's own
 }
+
+// Forward is what libvirt does with packets from the network to others, in its words: libvirt.org/formatnetwork.html.
+type Forward string
+
+// What libvirt does.
+const (
+	ForwardNone Forward = ""     // drops them
+	ForwardNAT  Forward = "nat"  // gives them the computer's address
+	ForwardOpen Forward = "open" // passes them on as they are
+)
 
 // Host is a node's reservation.
 type Host struct {
@@ -105,13 +117,20 @@ func (l *Lab) networkXML(n Network) (string, error) {
 		dns.Host = append(dns.Host, libvirtxml.NetworkDNSHost{IP: h.IP.String(), Hostnames: []libvirtxml.NetworkDNSHostHostname{{Hostname: h.Name}}})
 		dhcp.Hosts = append(dhcp.Hosts, libvirtxml.NetworkDHCPHost{MAC: MAC(l.cfg.ID, h.Name), Name: h.Name, IP: h.IP.String()})
 	}
-	text, err := (&libvirtxml.Network{
+	if n.Resolver.IsValid() {
+		dns.Forwarders = []libvirtxml.NetworkDNSForwarder{{Addr: n.Resolver.String()}}
+	}
+	definition := &libvirtxml.Network{
 		Name:   l.cfg.Lab,
 		UUID:   l.cfg.ID,
 		Bridge: &libvirtxml.NetworkBridge{Name: l.BridgeName(), STP: "off", Delay: "0"},
 		DNS:    dns,
 		IPs:    []libvirtxml.NetworkIP{{Address: n.Gateway.String(), Netmask: net.IP(mask).String(), DHCP: dhcp}},
-	}).Marshal()
+	}
+	if n.Forward != ForwardNone {
+		definition.Forward = &libvirtxml.NetworkForward{Mode: string(n.Forward)}
+	}
+	text, err := definition.Marshal()
 	if err != nil {
 		return "", fmt.Errorf("network XML: %w", err)
 	}

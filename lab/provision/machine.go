@@ -122,12 +122,25 @@ func Network(ctx context.Context, s *session.Session) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("no answer for 30s"))
 	defer cancel()
+	if s.Host.Own {
+		if err := s.Host.EnsureUplink(ctx, session.DaemonDir(s.Lab), host.Uplink{
+			ID: s.ID, CIDR: s.Cluster.Network.CIDR, NAT: session.HasUplink(s.Lab), Mutated: s.Told(),
+		}); err != nil {
+			return err
+		}
+	}
 	active, err := s.Libvirt.NetworkActive(ctx)
 	if err != nil || active {
 		return err
 	}
 	step := s.Events.Start("", "network", 0)
-	return step.End(s.Libvirt.EnsureNetwork(ctx, machine.Network{
-		CIDR: s.Cluster.Network.CIDR, Gateway: s.Cluster.Network.Gateway(), Hosts: hosts,
-	}))
+	n := machine.Network{CIDR: s.Cluster.Network.CIDR, Gateway: s.Cluster.Network.Gateway(), Hosts: hosts}
+	switch {
+	case !session.HasUplink(s.Lab):
+	case s.Host.Own: // this computer gives them its address
+		n.Forward, n.Resolver = machine.ForwardOpen, host.Resolver
+	default:
+		n.Forward = machine.ForwardNAT
+	}
+	return step.End(s.Libvirt.EnsureNetwork(ctx, n))
 }

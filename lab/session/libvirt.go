@@ -56,6 +56,12 @@ func OwnDaemon(l state.Lab) bool {
 	return err != nil || l.URI == host.Containers
 }
 
+// HasUplink tells whether the lab's nodes reach what this computer reaches.
+func HasUplink(l state.Lab) bool {
+	u := l.Cluster.Network.Uplink
+	return u == config.UplinkNAT || u == config.UplinkAuto && !OwnDaemon(l)
+}
+
 // Open makes the clients for the host's daemon and the lab's nodes. Nothing connects yet.
 func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session, error) {
 	id, err := l.ID()
@@ -65,7 +71,7 @@ func Open(l state.Lab, h *host.Host, events *event.Stream, o Options) (*Session,
 	s := &Session{Lab: l, ID: id, Events: events, Host: h, Nodes: map[string]Node{}, Options: o}
 	s.Libvirt = machine.Open(machine.Config{
 		URI: l.URI, Socket: h.Socket, NetworkSocket: h.NetworkSocket(), StorageSocket: h.StorageSocket(), Lab: l.Cluster.Name, ID: id,
-		Dir: l.Path("machines"), Pool: l.Cluster.Libvirt.Pool, PoolDir: PoolDir(l), Partition: Partition(l, id), KVM: host.KVM(), Mutated: o.told(),
+		Dir: l.Path("machines"), Pool: l.Cluster.Libvirt.Pool, PoolDir: PoolDir(l), Partition: Partition(l, id), KVM: host.KVM(), Mutated: o.Told(),
 	})
 	s.Machines = s.Libvirt
 	for _, n := range l.Cluster.Members() {

@@ -76,8 +76,8 @@ type Options struct {
 	Logins  *node.Logins                               // to machines that exist
 }
 
-// told is Mutated for libvirt, whose machines only labs have: their changes are counted and not refused.
-func (o Options) told() func(what string) {
+// Told is Mutated for libvirt, whose machines only labs have: their changes are counted and not refused.
+func (o Options) Told() func(what string) {
 	if o.Mutated == nil {
 		return nil
 	}
