@@ -23,6 +23,9 @@ type Cluster struct {
 	Image      Image      `yaml:"image"`
 	Libvirt    Libvirt    `yaml:"libvirt"`
 	Network    Network    `yaml:"network"`
+	// Registries are those that nodes pull images from in another way than the
+	// usual one; default none.
+	Registries []Registry `yaml:"registries,omitempty"`
 	Resources  Resources  `yaml:"resources"`
 	// Nodes are in file order, those with Onboard included.
 	Nodes []Node `yaml:"nodes"`

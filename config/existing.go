@@ -17,6 +17,7 @@ var notWithSSH = []struct{ field, why string }{
 	{"libvirt", "labctl does not make these machines, and asks no libvirt for them"},
 	{"network.uplink", "labctl does not make these machines, and they have a network already"},
 	{"network.cidr", "labctl does not make these machines, and they have a network already"},
+	{"registries", "labctl does not configure the runtime of machines that it did not make"},
 	{"resources", "labctl does not make these machines, and they have their size already"},
 	{"addons", "what runs in a cluster that labctl did not make is its owner's choice"},
 }

@@ -27,6 +27,7 @@ func (d *document) validate(c *Cluster) {
 		d.checkURI(c.Libvirt.URI)
 		d.checkPool(c.Libvirt.Pool)
 		d.checkNetwork(c)
+		d.checkRegistries(c.Registries)
 		d.checkResources(c.Resources)
 		d.checkAddons(c.Addons)
 	}

@@ -134,3 +134,23 @@ func CheckDir(path string) error {
 	}
 	return nil
 }
+
+// ReadPrivate reads at most limit bytes of a file that only its owner can read or write.
+func ReadPrivate(path string, limit int64) ([]byte, error) {
+	// Without O_NONBLOCK, opening a fifo would wait for its writer.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return nil, err
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s is not a regular file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return nil, fmt.Errorf("others can read or write %s, its mode is %#o: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	return io.ReadAll(io.LimitReader(f, limit))
+}

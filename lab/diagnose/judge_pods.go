@@ -183,7 +183,14 @@ func (j *judgement) userPods() {
 func (j *judgement) userPod(node, text string) {
 	f := j.findKind(symptom.ImagePullFailure, userPod, node, "API", text)
 	f.Level = symptom.Warn
-	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
-	f.Hint = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
+	f.Meaning = "A pod waits for an image that its node does not have and cannot pull."
+	const load = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
 		"The pod's imagePullPolicy must not be Always, which is the default for the tag latest and for no tag."
+	if j.f.Uplink {
+		f.Hint = "`kubectl describe pod NAME` says what the registry answers. Mirrors, authorities and logins: registries in cluster.yaml. Without a registry: " + load
+		return
+	}
+	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
+	f.Hint = load + " Or give nodes a way to registries: `uplink: nat` in the section network of cluster.yaml. " +
+		"Or name a registry in the lab as a mirror in its section registries."
 }

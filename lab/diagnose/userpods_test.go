@@ -36,6 +36,16 @@ func TestUserPodsWithoutAnImageAreAWarning(t *testing.T) {
 	}
 }
 
+func TestUserPodsWithAnUplink(t *testing.T) {
+	f := healthyFacts(1)
+	f.Uplink = true
+	waits(&f.API.Pods, "default", "web", "w1", "nginx:1")
+	found := Judge(f)
+	if len(found) != 1 || strings.Contains(found[0].Meaning, "uplink") || !strings.Contains(found[0].Hint, "registries in cluster.yaml") {
+		t.Errorf("%+v", found)
+	}
+}
+
 // A user's pod breaks nothing else, whatever the graph of causes says of images, and hides nothing.
 func TestUserPodsExplainNothing(t *testing.T) {
 	f := healthyFacts(1)

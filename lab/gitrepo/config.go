@@ -18,6 +18,8 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/transport"
 	"github.com/go-git/go-git/v5/plumbing/transport/http"
+
+	"k8slab/lab/atomicfile"
 )
 
 // Config is an entry of a kustomization in a Git repository, and how it is changed.
@@ -144,7 +146,7 @@ func (c Config) message(verb, how string) string {
 }
 
 func readPassword(file string) (string, error) {
-	data, err := readPrivate(file)
+	data, err := atomicfile.ReadPrivate(file, maxFile)
 	if err != nil {
 		return "", err
 	}

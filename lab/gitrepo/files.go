@@ -7,33 +7,12 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"syscall"
 
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/format/packfile"
 
 	"k8slab/lab/atomicfile"
 )
-
-// readPrivate reads a file that only its owner can read or write.
-func readPrivate(path string) ([]byte, error) {
-	// Without O_NONBLOCK, opening a fifo would wait for its writer.
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a regular file", path)
-	case info.Mode().Perm()&0o077 != 0:
-		return nil, fmt.Errorf("others can read or write %s, its mode is %#o: chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-	return io.ReadAll(io.LimitReader(f, maxFile))
-}
 
 // keep writes the kustomization as it is before the activation into the backup, as a whole.
 func (r *Repository) keep(content []byte) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/go-git/go-git/v5/plumbing"
 	"github.com/go-git/go-git/v5/plumbing/object"
 
+	"k8slab/lab/atomicfile"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
@@ -20,7 +21,7 @@ type signer func(ctx context.Context, text []byte) (string, error)
 
 // openSigner reads a private key, and tries it.
 func openSigner(ctx context.Context, file string) (signer, error) {
-	data, err := readPrivate(file)
+	data, err := atomicfile.ReadPrivate(file, maxFile)
 	if err != nil {
 		return nil, err
 	}

@@ -92,7 +92,7 @@ func ReadStatus(ctx context.Context, s *session.Session) (Status, error) {
 	for i := range st.Nodes {
 		fill(s, &st.Nodes[i], facts, machines)
 	}
-	st.Warnings = imageWarnings(facts.API.Pods)
+	st.Warnings = imageWarnings(facts)
 	st.Problems, st.Healthy = report.Problems(), report.Healthy
 	return st, nil
 }
@@ -126,18 +126,21 @@ func fill(s *session.Session, one *NodeStatus, facts fact.Facts, machines []mach
 const mostWarnings = 5
 
 // imageWarnings warns of users' pods that cannot get an image, once for each image.
-func imageWarnings(pods []kube.Pod) []string {
+func imageWarnings(f fact.Facts) []string {
 	var all []string
-	waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(pods), diagnose.Own))
+	waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(f.API.Pods), diagnose.Own))
 	for i, w := range waits {
 		if i == mostWarnings && len(waits) > mostWarnings+1 {
 			return append(all, fmt.Sprintf("pods wait for %d more images; next: labctl diagnose", len(waits)-i))
 		}
-		next := "labctl image load FILE.tar"
+		why, next := ": nodes of this lab have no uplink", "labctl image load FILE.tar"
 		if w.Always {
 			next += ", and another imagePullPolicy"
 		}
-		all = append(all, w.String()+": nodes of this lab have no uplink; next: "+next)
+		if f.Uplink {
+			why, next = "", "labctl diagnose"
+		}
+		all = append(all, w.String()+why+"; next: "+next)
 	}
 	return all
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/kube"
 )
 
@@ -20,17 +21,22 @@ func TestImageWarnings(t *testing.T) {
 		"pod shop/web on w1 cannot get the image nginx (imagePullPolicy: Always): nodes of this lab have no uplink; next: labctl image load FILE.tar, and another imagePullPolicy",
 		"pods default/web-1, default/web-2 on w1, w2 cannot get the image redis:8: nodes of this lab have no uplink; next: labctl image load FILE.tar",
 	}
-	if got := imageWarnings(pods); !slices.Equal(got, want) {
+	facts := fact.Facts{API: fact.API{Pods: pods}}
+	if got := imageWarnings(facts); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	pods = nil
-	for i := range 9 {
-		pods = append(pods, pod("default", "p", "w1", fmt.Sprintf("image:%d", i), false))
+	facts.Uplink = true
+	if got := imageWarnings(facts)[1]; got != "pods default/web-1, default/web-2 on w1, w2 cannot get the image redis:8; next: labctl diagnose" {
+		t.Errorf("with an uplink: %q", got)
 	}
-	if got := imageWarnings(pods); len(got) != mostWarnings+1 || got[mostWarnings] != "pods wait for 4 more images; next: labctl diagnose" {
+	facts.API.Pods = nil
+	for i := range 9 {
+		facts.API.Pods = append(facts.API.Pods, pod("default", "p", "w1", fmt.Sprintf("image:%d", i), false))
+	}
+	if got := imageWarnings(facts); len(got) != mostWarnings+1 || got[mostWarnings] != "pods wait for 4 more images; next: labctl diagnose" {
 		t.Errorf("got %q", got)
 	}
-	if got := imageWarnings(nil); got != nil {
+	if got := imageWarnings(fact.Facts{}); got != nil {
 		t.Errorf("got %q of no pods", got)
 	}
 }

@@ -2,6 +2,8 @@ package provision
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -84,8 +86,8 @@ func cloudFiles(s *session.Session, n config.Node) (map[string]seedFile, error) 
 		ResizeRoot:    true,
 		Locale:        "C.UTF-8",
 	}
-	for _, name := range cloudSeeded {
-		if f, ok := own[name]; ok {
+	for _, name := range slices.Sorted(maps.Keys(own)) {
+		if f := own[name]; slices.Contains(cloudSeeded, name) || name == loginFile || strings.HasPrefix(name, registryDir) {
 			c.Files = append(c.Files, cloudFile{Path: "/" + name, Permissions: fmt.Sprintf("%04o", f.mode), Content: f.text})
 		}
 	}

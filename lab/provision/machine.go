@@ -122,6 +122,15 @@ func Network(ctx context.Context, s *session.Session) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, 30*time.Second, errors.New("no answer for 30s"))
 	defer cancel()
+	active, err := s.Libvirt.NetworkActive(ctx)
+	if err != nil {
+		return err
+	}
+	if !active { // the lab is new: a file that cluster.yaml names may be missing
+		if _, err := registryFiles(s.Cluster.Registries); err != nil {
+			return err
+		}
+	}
 	if s.Host.Own {
 		if err := s.Host.EnsureUplink(ctx, session.DaemonDir(s.Lab), host.Uplink{
 			ID: s.ID, CIDR: s.Cluster.Network.CIDR, NAT: session.HasUplink(s.Lab), Mutated: s.Told(),
@@ -129,9 +138,8 @@ func Network(ctx context.Context, s *session.Session) error {
 			return err
 		}
 	}
-	active, err := s.Libvirt.NetworkActive(ctx)
-	if err != nil || active {
-		return err
+	if active {
+		return nil
 	}
 	step := s.Events.Start("", "network", 0)
 	n := machine.Network{CIDR: s.Cluster.Network.CIDR, Gateway: s.Cluster.Network.Gateway(), Hosts: hosts}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"text/template"
@@ -34,6 +35,11 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 		"etc/ssh/ssh_host_ed25519_key.pub":   {0o644, string(hostPublic) + "\n"},
 		"root/.ssh/authorized_keys":          {0o600, string(authorized) + "\n"},
 	}
+	registries, err := registryFiles(s.Cluster.Registries)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, registries)
 	if n.Role == config.ControlPlane {
 		text, err := keepalived(s, n)
 		if err != nil {
@@ -86,7 +92,7 @@ func writeSeed(s *session.Session, n config.Node, files map[string]seedFile) (st
 
 // makeDirs makes directories with the modes that they get in the node: the seed's modes replace those of the image.
 func makeDirs(root, rel string) error {
-	modes := map[string]fs.FileMode{"root": 0o700, "root/.ssh": 0o700}
+	modes := map[string]fs.FileMode{"root": 0o700, "root/.ssh": 0o700, filepath.Dir(loginFile): 0o700}
 	for dir := rel; ; dir = filepath.Dir(dir) {
 		mode := fs.FileMode(0o755)
 		if m, ok := modes[dir]; ok {

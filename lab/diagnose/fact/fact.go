@@ -18,6 +18,7 @@ type Facts struct {
 	Time     time.Time     `json:"time"`  // the host's clock when the collecting began
 	Since    time.Duration `json:"since"` // how far back the texts were asked for; 0 is the last boot
 	Endpoint string        `json:"endpoint"`
+	Uplink   bool          `json:"uplink,omitempty"` // nodes reach what is outside of the cluster
 	Part     bool          `json:"part,omitempty"` // only some of the lab's machines were asked
 	Machines []Machine     `json:"machines"`
 	API      API           `json:"api"`

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+)
+
+// Registry says how nodes pull images from one registry.
+type Registry struct {
+	// Name is what stands before the first slash of its images' references:
+	// HOST or HOST:PORT, docker.io for those that have none. Required, unique in
+	// the file.
+	Name string `yaml:"name"`
+	// Mirrors are http:// or https:// URLs that are asked before the registry, in
+	// this order; default none. A registry without TLS is its own mirror, with
+	// http://.
+	Mirrors []string `yaml:"mirrors,omitempty"`
+	// CAFile is the absolute path of a PEM file with the authorities that signed
+	// the certificates of the registry and its mirrors; default none: those that
+	// the nodes' system knows.
+	CAFile string `yaml:"ca_file,omitempty"`
+	// CredentialsFile is the absolute path of a file with mode 0600 and one
+	// line, USER:PASSWORD; default none.
+	CredentialsFile string `yaml:"credentials_file,omitempty"`
+}
+
+var registryName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
+
+func (d *document) checkRegistries(all []Registry) {
+	first := map[string]string{}
+	for i, r := range all {
+		at := fmt.Sprintf("registries[%d]", i)
+		name := at + ".name"
+		switch {
+		case !d.trusted(at, name):
+		case r.Name == "":
+			d.report(name, "missing; write what stands before the first slash of the images' names, such as docker.io or registry.example:5000")
+		case len(r.Name) > 255 || !registryName.MatchString(r.Name):
+			d.report(name, "%s is not a registry; use HOST or HOST:PORT, such as docker.io or registry.example:5000", quote(r.Name))
+		case first[r.Name] != "":
+			d.report(name, "%s is already %s on line %d; keep one of them", quote(r.Name), first[r.Name], d.line(first[r.Name]))
+		default:
+			first[r.Name] = name
+		}
+		for k, mirror := range r.Mirrors {
+			if why := mirrorProblem(mirror); why != "" && d.trusted(fmt.Sprintf("%s.mirrors[%d]", at, k)) {
+				d.report(fmt.Sprintf("%s.mirrors[%d]", at, k), "%s", why)
+			}
+		}
+		for key, file := range map[string]string{"ca_file": r.CAFile, "credentials_file": r.CredentialsFile} {
+			if why := pathProblem(file); why != "" && d.trusted(at+"."+key) {
+				d.report(at+"."+key, "%s", why)
+			}
+		}
+	}
+}
+
+// mirrorProblem does not show the URL: what was meant as one may hold a
+// password.
+func mirrorProblem(text string) string {
+	const use = "; use one such as https://mirror.example:5000"
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || hidden(text):
+		return "it is not an HTTP URL" + use
+	case u.User != nil:
+		return "it has a user or a password, which would be shown" + use + ", with credentials_file"
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return "it has a query or a fragment" + use
+	}
+	return ""
+}
