@@ -77,7 +77,7 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 	from := diagnose.Sources{
 		Want: &want, Lab: s.Cluster.Name, Labnode: session.LabnodePath, Endpoint: s.Endpoint(), Since: o.Since, Patience: s.TimeScale(), AtOnce: runtime.NumCPU(),
 		Existing: s.Cluster.OverSSH(), Uplink: s.Cluster.OverSSH() || session.HasUplink(s.Lab),
-		Open:     func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
+		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
 	}
 	if o.Brief {
 		from.Since = fact.NoTexts

@@ -19,7 +19,7 @@ type Facts struct {
 	Since    time.Duration `json:"since"` // how far back the texts were asked for; 0 is the last boot
 	Endpoint string        `json:"endpoint"`
 	Uplink   bool          `json:"uplink,omitempty"` // nodes reach what is outside of the cluster
-	Part     bool          `json:"part,omitempty"` // only some of the lab's machines were asked
+	Part     bool          `json:"part,omitempty"`   // only some of the lab's machines were asked
 	Machines []Machine     `json:"machines"`
 	API      API           `json:"api"`
 	Etcd     Etcd          `json:"etcd"`
