@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
 	"github.com/google/go-containerregistry/pkg/v1/static"
@@ -45,22 +46,7 @@ func (l *lab) getsAnImage(ctx context.Context) {
 	archive := filepath.Join(GinkgoT().TempDir(), "web.tar")
 	tag, err := name.NewTag(image)
 	Expect(err).NotTo(HaveOccurred())
-	program, err := os.ReadFile(filepath.Join(filepath.Dir(suite.labctl), "labnode"))
-	Expect(err).NotTo(HaveOccurred())
-	var files bytes.Buffer
-	w := tar.NewWriter(&files)
-	Expect(w.WriteHeader(&tar.Header{Name: "labnode", Mode: 0o755, Size: int64(len(program))})).To(Succeed())
-	_, err = w.Write(program)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(w.Close()).To(Succeed())
-	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(files.Bytes(), types.DockerUncompressedLayer))
-	Expect(err).NotTo(HaveOccurred())
-	config, err := img.ConfigFile()
-	Expect(err).NotTo(HaveOccurred())
-	config.OS, config.Architecture, config.Config.Entrypoint = "linux", "amd64", []string{"/labnode", "probe"}
-	img, err = mutate.ConfigFile(img, config)
-	Expect(err).NotTo(HaveOccurred())
-	Expect(tarball.WriteToFile(archive, tag, img)).To(Succeed())
+	Expect(tarball.WriteToFile(archive, tag, containerImage("probe"))).To(Succeed())
 
 	f, err := os.Open(archive)
 	Expect(err).NotTo(HaveOccurred())
@@ -77,6 +63,27 @@ func (l *lab) getsAnImage(ctx context.Context) {
 	// Writing an image of 60 MB on every node at once keeps a slow disk busy for seconds, in which nothing on the nodes answers in time.
 	Eventually(func() int { r = l.run(ctx, "diagnose"); return r.code }).WithContext(ctx).WithTimeout(30*time.Second).Should(BeZero(), "diagnose: %s", &r)
 	Expect(r.stdout).To(HavePrefix("Nothing is wrong."))
+}
+
+// containerImage has labnode, which runs with the arguments.
+func containerImage(args ...string) v1.Image {
+	GinkgoHelper()
+	program, err := os.ReadFile(filepath.Join(filepath.Dir(suite.labctl), "labnode"))
+	Expect(err).NotTo(HaveOccurred())
+	var files bytes.Buffer
+	w := tar.NewWriter(&files)
+	Expect(w.WriteHeader(&tar.Header{Name: "labnode", Mode: 0o755, Size: int64(len(program))})).To(Succeed())
+	_, err = w.Write(program)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(w.Close()).To(Succeed())
+	img, err := mutate.AppendLayers(empty.Image, static.NewLayer(files.Bytes(), types.DockerUncompressedLayer))
+	Expect(err).NotTo(HaveOccurred())
+	config, err := img.ConfigFile()
+	Expect(err).NotTo(HaveOccurred())
+	config.OS, config.Architecture, config.Config.Entrypoint = "linux", "amd64", append([]string{"/labnode"}, args...)
+	img, err = mutate.ConfigFile(img, config)
+	Expect(err).NotTo(HaveOccurred())
+	return img
 }
 
 // findings are those of a diagnosis that nothing fails for.

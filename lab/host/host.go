@@ -112,14 +112,14 @@ func (h *Host) Dial(ctx context.Context, network, address string) (conn net.Conn
 		dial()
 		return conn, err
 	}
-	if nsErr := inNamespace(h.netns, dial); nsErr != nil {
+	if nsErr := InNamespace(h.netns, dial); nsErr != nil {
 		return nil, nsErr
 	}
 	return conn, err
 }
 
-// inNamespace calls f on a thread in the network namespace. A socket stays in the namespace that it was made in.
-func inNamespace(path string, f func()) error {
+// InNamespace calls f on a thread in the network namespace. A socket stays in the namespace that it was made in.
+func InNamespace(path string, f func()) error {
 	ns, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("the lab's network namespace is gone: %w", err)

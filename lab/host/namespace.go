@@ -151,7 +151,7 @@ func namespaceFiles(netns uint64) []string {
 }
 
 func namespaceCookie(path string) (cookie uint64, err error) {
-	nsErr := inNamespace(path, func() {
+	nsErr := InNamespace(path, func() {
 		var fd int
 		if fd, err = unix.Socket(unix.AF_UNIX, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0); err == nil {
 			cookie, err = unix.GetsockoptUint64(fd, unix.SOL_SOCKET, unix.SO_NETNS_COOKIE)

@@ -143,7 +143,7 @@ func (l link) present(ctx context.Context, h *Host) bool {
 		return true
 	}
 	there := false
-	err = inNamespace(h.netns, func() { // a new namespace lacks it
+	err = InNamespace(h.netns, func() { // a new namespace lacks it
 		_, err := net.InterfaceByName(uplinkDevice)
 		there = err == nil
 	})

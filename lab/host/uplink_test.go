@@ -56,7 +56,7 @@ func (h *Host) listen(t *testing.T) {
 	t.Helper()
 	var l net.Listener
 	var err error
-	if nsErr := inNamespace(h.netns, func() { l, err = net.Listen("tcp4", ":80") }); err != nil || nsErr != nil {
+	if nsErr := InNamespace(h.netns, func() { l, err = net.Listen("tcp4", ":80") }); err != nil || nsErr != nil {
 		t.Fatal(err, nsErr)
 	}
 	t.Cleanup(func() { _ = l.Close() })
@@ -76,7 +76,7 @@ func (h *Host) listen(t *testing.T) {
 func (h *Host) asks(t *testing.T, address, from string) (said string, err error) {
 	d := net.Dialer{Timeout: 3 * time.Second, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	var c net.Conn
-	if nsErr := inNamespace(h.netns, func() { c, err = d.DialContext(t.Context(), "tcp4", address+":80") }); nsErr != nil || err != nil {
+	if nsErr := InNamespace(h.netns, func() { c, err = d.DialContext(t.Context(), "tcp4", address+":80") }); nsErr != nil || err != nil {
 		return "", errors.Join(nsErr, err)
 	}
 	defer func() { _ = c.Close() }()
@@ -108,14 +108,14 @@ func TestUplink(t *testing.T) {
 		t.Helper()
 		u := Uplink{ID: "c0ffee", CIDR: netip.MustParsePrefix("10.30.0.0/24"), NAT: nat, Mutated: func(string) { changes++ }}
 		var err error
-		if nsErr := inNamespace(here.netns, func() { err = lab.EnsureUplink(t.Context(), dir, u) }); nsErr != nil || err != nil {
+		if nsErr := InNamespace(here.netns, func() { err = lab.EnsureUplink(t.Context(), dir, u) }); nsErr != nil || err != nil {
 			t.Fatal(nsErr, err)
 		}
 	}
 	remove := func() {
 		t.Helper()
 		var err error
-		if nsErr := inNamespace(here.netns, func() { err = Stop(t.Context(), dir) }); nsErr != nil || err != nil {
+		if nsErr := InNamespace(here.netns, func() { err = Stop(t.Context(), dir) }); nsErr != nil || err != nil {
 			t.Fatal(nsErr, err)
 		}
 		if after := here.computerNetwork(t); after != before {

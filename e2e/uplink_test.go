@@ -1,0 +1,175 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+
+	"k8slab/lab/host"
+)
+
+// network is a network namespace that a spec made.
+type network struct{ file string }
+
+// newNetwork makes one that lasts until the spec ends.
+func newNetwork() network {
+	GinkgoHelper()
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	Expect(err).NotTo(HaveOccurred())
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	Expect(cmd.Start()).To(Succeed())
+	DeferCleanup(func() { _ = in.Close(); _ = cmd.Wait() })
+	return network{fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid)}
+}
+
+// run runs a command there.
+func (n network) run(ctx context.Context, line string) string {
+	GinkgoHelper()
+	out, err := exec.CommandContext(ctx, "nsenter", append([]string{"--net=" + n.file, "--"}, strings.Fields(line)...)...).CombinedOutput()
+	Expect(err).NotTo(HaveOccurred(), "%s: %s", line, out)
+	return string(out)
+}
+
+// transport sends requests from there, and believes every server.
+func (n network) transport() *http.Transport {
+	return &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+		DialContext: func(ctx context.Context, kind, address string) (conn net.Conn, err error) {
+			d := net.Dialer{Timeout: 5 * time.Second}
+			if outer := host.InNamespace(n.file, func() { conn, err = d.DialContext(ctx, kind, address) }); outer != nil {
+				return nil, outer
+			}
+			return conn, err
+		}}
+}
+
+func (n network) get(url string) (string, error) {
+	answer, err := (&http.Client{Timeout: 10 * time.Second, Transport: n.transport()}).Get(url)
+	if err != nil {
+		return "", err
+	}
+	text, err := io.ReadAll(answer.Body)
+	return string(text), errors.Join(err, answer.Body.Close())
+}
+
+// serve answers requests there.
+func (n network) serve(address string, handler http.Handler) {
+	GinkgoHelper()
+	var l net.Listener
+	var err error
+	Expect(host.InNamespace(n.file, func() { l, err = net.Listen("tcp4", address) })).To(Succeed())
+	Expect(err).NotTo(HaveOccurred())
+	s := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
+	go func() { _ = s.Serve(l) }()
+	DeferCleanup(func() { _ = s.Close() })
+}
+
+// internet is a network with a registry and a name server, and the computer that is in it.
+type internet struct {
+	outside, computer network
+	resolv            string // the computer's resolv.conf
+}
+
+const (
+	internetIP       = "192.0.2.1"
+	internetRegistry = "registry.example"
+)
+
+// newInternet makes the internet that a spec has, and a computer that has nothing but it.
+func newInternet(ctx context.Context) internet {
+	GinkgoHelper()
+	w := internet{outside: newNetwork(), computer: newNetwork(), resolv: filepath.Join(GinkgoT().TempDir(), "resolv.conf")}
+	Expect(os.WriteFile(w.resolv, []byte("nameserver "+internetIP+"\n"), 0o600)).To(Succeed())
+	w.computer.run(ctx, "ip link set lo up")
+	w.outside.run(ctx, "ip link set lo up")
+	w.computer.run(ctx, "ip link add up0 type veth peer name in0 netns "+strings.Split(w.outside.file, "/")[2])
+	w.computer.run(ctx, "ip address add 192.0.2.2/24 dev up0")
+	w.computer.run(ctx, "ip link set up0 up")
+	w.outside.run(ctx, "ip address add "+internetIP+"/24 dev in0")
+	w.outside.run(ctx, "ip link set in0 up")
+	w.computer.run(ctx, "ip route add default via "+internetIP)
+	names := exec.Command("nsenter", "--net="+w.outside.file, "--", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
+		"--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP)
+	names.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	Expect(names.Start()).To(Succeed())
+	DeferCleanup(func() { _ = names.Process.Kill(); _ = names.Wait() })
+	w.outside.serve(internetIP+":80", registry.New())
+	return w
+}
+
+// enter has labctl run on the computer.
+func (w internet) enter() []string {
+	return []string{"nsenter", "--net=" + w.computer.file, "--", "unshare", "--mount", "--", "sh", "-c",
+		`mount --bind "$0" /etc/resolv.conf && exec "$@"`, w.resolv}
+}
+
+// state is what a lab may leave nothing in.
+func (w internet) state(ctx context.Context) (all string) {
+	GinkgoHelper()
+	for _, line := range []string{"ip -brief -4 address", "ip route", "iptables -t nat -S", "iptables -S"} {
+		all += w.computer.run(ctx, line)
+	}
+	return all
+}
+
+// apiOnNodePort is a Service that the lab has an answer for without an image: its API server.
+const apiOnNodePort = `apiVersion: v1
+kind: Service
+metadata: {name: api, namespace: default}
+spec: {type: NodePort, ports: [{port: 443, targetPort: 6443, nodePort: 30443}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: api, namespace: default, labels: {kubernetes.io/service-name: api}}
+addressType: IPv4
+ports: [{port: 6443}]
+endpoints: [{addresses: [10.79.0.11]}]
+`
+
+var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
+	It("gets images from a registry of the internet, is reached from the computer, and leaves nothing there", func(ctx SpecContext) {
+		w := newInternet(ctx)
+		before := w.state(ctx)
+		l := useLab("e2e-uplink", 79, 1, 1)
+		l.enter = w.enter()
+		l.rewrite("network: {", "network: {uplink: nat, ")
+		l.rewrite("nodes:\n", "registries: [{name: "+internetRegistry+", mirrors: ['http://"+internetRegistry+"']}]\nnodes:\n")
+		ref, err := name.NewTag(internetRegistry+"/shop/web:1", name.Insecure)
+		Expect(err).NotTo(HaveOccurred())
+		direct, err := name.NewTag(internetIP+"/shop/web:1", name.Insecure)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(direct, containerImage("--help"), remote.WithTransport(w.outside.transport()), remote.WithContext(ctx))).To(Succeed())
+
+		l.must(ctx, "up")
+		Expect(l.must(ctx, "up")).To(ContainSubstring("0 changes"))
+		l.kubectl(ctx, "run", "web", "--image="+ref.String(), "--restart=Never")
+		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
+			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+
+		applied := l.startWith(ctx, strings.NewReader(apiOnNodePort), nil, "kubectl", "--", "apply", "--filename=-").wait()
+		Expect(applied.code).To(BeZero(), "%s", applied)
+		Eventually(func() (string, error) { return w.computer.get("https://10.79.0.21:30443/livez") }).WithContext(ctx).
+			WithTimeout(30 * time.Second).WithPolling(time.Second).Should(Equal("ok"))
+
+		l.must(ctx, "down")
+		Expect(w.state(ctx)).To(Equal(before))
+	}, SpecTimeout(6*time.Minute))
+})
