@@ -63,6 +63,9 @@ type Image struct {
 	// nodes of; default empty: the lab's own image. docs/vms.md says which
 	// images can be used.
 	Base string `yaml:"base"`
+	// From is the reference of a node image in a registry, REPOSITORY@sha256:HEX,
+	// which is fetched instead of built; default empty. Not with Base.
+	From string `yaml:"from,omitempty"`
 }
 
 // Libvirt says which libvirt runs the machines.

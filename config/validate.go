@@ -24,6 +24,7 @@ func (d *document) validate(c *Cluster) {
 	default:
 		d.checkSource(c.Kubernetes.Source)
 		d.checkBase(c.Image.Base)
+		d.checkFrom(c.Image)
 		d.checkURI(c.Libvirt.URI)
 		d.checkPool(c.Libvirt.Pool)
 		d.checkNetwork(c)
@@ -102,6 +103,19 @@ func plainPathProblem(file string) string {
 		return fmt.Sprintf("%s is not in its plain form, which is %s", quote(file), quote(clean))
 	}
 	return ""
+}
+
+var imageReference = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+@sha256:[0-9a-f]{64}$`)
+
+func (d *document) checkFrom(image Image) {
+	const field = "image.from"
+	switch {
+	case image.From == "" || !d.trusted(field):
+	case !imageReference.MatchString(image.From):
+		d.report(field, "%s is not the reference of an image by its digest; use HOST/NAME@sha256:HEX, as labctl image push and pull print it", quote(image.From))
+	case image.Base != "":
+		d.report(field, "image.base says to use another image; keep one of them")
+	}
 }
 
 func (d *document) checkBase(base string) {

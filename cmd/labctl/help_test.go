@@ -96,11 +96,12 @@ var step = regexp.MustCompile("`labctl |`sudo |-c FILE|run as root|run in the ch
 func TestMessagesWithoutALab(t *testing.T) {
 	// They do not need a lab, or make one.
 	free := map[string]bool{
-		"up": true, "image build": true, "image list": true, "image prune": true, "doctor": true, "host install": true, "host serve": true, "version": true, "lab list": true,
+		"up": true, "image build": true, "image push": true, "image pull": true, "image export": true, "image import": true, "image list": true,
+		"image prune": true, "doctor": true, "host install": true, "host serve": true, "version": true, "lab list": true,
 		"fault list": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true, "plan": true, "status": true,
 		"down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true,
 	}
-	noFile := map[string]bool{"up": true, "doctor": true, "image build": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true,
+	noFile := map[string]bool{"up": true, "doctor": true, "image build": true, "image push": true, "image export": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true,
 		"plan": true, "status": true, "down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true}
 	described, err := filepath.Abs(small)
 	if err != nil {

@@ -54,7 +54,7 @@ func (a *app) installCommand() *cobra.Command {
 			events := event.NewStream(a.sinks()...)
 			defer func() { _ = events.Close() }()
 			for _, uri := range []string{host.Containers, host.VirtualMachines} {
-				if err := host.Install(cmd.Context(), uri, image.Packages(), events); err != nil {
+				if err := host.Install(cmd.Context(), uri, image.Packages(""), events); err != nil {
 					return err
 				}
 			}
@@ -77,8 +77,9 @@ func serveCommand() *cobra.Command {
 }
 
 func (a *app) imageCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "image", Short: "Build, list and prune node images; load container images into the nodes", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
-	cmd.AddCommand(a.imageBuildCommand(), a.imageListCommand(), a.imageLoadCommand(), a.imagePruneCommand())
+	cmd := &cobra.Command{Use: "image", Short: "Build, fetch, send, list and prune node images; load container images into the nodes", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() }}
+	cmd.AddCommand(a.imageBuildCommand(), a.imageExportCommand(), a.imageImportCommand(), a.imageListCommand(), a.imageLoadCommand(),
+		a.imagePruneCommand(), a.imagePullCommand(), a.imagePushCommand())
 	return cmd
 }
 
@@ -96,17 +97,12 @@ func (a *app) imageBuildCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			program, err := imageLabnode()
-			if err != nil {
-				return err
-			}
 			events := event.NewStream(a.sinks()...)
 			defer func() { _ = events.Close() }()
-			if err := host.Install(cmd.Context(), "", image.Packages(), events); err != nil {
+			if err := host.Install(cmd.Context(), "", image.Packages(c.Image.From), events); err != nil {
 				return err
 			}
-			spec := image.Spec{KubernetesVersion: c.Kubernetes.Version, KubernetesSource: c.Kubernetes.Source, Labnode: program}
-			img, err := image.Build(cmd.Context(), spec, events)
+			img, err := buildImage(cmd.Context(), c, events)
 			if err == nil && disk {
 				_, err = img.BuildDisk(cmd.Context(), events)
 			}

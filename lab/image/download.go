@@ -22,6 +22,8 @@ type fetcher struct {
 	client *http.Client
 	idle   time.Duration // how long an attempt may be without a byte
 	pause  time.Duration // between attempts
+
+	addressed bool // a URL has the digest of its content, which so never changes
 }
 
 const (
@@ -159,9 +161,11 @@ func (f fetcher) file(ctx context.Context, url, digest, path string, step *event
 // transfer makes one attempt at downloading what the part lacks.
 func (f fetcher) transfer(ctx context.Context, url string, p *part) error {
 	header := http.Header{}
-	if v := p.validator(); v != "" && p.size > 0 {
+	if v := p.validator(); (v != "" || f.addressed) && p.size > 0 {
 		header.Set("Range", fmt.Sprintf("bytes=%d-", p.size))
-		header.Set("If-Range", v)
+		if v != "" && !f.addressed {
+			header.Set("If-Range", v)
+		}
 	}
 	resp, err := f.get(ctx, url, header)
 	if err != nil {

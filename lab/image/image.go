@@ -29,9 +29,12 @@ type Image struct {
 // Root is the root directory for containers. Nothing may write to it.
 func (i Image) Root() string { return filepath.Join(i.Dir, "root") }
 
-// Packages are the Debian packages that building needs on this computer.
-func Packages() []string {
-	packages := []string{"mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev", "e2fsprogs", "qemu-utils"}
+// Packages are the Debian packages that an image needs on this computer: one that is built, or with from, one that is fetched.
+func Packages(from string) []string {
+	packages := []string{"e2fsprogs", "qemu-utils"}
+	if from == "" {
+		packages = append(packages, "mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev")
+	}
 	if os.Geteuid() != 0 {
 		packages = append(packages, "uidmap") // newuidmap(1), for user namespaces
 	}
@@ -43,6 +46,9 @@ func Build(ctx context.Context, spec Spec, events *event.Stream) (Image, error) 
 	dir, err := CacheDir()
 	if err != nil {
 		return Image{}, err
+	}
+	if spec.From != "" {
+		return cache{dir: dir, events: events}.fromArtefact(ctx, spec)
 	}
 	b := &builder{cache: cache{dir: dir, events: events}, dirs: map[string]string{}}
 	if err := b.parts(ctx, spec); err != nil {
@@ -151,8 +157,10 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})
-	return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")}, err
+	return imageAt(dir), err
 }
+
+func imageAt(dir string) Image { return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")} }
 
 // Entry is one thing in the cache.
 type Entry struct {

@@ -96,6 +96,7 @@ func imageNames(ctx context.Context, kubeadm, version string) ([]string, error) 
 type Spec struct {
 	KubernetesVersion string // vMAJOR.MINOR.PATCH
 	KubernetesSource  string // as config.Kubernetes has it
+	From              string // the reference of an artefact to take instead of building, as config.Image has it; "" for none
 	Labnode           string // path of the labnode binary, which is part of the image
 }
 

@@ -18,8 +18,8 @@ import (
 func Doctor(ctx context.Context, l state.Lab) []host.Check {
 	plan := host.Plan{
 		URI: l.URI, Own: session.OwnDaemon(l),
-		Build:    !image.Compiled(l.Cluster.Kubernetes.Version, l.Cluster.Kubernetes.Source),
-		Packages: image.Packages(),
+		Build:    l.Cluster.Image.From == "" && !image.Compiled(l.Cluster.Kubernetes.Version, l.Cluster.Kubernetes.Source),
+		Packages: image.Packages(l.Cluster.Image.From),
 	}
 	if !l.Exists() {
 		plan.Network = l.Cluster.Network.CIDR
@@ -51,7 +51,7 @@ func Open(ctx context.Context, l state.Lab, events *event.Stream, o session.Opti
 		step := events.Start("", "host", 0)
 		step.EndWith(why)
 	}
-	if err := host.Install(ctx, l.URI, image.Packages(), events); err != nil {
+	if err := host.Install(ctx, l.URI, image.Packages(l.Cluster.Image.From), events); err != nil {
 		return nil, err
 	}
 	h, err := session.Connect(l)
