@@ -79,7 +79,9 @@ func (a *app) artefact(cmd *cobra.Command, to string, send func(ctx context.Cont
 		return err
 	}
 	p := packed{Kubernetes: c.Kubernetes.Version, Digest: digest.String(), Image: to}
-	return a.print(p, func(w io.Writer) { _, _ = fmt.Fprintf(w, "%s has Kubernetes %s, %s\n%s", to, p.Kubernetes, p.Digest, useOf(to, p.Digest)) })
+	return a.print(p, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "%s has Kubernetes %s, %s\n%s", to, p.Kubernetes, p.Digest, useOf(to, p.Digest))
+	})
 }
 
 // useOf is how cluster.yaml names an image.
@@ -142,7 +144,9 @@ func (a *app) fetch(cmd *cobra.Command, from string, get func(events *event.Stre
 	if err := errors.Join(err, events.Close()); err != nil {
 		return err
 	}
-	return a.print(f, func(w io.Writer) { _, _ = fmt.Fprintf(w, "Kubernetes %s, %s\n%s", f.Kubernetes, f.Digest, useOf(from, f.Digest)) })
+	return a.print(f, func(w io.Writer) {
+		_, _ = fmt.Fprintf(w, "Kubernetes %s, %s\n%s", f.Kubernetes, f.Digest, useOf(from, f.Digest))
+	})
 }
 
 // buildImage builds the node image that the file describes.
