@@ -32,13 +32,19 @@ type network struct{ file string }
 // newNetwork makes one that lasts until the spec ends.
 func newNetwork() network {
 	GinkgoHelper()
-	cmd := exec.Command("cat")
+	return network{fmt.Sprintf("/proc/%d/ns/net", untilTheEnd(exec.Command("cat"), syscall.CLONE_NEWNET))}
+}
+
+// untilTheEnd starts a command that ends with its standard input: when the spec ends, or the suite is killed. It must not end with the thread
+// that started it, because threads that were in another namespace end early.
+func untilTheEnd(cmd *exec.Cmd, flags uintptr) (pid int) {
+	GinkgoHelper()
 	in, err := cmd.StdinPipe()
 	Expect(err).NotTo(HaveOccurred())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: flags}
 	Expect(cmd.Start()).To(Succeed())
 	DeferCleanup(func() { _ = in.Close(); _ = cmd.Wait() })
-	return network{fmt.Sprintf("/proc/%d/ns/net", cmd.Process.Pid)}
+	return cmd.Process.Pid
 }
 
 // run runs a command there.
@@ -106,11 +112,8 @@ func newInternet(ctx context.Context) internet {
 	w.outside.run(ctx, "ip address add "+internetIP+"/24 dev in0")
 	w.outside.run(ctx, "ip link set in0 up")
 	w.computer.run(ctx, "ip route add default via "+internetIP)
-	names := exec.Command("nsenter", "--net="+w.outside.file, "--", "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--no-resolv", "--no-hosts",
-		"--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP)
-	names.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	Expect(names.Start()).To(Succeed())
-	DeferCleanup(func() { _ = names.Process.Kill(); _ = names.Wait() })
+	untilTheEnd(exec.Command("nsenter", "--net="+w.outside.file, "--", "sh", "-c", `"$@" & cat; kill $!`, "sh", "dnsmasq", "--keep-in-foreground",
+		"--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP), 0)
 	w.outside.serve(internetIP+":80", registry.New())
 	return w
 }
