@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"os"
@@ -114,7 +115,7 @@ func newInternet(ctx context.Context) internet {
 	w.computer.run(ctx, "ip route add default via "+internetIP)
 	untilTheEnd(exec.Command("nsenter", "--net="+w.outside.file, "--", "sh", "-c", `"$@" & cat; kill $!`, "sh", "dnsmasq", "--keep-in-foreground",
 		"--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP), 0)
-	w.outside.serve(internetIP+":80", registry.New())
+	w.outside.serve(internetIP+":80", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	return w
 }
 
@@ -162,7 +163,8 @@ var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
 		Expect(remote.Write(direct, containerImage("--help"), remote.WithTransport(w.outside.transport()), remote.WithContext(ctx))).To(Succeed())
 
 		l.must(ctx, "up")
-		Expect(l.must(ctx, "up")).To(ContainSubstring("0 changes"))
+		again := l.run(ctx, "up")
+		Expect(again.stderr).To(ContainSubstring("nothing changed"), "%s", again)
 		l.kubectl(ctx, "run", "web", "--image="+ref.String(), "--restart=Never")
 		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
 			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
