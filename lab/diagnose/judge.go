@@ -145,7 +145,7 @@ func (j *judgement) on(node string) bool {
 // near reports whether a finding on one node can be the cause of a finding on another node or of the whole cluster. Only a control plane's
 // failure or a firewall reaches that far.
 func (j *judgement) near(cause, effect symptom.Finding) bool {
-	if cause.Detail == userPod || effect.Detail == userPod || !breaks(cause) {
+	if ofUserPod(cause) || ofUserPod(effect) || !breaks(cause) {
 		return false
 	}
 	if cause.Node == effect.Node || cause.Node == "" {

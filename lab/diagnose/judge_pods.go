@@ -161,36 +161,3 @@ func (j *judgement) tunnel(from, to tunnelEnd, results map[string]string) string
 	}
 	return result
 }
-
-// userPod is the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else.
-const userPod = "user-pod"
-
-// userPods warns of users' pods that cannot get their image, once for each node.
-func (j *judgement) userPods() {
-	for i := range j.f.Machines {
-		name := j.f.Machines[i].Name
-		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
-		for k, w := range waits {
-			if k == evidenceLimit-1 && len(waits) > evidenceLimit {
-				j.userPod(name, fmt.Sprintf("%d more images are missing in the same way", len(waits)-k))
-				break
-			}
-			j.userPod(name, w.String())
-		}
-	}
-}
-
-func (j *judgement) userPod(node, text string) {
-	f := j.findKind(symptom.ImagePullFailure, userPod, node, "API", text)
-	f.Level = symptom.Warn
-	f.Meaning = "A pod waits for an image that its node does not have and cannot pull."
-	const load = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
-		"The pod's imagePullPolicy must not be Always, which is the default for the tag latest and for no tag."
-	if j.f.Uplink {
-		f.Hint = "`kubectl describe pod NAME` says what the registry answers. Mirrors, authorities and logins: registries in cluster.yaml. Without a registry: " + load
-		return
-	}
-	f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
-	f.Hint = load + " Or give nodes a way to registries: `uplink: nat` in the section network of cluster.yaml. " +
-		"Or name a registry in the lab as a mirror in its section registries."
-}

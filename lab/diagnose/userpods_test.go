@@ -46,6 +46,23 @@ func TestUserPodsWithAnUplink(t *testing.T) {
 	}
 }
 
+// What the registry answers is what the finding says. A mirror in the lab answers without an uplink too.
+func TestUserPodsSayWhatTheRegistrySays(t *testing.T) {
+	for cause, want := range map[kube.PullCause][2]string{
+		kube.PullUnreachable: {"does not answer", "no uplink"}, kube.PullUntrusted: {"certificate", "certificate"}, kube.PullPlain: {"HTTP", "HTTP"},
+		kube.PullRefused: {"login", "login"}, kube.PullLimited: {"too many requests", "too many requests"}, kube.PullAbsent: {"does not have", "does not have"},
+	} {
+		for i, uplink := range []bool{true, false} {
+			f := healthyFacts(1)
+			f.Uplink = uplink
+			f.API.Pods = append(f.API.Pods, kube.Pod{Namespace: "default", Name: "web", Node: "w1", Phase: "Pending", Missing: []kube.MissingImage{{Image: "a:1", Cause: cause}}})
+			if found := Judge(f); len(found) != 1 || found[0].Level != symptom.Warn || !strings.Contains(found[0].Meaning, want[i]) {
+				t.Errorf("%s, uplink %v: %+v", cause, uplink, found)
+			}
+		}
+	}
+}
+
 // A user's pod breaks nothing else, whatever the graph of causes says of images, and hides nothing.
 func TestUserPodsExplainNothing(t *testing.T) {
 	f := healthyFacts(1)
@@ -64,7 +81,7 @@ func TestManyImagesAreCounted(t *testing.T) {
 	}
 	waits(&f.API.Pods, "kube-system", "coredns-1", "w1", "coredns:1") // the cluster's own is judged elsewhere
 	found := Judge(f)
-	i := slices.IndexFunc(found, func(f symptom.Finding) bool { return f.Detail == userPod })
+	i := slices.IndexFunc(found, func(f symptom.Finding) bool { return ofUserPod(f) })
 	if i < 0 || len(found[i].Evidence) != evidenceLimit || found[i].Evidence[evidenceLimit-1].Text != "7 more images are missing in the same way" {
 		t.Errorf("%+v", found)
 	}

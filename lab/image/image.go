@@ -160,7 +160,9 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	return imageAt(dir), err
 }
 
-func imageAt(dir string) Image { return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")} }
+func imageAt(dir string) Image {
+	return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")}
+}
 
 // Entry is one thing in the cache.
 type Entry struct {

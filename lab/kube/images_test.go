@@ -39,6 +39,28 @@ func TestImageWaits(t *testing.T) {
 	}
 }
 
+// Messages of containerd 2 and CRI-O, as kubelet passes them on.
+func TestPullCause(t *testing.T) {
+	const failed = `Back-off pulling image "r.example/a:1": ErrImagePull: failed to pull and unpack image "r.example/a:1": failed to resolve reference "r.example/a:1": `
+	for message, want := range map[string]PullCause{
+		"": PullUnknown, `Back-off pulling image "r.example/a:1"`: PullUnknown,
+		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp 192.0.2.1:443: connect: connection refused`:                              PullUnreachable,
+		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp: lookup r.example on 10.30.0.1:53: no such host`:                         PullUnreachable,
+		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority`: PullUntrusted,
+		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": http: server gave HTTP response to HTTPS client`:                                  PullPlain,
+		failed + `pull access denied, repository does not exist or may require authorization: authorization failed: no basic auth credentials`:                       PullRefused,
+		failed + `unexpected status from HEAD request to https://r.example/v2/a/manifests/1: 403 Forbidden`:                                                          PullRefused,
+		failed + `unexpected status from HEAD request to https://r.example/v2/a/manifests/1: 429 Too Many Requests`:                                                  PullLimited,
+		failed + `r.example/a:1: not found`: PullAbsent,
+		"reading manifest 1 in r.example/a: toomanyrequests: You have reached your pull rate limit": PullLimited,
+		"pinging container registry r.example: received unexpected HTTP status: 500":                PullUnknown,
+	} {
+		if got := pullCause(message); got != want {
+			t.Errorf("%q is %q, want %q", message, got, want)
+		}
+	}
+}
+
 // An init container waits as the others do, and an image that two containers wait for is told of once.
 func TestMissingImages(t *testing.T) {
 	waiting := corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "ImagePullBackOff"}}

@@ -163,7 +163,8 @@ func condition(p *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition
 // MissingImage is an image that a container waits for in vain.
 type MissingImage struct {
 	Image  string
-	Always bool // its imagePullPolicy is Always, so that an image that the node has does not help
+	Always bool      // its imagePullPolicy is Always, so that an image that the node has does not help
+	Cause  PullCause `json:",omitempty"`
 }
 
 // missingImages are those that the pod's containers cannot get: the pull failed, or is not allowed.
@@ -174,7 +175,7 @@ func missingImages(p *corev1.Pod) []MissingImage {
 		if w == nil || !slices.Contains([]string{"ErrImagePull", "ImagePullBackOff", "ErrImageNeverPull"}, w.Reason) {
 			continue
 		}
-		m := MissingImage{Image: s.Image, Always: slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
+		m := MissingImage{Image: s.Image, Cause: pullCause(w.Message), Always: slices.ContainsFunc(slices.Concat(p.Spec.InitContainers, p.Spec.Containers), func(c corev1.Container) bool {
 			return c.Name == s.Name && c.ImagePullPolicy == corev1.PullAlways
 		})}
 		if !slices.Contains(missing, m) {

@@ -1,0 +1,63 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8slab/lab/kube"
+	"k8slab/lab/symptom"
+)
+
+// userPod begins the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else. The failure's cause follows.
+const userPod = "user-pod "
+
+func ofUserPod(f symptom.Finding) bool { return strings.HasPrefix(f.Detail, userPod) }
+
+// pullTexts say why a pod's image does not come, and what to do about it.
+var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
+	kube.PullUnknown: {"A pod waits for an image that its node does not have and cannot pull.",
+		"`kubectl describe pod NAME` says what the registry answers. Mirrors, authorities and logins: registries in cluster.yaml."},
+	kube.PullUnreachable: {"A pod waits for an image: the registry, or its mirror, does not answer the node.",
+		"`crictl pull IMAGE` on the node shows which address it asks."},
+	kube.PullUntrusted: {"A pod waits for an image: the node does not believe the registry's certificate.",
+		"Name the authority that signed it: ca_file of the registry in cluster.yaml, or ca in /etc/containerd/certs.d/REGISTRY/hosts.toml."},
+	kube.PullPlain: {"A pod waits for an image: the registry speaks HTTP, and the node asks it in TLS.",
+		"Name it as its own mirror with http://: mirrors of the registry in cluster.yaml, or /etc/containerd/certs.d/REGISTRY/hosts.toml."},
+	kube.PullRefused: {"A pod waits for an image: the registry refuses the login, or wants one.",
+		"Give one: credentials_file of the registry in cluster.yaml, or an imagePullSecret of the pod."},
+	kube.PullLimited: {"A pod waits for an image: the registry has had too many requests from this address.",
+		"Wait, log in (the limit of a login is higher), or name a mirror of the registry in cluster.yaml."},
+	kube.PullAbsent: {"A pod waits for an image that the registry does not have.", "Look at the name and tag of the image."},
+}
+
+// loadImage is the way out that needs no registry.
+const loadImage = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
+	"The pod's imagePullPolicy must not be Always, which is the default for the tag latest and for no tag."
+
+// userPods warns of users' pods that cannot get their image, once for each node and cause.
+func (j *judgement) userPods() {
+	for i := range j.f.Machines {
+		name := j.f.Machines[i].Name
+		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
+		for k, w := range waits {
+			if k == evidenceLimit-1 && len(waits) > evidenceLimit {
+				j.userPod(name, w.Cause, fmt.Sprintf("%d more images are missing in the same way", len(waits)-k))
+				break
+			}
+			j.userPod(name, w.Cause, w.String())
+		}
+	}
+}
+
+func (j *judgement) userPod(node string, cause kube.PullCause, text string) {
+	stranded := !j.f.Uplink && (cause == kube.PullUnknown || cause == kube.PullUnreachable)
+	f := j.findKind(symptom.ImagePullFailure, userPod+string(cause), node, "API", text)
+	f.Level = symptom.Warn
+	f.Meaning, f.Hint = pullTexts[cause].meaning, pullTexts[cause].hint+" Without the registry: "+loadImage
+	if stranded {
+		f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
+		f.Hint = loadImage + " Or give nodes a way to registries: `uplink: nat` in the section network of cluster.yaml. " +
+			"Or name a registry in the lab as a mirror in its section registries."
+	}
+}
