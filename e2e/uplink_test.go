@@ -114,7 +114,7 @@ func newInternet(ctx context.Context) internet {
 	w.outside.run(ctx, "ip link set in0 up")
 	w.computer.run(ctx, "ip route add default via "+internetIP)
 	untilTheEnd(exec.Command("nsenter", "--net="+w.outside.file, "--", "sh", "-c", `"$@" & cat; kill $!`, "sh", "dnsmasq", "--keep-in-foreground",
-		"--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP), 0)
+		"--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP, "--local=/"+internetRegistry+"/", "--address=/#/"), 0)
 	w.outside.serve(internetIP+":80", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
 	return w
 }

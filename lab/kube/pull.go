@@ -24,7 +24,7 @@ var pullWords = []struct {
 	{PullLimited, []string{"toomanyrequests", "429 Too Many Requests"}},
 	{PullPlain, []string{"server gave HTTP response to HTTPS client"}},
 	{PullUntrusted, []string{"x509: ", "tls: failed to verify certificate"}},
-	{PullRefused, []string{"401 Unauthorized", "403 Forbidden", "pull access denied", "authorization failed", "unauthorized: ", 
+	{PullRefused, []string{"401 Unauthorized", "403 Forbidden", "pull access denied", "authorization failed", "unauthorized: ",
 		"no basic auth credentials", "access to the resource is denied"}},
 	{PullUnreachable, []string{"connection refused", "no route to host", "network is unreachable", "i/o timeout", "no such host",
 		"Temporary failure in name resolution", "TLS handshake timeout", "server misbehaving", "connection reset by peer", "context deadline exceeded", "Client.Timeout exceeded"}},
