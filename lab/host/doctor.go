@@ -39,6 +39,7 @@ type Check struct {
 type Plan struct {
 	URI      string       // of its machines: Containers or VirtualMachines
 	Own      bool         // it has a libvirt daemon of its own, in a network namespace of its own
+	Uplink   bool         // the machines reach what this computer reaches
 	Build    bool         // Kubernetes must be compiled for its node image
 	Packages []string     // that it needs beside libvirt
 	Network  netip.Prefix // of its machines; invalid for a lab that has its network already

@@ -19,7 +19,7 @@ func healthy(t *testing.T, files map[string]string) computer {
 		"proc/sys/kernel/osrelease":              "6.12.0-1-amd64\n",
 		"proc/sys/fs/inotify/max_user_instances": "4096\n", "proc/sys/fs/inotify/max_user_watches": "1048576\n",
 		"sys/fs/cgroup/cgroup.controllers": "cpuset cpu io memory pids\n", "sys/module/br_netfilter/": "", "sys/module/vxlan/": "",
-		"proc/net/route": "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" +
+		"proc/thread-self/net/route": "Iface\tDestination\tGateway\tFlags\tRefCnt\tUse\tMetric\tMask\tMTU\tWindow\tIRTT\n" +
 			"eth0\t00000000\t0101A8C0\t0003\t0\t0\t0\t00000000\t0\t0\t0\neth0\t0001A8C0\t00000000\t0001\t0\t0\t0\t00FFFFFF\t0\t0\t0\n",
 	}
 	maps.Copy(all, files)
@@ -68,7 +68,7 @@ func TestObstacles(t *testing.T) {
 		return "-P FORWARD DROP\n-A FORWARD -j DOCKER-USER\n", nil
 	}
 	route := func(destination, mask string) map[string]string {
-		return map[string]string{"proc/net/route": "tun0\t" + destination + "\t00000000\t0001\t0\t0\t0\t" + mask + "\t0\t0\t0\n"}
+		return map[string]string{"proc/thread-self/net/route": "tun0\t" + destination + "\t00000000\t0001\t0\t0\t0\t" + mask + "\t0\t0\t0\n"}
 	}
 	for _, tt := range []struct {
 		name   string

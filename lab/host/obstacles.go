@@ -166,7 +166,7 @@ func (c computer) apparmor(_ context.Context, p Plan) Check {
 
 // network looks for what else uses the machines' addresses.
 func (c computer) network(_ context.Context, p Plan) Check {
-	if p.Own || !p.Network.IsValid() {
+	if p.Own && !p.Uplink || !p.Network.IsValid() {
 		return fine("the lab has a network namespace of its own, or its network already")
 	}
 	for _, r := range c.routes() {
@@ -201,7 +201,7 @@ func Routes() []netip.Prefix {
 // with their first byte last (proc_net_route(5)).
 func (c computer) routes() []route {
 	var all []route
-	for line := range strings.Lines(c.says().Line("/proc/net/route")) {
+	for line := range strings.Lines(c.says().Line("/proc/thread-self/net/route")) {
 		f := strings.Fields(line)
 		if len(f) < 8 {
 			continue

@@ -45,6 +45,10 @@ type link struct {
 func (h *Host) EnsureUplink(ctx context.Context, dir string, u Uplink) error {
 	l, err := readLink(dir)
 	if errors.Is(err, fs.ErrNotExist) {
+		// Where this computer has another network, that one's machines stay reachable, and nothing leaves by the default route.
+		if !u.NAT && slices.ContainsFunc(Routes(), u.CIDR.Overlaps) {
+			return nil
+		}
 		l, err = u.newLink()
 	}
 	if err != nil {

@@ -133,6 +133,14 @@ func TestUplink(t *testing.T) {
 	}
 	remove()
 
+	here.in(t, "ip route add 10.0.0.0/8 via 192.0.2.1") // a VPN, which has machines there
+	ensure(false)
+	if changes != 1 {
+		t.Error("the lab's network took addresses of another")
+	}
+	here.in(t, "ip route delete 10.0.0.0/8")
+	remove()
+
 	changes = 0
 	ensure(true)
 	ensure(true)

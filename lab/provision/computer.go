@@ -17,7 +17,7 @@ import (
 // Doctor checks whether this computer can carry the lab; it changes nothing.
 func Doctor(ctx context.Context, l state.Lab) []host.Check {
 	plan := host.Plan{
-		URI: l.URI, Own: session.OwnDaemon(l),
+		URI: l.URI, Own: session.OwnDaemon(l), Uplink: session.HasUplink(l),
 		Build:    l.Cluster.Image.From == "" && !image.Compiled(l.Cluster.Kubernetes.Version, l.Cluster.Kubernetes.Source),
 		Packages: image.Packages(l.Cluster.Image.From),
 	}
