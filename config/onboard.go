@@ -3,11 +3,9 @@ package config
 import (
 	"io/fs"
 	"net/url"
-	"path"
 	"reflect"
 	"strings"
 	"time"
-	"unicode"
 )
 
 // Onboarding says how nodes with Onboard are taken in.
@@ -97,11 +95,6 @@ func (d *document) checkOnboarding(o Onboarding) {
 	}
 }
 
-// hidden reports whether something in the text is not seen where it is shown, or makes other text look different.
-func hidden(text string) bool {
-	return strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
-}
-
 // repositoryProblem does not show the URL: what was meant as one may hold a
 // password.
 func repositoryProblem(text string) string {
@@ -163,13 +156,6 @@ func namespaceOf(object string) string {
 func userProblem(name string) string {
 	if name == "" || strings.Contains(name, ":") || hidden(name) {
 		return quote(name) + " is not a user name: it is empty, or has a colon or control characters"
-	}
-	return ""
-}
-
-func pathProblem(text string) string {
-	if text != "" && (!path.IsAbs(text) || hidden(text)) {
-		return quote(text) + " is not an absolute path"
 	}
 	return ""
 }

@@ -2,8 +2,10 @@ package config
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Problem is one thing wrong with the file.
@@ -125,4 +127,16 @@ func quote(s string) string {
 		s = strings.ToValidUTF8(s[:limit], "") + "..."
 	}
 	return strconv.Quote(s)
+}
+
+// hidden reports whether something in the text is not seen where it is shown, or makes other text look different.
+func hidden(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+func pathProblem(text string) string {
+	if text != "" && (!path.IsAbs(text) || hidden(text)) {
+		return quote(text) + " is not an absolute path"
+	}
+	return ""
 }

@@ -1,8 +1,6 @@
 package diagnose
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"k8slab/lab/kube"
@@ -34,30 +32,3 @@ var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
 // loadImage is the way out that needs no registry.
 const loadImage = "On a computer that has the image: `docker save IMAGE >image.tar`; here: `labctl image load image.tar`. " +
 	"The pod's imagePullPolicy must not be Always, which is the default for the tag latest and for no tag."
-
-// userPods warns of users' pods that cannot get their image, once for each node and cause.
-func (j *judgement) userPods() {
-	for i := range j.f.Machines {
-		name := j.f.Machines[i].Name
-		waits := kube.ImageWaits(slices.DeleteFunc(slices.Clone(j.f.API.Pods), func(p kube.Pod) bool { return p.Node != name || Own(p) }))
-		for k, w := range waits {
-			if k == evidenceLimit-1 && len(waits) > evidenceLimit {
-				j.userPod(name, w.Cause, fmt.Sprintf("%d more images are missing in the same way", len(waits)-k))
-				break
-			}
-			j.userPod(name, w.Cause, w.String())
-		}
-	}
-}
-
-func (j *judgement) userPod(node string, cause kube.PullCause, text string) {
-	stranded := !j.f.Uplink && (cause == kube.PullUnknown || cause == kube.PullUnreachable)
-	f := j.findKind(symptom.ImagePullFailure, userPod+string(cause), node, "API", text)
-	f.Level = symptom.Warn
-	f.Meaning, f.Hint = pullTexts[cause].meaning, pullTexts[cause].hint+" Without the registry: "+loadImage
-	if stranded {
-		f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
-		f.Hint = loadImage + " Or give nodes a way to registries: `uplink: nat` in the section network of cluster.yaml. " +
-			"Or name a registry in the lab as a mirror in its section registries."
-	}
-}
