@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/kubectl/pkg/drain"
 
 	"k8slab/lab/wait"
@@ -70,6 +71,42 @@ func (c *Client) Drain(ctx context.Context, node string, say func(format string,
 		err = &wait.TimeoutError{What: "drain " + node, Budget: DrainBudget, Last: c.staying(ctx, h, node)}
 	}
 	return err
+}
+
+// cordonedBy marks a Node that Cordon has cordoned.
+const cordonedBy = "k8slab/cordoned"
+
+// Cordon keeps new pods off a node until Uncordon. A node that somebody else has cordoned stays theirs.
+func (c *Client) Cordon(ctx context.Context, node string) error {
+	k, err := c.Node(ctx, node)
+	if err != nil || k == nil || k.Unschedulable {
+		return err
+	}
+	return c.patchNode(ctx, node, `{"metadata":{"annotations":{"`+cordonedBy+`":"`+fieldManager+`"}},"spec":{"unschedulable":true}}`)
+}
+
+// Uncordon undoes Cordon, also an earlier one.
+func (c *Client) Uncordon(ctx context.Context, node string) error {
+	limited, cancel := c.bound(ctx)
+	defer cancel()
+	k, err := c.set.CoreV1().Nodes().Get(limited, node, metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("uncordon %s: %w", node, err)
+	}
+	if _, ours := k.Annotations[cordonedBy]; !ours {
+		return nil
+	}
+	return c.patchNode(ctx, node, `{"metadata":{"annotations":{"`+cordonedBy+`":null}},"spec":{"unschedulable":null}}`)
+}
+
+func (c *Client) patchNode(ctx context.Context, node, patch string) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	_, err := c.set.CoreV1().Nodes().Patch(ctx, node, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+	if err != nil {
+		return fmt.Errorf("change node %s: %w", node, err)
+	}
+	return nil
 }
 
 // staying says which pods are left on the node, and which PodDisruptionBudgets do not allow their eviction.

@@ -169,3 +169,35 @@ func TestDrainOfADeadNode(t *testing.T) {
 		}
 	})
 }
+
+// What was cordoned by others stays cordoned.
+func TestCordon(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		n := drainedNode(corev1.ConditionTrue)
+		n.Spec.Unschedulable = before
+		set := fake.NewClientset(n)
+		c := Of(set)
+		is := func(when string, want bool) {
+			t.Helper()
+			k, err := c.Node(t.Context(), "w3")
+			if err != nil || k.Unschedulable != want {
+				t.Errorf("%s: %+v, %v, want unschedulable %v", when, k, err, want)
+			}
+		}
+		for range 2 {
+			if err := c.Cordon(t.Context(), "w3"); err != nil {
+				t.Fatal(err)
+			}
+			is("cordoned", true)
+		}
+		for range 2 {
+			if err := c.Uncordon(t.Context(), "w3"); err != nil {
+				t.Fatal(err)
+			}
+			is("uncordoned", before)
+		}
+		if err := c.Cordon(t.Context(), "w9"); err != nil {
+			t.Errorf("no such Node: %v", err)
+		}
+	}
+}
