@@ -33,8 +33,6 @@ func (l *Lab) domainXML(spec Spec, own files) (string, error) {
 	dom := &libvirtxml.Domain{
 		Name:     l.domainName(spec.Node),
 		Metadata: &libvirtxml.DomainMetadata{XML: string(note)},
-		Memory:   &libvirtxml.DomainMemory{Value: uint(spec.Memory), Unit: "MiB"},
-		VCPU:     &libvirtxml.DomainVCPU{Value: uint(spec.CPUs)},
 		OnCrash:  "preserve",
 		Devices: &libvirtxml.DomainDeviceList{
 			Interfaces: []libvirtxml.DomainInterface{{
@@ -43,6 +41,7 @@ func (l *Lab) domainXML(spec Spec, own files) (string, error) {
 			}},
 		},
 	}
+	l.size(dom, spec)
 	if l.container() {
 		l.containerDomain(dom, spec)
 	} else {
@@ -55,6 +54,22 @@ func (l *Lab) domainXML(spec Spec, own files) (string, error) {
 	return text, nil
 }
 
+// size describes how large the machine is. A container's quota is for the whole machine, not per processor: containerd, kubelet and
+// systemd-udevd use more than one processor in bursts.
+func (l *Lab) size(d *libvirtxml.Domain, spec Spec) {
+	d.Memory = &libvirtxml.DomainMemory{Value: uint(spec.Memory), Unit: "MiB"}
+	d.VCPU = &libvirtxml.DomainVCPU{Value: uint(spec.CPUs)}
+	if l.container() {
+		d.CPUTune = &libvirtxml.DomainCPUTune{
+			Period: &libvirtxml.DomainCPUTunePeriod{Value: quotaPeriod},
+			Quota:  &libvirtxml.DomainCPUTuneQuota{Value: int64(spec.CPUs) * quotaPeriod},
+		}
+	}
+}
+
+// quotaPeriod is the time in which a container may use its quota, in microseconds.
+const quotaPeriod = 100000
+
 // initPath becomes systemd after preparing the container: lab/image/files.
 const initPath = "/usr/lib/k8slab/init"
 
@@ -65,11 +80,6 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 	dom.Features = &libvirtxml.DomainFeatureList{
 		PrivNet:      &libvirtxml.DomainFeature{},
 		Capabilities: &libvirtxml.DomainFeatureCapabilities{Policy: "allow"},
-	}
-	// The quota is for the whole machine, not per processor: containerd, kubelet and systemd-udevd use more than one processor in bursts.
-	dom.CPUTune = &libvirtxml.DomainCPUTune{
-		Period: &libvirtxml.DomainCPUTunePeriod{Value: 100000},
-		Quota:  &libvirtxml.DomainCPUTuneQuota{Value: int64(spec.CPUs) * 100000},
 	}
 	if l.cfg.Partition != "" {
 		dom.Resource = &libvirtxml.DomainResource{Partition: l.cfg.Partition}

@@ -77,6 +77,10 @@ func TestForeignDomain(t *testing.T) {
 	}{
 		{"ensure", func(ctx context.Context, l *machine.Lab) error { return l.Ensure(ctx, machine.Spec{Node: "cp1"}) }},
 		{"state", func(ctx context.Context, l *machine.Lab) error { _, err := l.State(ctx, "cp1"); return err }},
+		{"resize", func(ctx context.Context, l *machine.Lab) error {
+			_, err := l.Resize(ctx, machine.Spec{Node: "cp1"})
+			return err
+		}},
 		{"power off", func(ctx context.Context, l *machine.Lab) error { return l.PowerOff(ctx, "cp1") }},
 		{"suspend", func(ctx context.Context, l *machine.Lab) error { return l.Suspend(ctx, "cp1") }},
 		{"resume", func(ctx context.Context, l *machine.Lab) error { return l.Resume(ctx, "cp1") }},
