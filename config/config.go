@@ -6,6 +6,7 @@ package config
 import (
 	"net/netip"
 	"slices"
+	"strings"
 )
 
 // Cluster is one cluster.yaml, complete with defaults and valid throughout.
@@ -145,6 +146,9 @@ const (
 	ControlPlane Role = "control-plane"
 	Worker       Role = "worker"
 )
+
+// ResourcesKey is where cluster.yaml has the size of machines of the role.
+func (r Role) ResourcesKey() string { return "resources." + strings.ReplaceAll(string(r), "-", "_") }
 
 // Node is one machine; Name and Role are required.
 type Node struct {

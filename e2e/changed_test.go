@@ -54,10 +54,10 @@ var _ = Describe("a cluster.yaml that is edited under its lab", Label("ci"), Ser
 		}
 	}
 
-	It("makes no second set of machines by another libvirt, and keeps addresses, roles, sizes and versions", func(ctx SpecContext) {
-		l.rewrite("name: e2e-changed\n", "name: e2e-changed\nkubernetes: {version: v1.36.2}\nresources: {worker: {memory: 3072}}\n")
+	It("makes no second set of machines by another libvirt, and keeps addresses, roles, disks and versions", func(ctx SpecContext) {
+		l.rewrite("name: e2e-changed\n", "name: e2e-changed\nkubernetes: {version: v1.36.2}\nresources: {worker: {disk: 30}}\n")
 		l.rewrite("w2, role: worker, ip: 10.62.0.22", "w2, role: control-plane, ip: 10.62.0.29")
-		keys := []string{"kubernetes.version", "resources.worker.memory", "nodes[w2].role", "nodes[w2].ip"}
+		keys := []string{"kubernetes.version", "resources.worker.disk", "nodes[w2].role", "nodes[w2].ip"}
 		if os.Getenv("E2E_URI") == "" {
 			l.rewrite("nodes:\n", "libvirt: {uri: \"qemu:///system\"}\nnodes:\n")
 			keys = append(keys, "libvirt.uri")
@@ -89,6 +89,43 @@ var _ = Describe("a cluster.yaml that is edited under its lab", Label("ci"), Ser
 		Expect(l.kubectl(ctx, "get", "nodes", "-o", "name")).NotTo(ContainSubstring("w2"))
 		l.must(ctx, "up")
 	}, SpecTimeout(3*time.Minute))
+
+	It("is applied: a node more, another size, a node less", func(ctx SpecContext) {
+		const sized = "resources: {worker: {memory: 3072}}\n"
+		unchanged := func() {
+			GinkgoHelper()
+			again := l.run(ctx, "up")
+			Expect(again.code).To(BeZero(), "up: %s", again)
+			Expect(again.stderr).To(ContainSubstring("nothing changed"))
+			AddReportEntry("up once more", again.took.String())
+		}
+		l.rewrite(w2, w2+"  - {name: w3, role: worker, ip: 10.62.0.23}\n")
+		Expect(l.must(ctx, "up", "--dry-run")).To(MatchRegexp(`(?m)^join +w3 +to do: `))
+		add := l.run(ctx, "up")
+		Expect(add.code).To(BeZero(), "up: %s", add)
+		AddReportEntry("a worker more, until proven", add.took.String())
+		l.expectHealthy(ctx)
+		unchanged()
+
+		l.rewrite("nodes:\n", sized+"nodes:\n")
+		l.must(ctx, "up")
+		for _, w := range []string{"w1", "w2", "w3"} {
+			Expect(l.kubectl(ctx, "get", "node", w, "-o", "jsonpath={.status.capacity.memory} {.spec.unschedulable}")).To(Or(Equal("3Gi "), MatchRegexp(`^30\d{5}Ki $`)))
+		}
+		unchanged()
+
+		l.rewrite("  - {name: w3, role: worker, ip: 10.62.0.23}\n", "")
+		refused(ctx, "nodes[w3]") // there is no terminal to ask on
+		no := l.asked(ctx, map[string]string{"Remove w3, with machine and disk? [y/N]": "n"}, "up")
+		Expect(no.code).To(Equal(1), "up: %s", no)
+		Expect(domains(ctx)).To(ContainSubstring("-w3 "))
+		l.must(ctx, "up", "--prune")
+		Expect(domains(ctx)).NotTo(ContainSubstring("-w3 "))
+		Expect(l.kubectl(ctx, "get", "nodes", "-o", "name")).NotTo(ContainSubstring("w3"))
+		unchanged()
+		l.rewrite(sized, "") // for the specs after this one
+		l.must(ctx, "up")
+	}, SpecTimeout(4*time.Minute))
 
 	It("is not needed where the lab's name serves", func(ctx SpecContext) {
 		byName := func(args ...string) result {

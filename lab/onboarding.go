@@ -70,7 +70,7 @@ func (l *Lab) MakeMachine(ctx context.Context, name string) error {
 			return nil
 		}
 		// The machine is made as cluster.yaml describes it now.
-		if err := errors.Join(closed.CheckDescribed(), closed.Settle()); err != nil {
+		if err := errors.Join(closed.CheckDescribed(false), closed.Settle()); err != nil {
 			return err
 		}
 		return closed.Admit(name)

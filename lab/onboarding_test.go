@@ -45,8 +45,8 @@ func TestDownDismisses(t *testing.T) {
 	if err := l.Down(t.Context(), false); err != nil {
 		t.Fatal(err)
 	}
-	if c, _, err := state.AsMade(l.described); err != nil || memberNames(c) != "cp1, w1" {
-		t.Errorf("after down: %s, %v", memberNames(c), err)
+	if now, err := state.Read(l.described); err != nil || memberNames(now.Cluster) != "cp1, w1" {
+		t.Errorf("after down: %s, %v", memberNames(now.Cluster), err)
 	}
 }
 
@@ -58,8 +58,8 @@ func TestMachinesNeedALab(t *testing.T) {
 			t.Errorf("got %v, want state.ErrNotUp", err)
 		}
 	}
-	if c, _, err := state.AsMade(l.described); err != nil || memberNames(c) != "cp1, w1" {
-		t.Errorf("admitted without a lab: %s, %v", memberNames(c), err)
+	if now, err := state.Read(l.described); err != nil || memberNames(now.Cluster) != "cp1, w1" {
+		t.Errorf("admitted without a lab: %s, %v", memberNames(now.Cluster), err)
 	}
 	if err := l.MakeMachine(t.Context(), "w1"); err == nil || !strings.Contains(err.Error(), "onboard: true") {
 		t.Errorf("w1: got %v", err)

@@ -23,21 +23,22 @@ func (l *Lab) Up(ctx context.Context, until bringup.Stage) error {
 	if l.described.OverSSH() {
 		return l.Form(ctx, bringup.PodNetwork{})
 	}
-	return l.with(ctx, access{verb: "labctl up", makes: true, check: func(closed state.Lab) error {
-		if err := errors.Join(closed.CheckDescribed(), provision.CheckBase(closed), l.checkNew(closed), provision.CheckWhole(closed)); err != nil {
-			return err
-		}
-		return provision.CheckHost(ctx, closed)
-	}}, func(s *session.Session) error { return bringup.Up(ctx, s, until) })
+	return l.with(ctx, l.making(ctx, false), func(s *session.Session) error { return bringup.Up(ctx, s, until) })
 }
 
-// checkNew refuses to begin making a lab that cannot be made here.
-func (l *Lab) checkNew(closed state.Lab) error {
-	err := provision.CheckSize(closed)
-	if err == nil && !closed.Exists() {
-		_, err = l.options.LabnodeBinary()
+// Prune removes the nodes that have to leave, one after another, each from a lab that is opened anew: see bringup.Prune.
+func (l *Lab) Prune(ctx context.Context) (err error) {
+	for left := 1; left > 0 && err == nil; {
+		err = l.with(ctx, l.making(ctx, true), func(s *session.Session) (err error) {
+			left, err = bringup.Prune(ctx, s)
+			return err
+		})
 	}
 	return err
+}
+
+func (l *Lab) making(ctx context.Context, prune bool) access {
+	return access{verb: "labctl up", makes: true, check: func(closed state.Lab) error { return provision.Check(ctx, closed, l.options, prune) }}
 }
 
 func (l *Lab) statusBudget() time.Duration {
@@ -51,7 +52,7 @@ func (l *Lab) Plan(ctx context.Context) ([]bringup.Step, error) {
 		err = nil
 	}
 	if steps == nil {
-		steps = bringup.NewPlan(l.found.Cluster)
+		steps = bringup.NewPlan(l.found)
 	}
 	return steps, err
 }

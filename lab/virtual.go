@@ -61,7 +61,7 @@ func (l *Lab) VagrantPrepare(ctx context.Context, name string) error {
 			_, err := closed.Member(name)
 			return err
 		}
-		return errors.Join(provision.NeedVMs(closed), closed.CheckDescribed())
+		return errors.Join(provision.NeedVMs(closed), closed.CheckDescribed(false))
 	}
 	return l.with(ctx, access{verb: "labctl vagrant prepare " + name, makes: true, check: check}, func(s *session.Session) error {
 		n, _ := s.Cluster.Node(name)

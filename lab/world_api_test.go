@@ -118,6 +118,10 @@ func (w *world) answer(r *http.Request, body []byte) (int, any) {
 		if r.Method == http.MethodPost {
 			at = path.Join(at, o["metadata"].(object)["name"].(string))
 		}
+		if is := w.objects[at]; is != nil && strings.HasPrefix(at, "/api/v1/nodes/") {
+			patch(is, o)
+			o = is
+		}
 		w.objects[at] = o
 		if strings.HasSuffix(at, "/clusterrolebindings/kubeadm:cluster-admins") {
 			delete(w.denied, "* *")
@@ -269,7 +273,8 @@ func (w *world) workload(at, namespace string, ready int) {
 		}
 		cidr, _ := o["spec"].(object)["podCIDR"].(string)
 		ip := strings.TrimSuffix(cidr, "0/24") + map[string]string{"k8slab": "2", "kube-flannel": "3", "kube-system": "4"}[namespace]
-		w.objects[pods+pod] = object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": pod, "namespace": namespace}, "spec": object{"nodeName": name},
+		w.objects[pods+pod] = object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": pod, "namespace": namespace,
+			"ownerReferences": []object{{"apiVersion": "apps/v1", "kind": "DaemonSet", "name": path.Base(at), "controller": true}}}, "spec": object{"nodeName": name},
 			"status": object{"phase": "Running", "podIP": ip, "conditions": []object{{"type": "Ready", "status": "True"}}}}
 		if b := w.machines[name]; b != nil && namespace == "kube-flannel" { // it tells the plugin when it starts
 			b.noSubnet = false

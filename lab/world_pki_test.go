@@ -11,6 +11,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -35,7 +36,7 @@ func newPKI(t *testing.T, c *config.Cluster) pki {
 		IPAddresses: []net.IP{c.Network.VirtualIP.AsSlice(), net.IPv4(127, 0, 0, 1)},
 		DNSNames:    []string{"kubernetes", "kubernetes.default.svc", "localhost"},
 	}
-	for _, n := range c.Nodes {
+	for _, n := range append(slices.Clone(c.Nodes), added) {
 		template.DNSNames = append(template.DNSNames, n.Name)
 		template.IPAddresses = append(template.IPAddresses, n.IP.AsSlice())
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -60,6 +61,7 @@ type world struct {
 	probe    *pipes
 	ended    []func()
 	agrees   func(context.Context, guard.Change) error // to changes of machines that exist
+	live     bool                                      // machines get another size while they run
 }
 
 // box is a machine.
@@ -79,6 +81,8 @@ type box struct {
 	stop   bool        // somebody has stopped its join
 	etcd   *pipes
 	server *grpc.Server
+	size   machine.Spec // CPUs and Memory
+	ran    machine.Spec // the same when it started
 }
 
 // newWorld is a lab of which nothing was made yet but its identity. It is for a synctest bubble.
@@ -95,13 +99,9 @@ func newWorld(t *testing.T, file string, edit func(*config.Cluster)) *world {
 	if w.lab, err = New(c, Options{}); err != nil {
 		t.Fatal(err)
 	}
-	id, err := w.lab.found.ID()
-	if err != nil {
-		t.Fatal(err)
-	}
 	w.pki = newPKI(t, w.lab.found.Cluster)
 	for _, n := range w.lab.found.Cluster.Nodes {
-		w.machines[n.Name] = &box{node: n, state: machine.Absent, files: map[string]string{}, facts: join.Facts{MachineID: state.MachineID(id, n.Name)}}
+		w.addBox(n)
 	}
 	w.serve()
 	w.attach(w.lab)
@@ -112,6 +112,18 @@ func newWorld(t *testing.T, file string, edit func(*config.Cluster)) *world {
 		}
 	})
 	return w
+}
+
+// keepalivedConf is a file of a control plane's seed.
+const keepalivedConf = "etc/keepalived/keepalived.conf"
+
+// addBox adds a machine that does not exist yet.
+func (w *world) addBox(n config.Node) {
+	id, err := w.lab.found.ID()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.machines[n.Name] = &box{node: n, state: machine.Absent, files: map[string]string{}, facts: join.Facts{MachineID: state.MachineID(id, n.Name)}}
 }
 
 // attach has the lab's sessions be of this world.
@@ -251,8 +263,12 @@ func (m worldMachines) Ensure(_ context.Context, spec machine.Spec) error {
 	return m.do(spec.Node, "start", func(b *box) {
 		if b.state == machine.Absent {
 			b.uuid, b.maker = rand.Text(), machine.Labctl
+			b.size = machine.Spec{CPUs: spec.CPUs, Memory: spec.Memory}
 		}
-		b.state = machine.Running
+		b.state, b.ran = machine.Running, b.size
+		if text, err := os.ReadFile(filepath.Join(spec.Seed, keepalivedConf)); err == nil {
+			b.files["/"+keepalivedConf] = string(text)
+		}
 		b.heals("restart")
 	})
 }

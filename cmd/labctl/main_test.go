@@ -13,6 +13,7 @@ import (
 	"k8slab/lab/golden"
 	"k8slab/lab/health"
 	"k8slab/lab/host"
+	"k8slab/lab/state"
 )
 
 const (
@@ -138,7 +139,7 @@ func TestPlan(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := json.Marshal(bringup.NewPlan(c))
+	want, err := json.Marshal(bringup.NewPlan(state.Lab{Cluster: c, After: c}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +258,7 @@ func TestCompletion(t *testing.T) {
 		{"nodes", []string{"-c", small, "ssh", ""}, "cp1\nw1\n"},
 		{"nodes for logs", []string{"-c", small, "logs", ""}, "cp1\nw1\n"},
 		{"control planes", []string{"-c", small, "etcd", "snapshot", "restore", "--node", ""}, "cp1\n"},
-		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\nnetwork-plugin\njoin\naddons\nproof\n"},
+		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\nnetwork-plugin\njoin\nresize\naddons\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
 		{"units", []string{"logs", "cp1", "--unit", ""}, strings.Join(knownUnits, "\n") + "\n"},
 		{"files to copy", []string{"-c", small, "cp", "./"}, ""},

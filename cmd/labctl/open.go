@@ -37,7 +37,9 @@ func (a *app) load() (*config.Cluster, []config.Warning, error) {
 // warnOfDifferences says which changes of cluster.yaml do not apply to the existing lab.
 func (a *app) warnOfDifferences(l *lab.Lab) {
 	for _, d := range l.Closed().Differences {
-		_, _ = fmt.Fprintln(a.stderr, "warning: cluster.yaml differs from the lab, which stays as it was made:", d)
+		if d.Way != state.Applies && d.Way != state.Keeps {
+			_, _ = fmt.Fprintln(a.stderr, "warning: cluster.yaml differs from the lab, which stays as it was made:", d)
+		}
 	}
 }
 
@@ -170,10 +172,11 @@ func (a *app) print(v any, text func(io.Writer)) error {
 // asMade is the existing cluster, for completion.
 func (a *app) asMade() (*config.Cluster, error) {
 	c, _, err := a.load()
-	if err == nil {
-		c, _, err = state.AsMade(c)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	l, err := state.Read(c)
+	return l.Cluster, err
 }
 
 // nodeNames completes a node of cluster.yaml.

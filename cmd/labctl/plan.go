@@ -43,6 +43,7 @@ func (a *app) plan(ctx context.Context, until bringup.Stage) error {
 	steps, unseen := l.Plan(ctx)
 	last := slices.Index(bringup.Stages(), until)
 	steps = slices.DeleteFunc(steps, func(s bringup.Step) bool { return slices.Index(bringup.Stages(), s.Stage) > last })
+	refused := l.Closed().CheckDescribed(true)
 	plan := struct {
 		Changed []state.Difference `json:"changed,omitempty"`
 		Steps   []bringup.Step     `json:"steps"`
@@ -52,9 +53,9 @@ func (a *app) plan(ctx context.Context, until bringup.Stage) error {
 		plan.Unseen = event.Redact(unseen.Error())
 	}
 	err = a.print(plan, func(w io.Writer) {
-		if len(changed) > 0 {
-			printDifferences(w, changed)
-			_, _ = fmt.Fprintln(w, "up refuses until that is resolved. The lab as it was made:")
+		printDifferences(w, changed)
+		if refused != nil {
+			_, _ = fmt.Fprintln(w, "up refuses until what cannot change in place is resolved. Without that:")
 		}
 		printPlan(w, steps, unseen == nil)
 	})

@@ -17,7 +17,7 @@ func TestStatusSchema(t *testing.T) {
 	schema.CheckType(t, reflect.TypeFor[health.Status]())
 	schema.Check(t, health.Status{Schema: health.StatusSchema, Name: "lab", Healthy: true, Libvirt: "lxc:///system of the lab's own", Warnings: []string{"x"},
 		Nodes: []health.NodeStatus{{Name: "cp1", Role: config.ControlPlane, IP: "10.30.0.11", Machine: machine.Running, Ready: true, Etcd: "voter", Started: true, Maker: machine.Vagrant}}})
-	schema.Check(t, health.Status{Schema: health.StatusSchema, Changed: []state.Difference{{Key: "nodes[w1].ip", Made: "a", Takes: "reset"}}, Problems: []string{"x"}})
+	schema.Check(t, health.Status{Schema: health.StatusSchema, Changed: []state.Difference{{Key: "nodes[w1].ip", Made: "a", Way: state.Removes, Takes: "reset"}}, Problems: []string{"x"}})
 
 	alone(t)
 	for _, file := range []string{small, later} {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/config"
 	"k8slab/lab"
 	"k8slab/lab/bringup"
 	"k8slab/lab/health"
@@ -19,12 +21,17 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var until, from, podNetwork string
-	var keep, dryRun bool
+	var keep, dryRun, prune bool
 	cmd := &cobra.Command{
 		Use:   "up",
 		Short: "Bring the lab from any state to a proven healthy cluster",
 		Long: `Make the machines, form the cluster and prove it healthy. Installs missing packages on Debian and Ubuntu (as root) and builds the node image first if needed.
 It verifies what exists and does not make it again: after an interruption, run it again. A failed lab stays as it is, so that you can inspect it.
+
+If you have edited cluster.yaml, it applies the changes: new nodes join, machines get another size one after another. Nodes that the file no longer
+has are drained and removed, after a question or with --prune. What cannot change in place it refuses before it touches anything, and says what to do.
+  labctl up --dry-run      # what it would do
+  labctl up --prune        # also remove nodes, without a question
 
 With machines: ssh it forms a cluster of machines that are in none, or joins those that are not in theirs: it checks every machine, shows what it
 will do, and asks. It installs nothing but the pod network that --pod-network names. A cluster that is whole it proves healthy, and changes nothing.`,
@@ -56,12 +63,18 @@ will do, and asks. It installs nothing but the pod network that --pod-network na
 			if os.Geteuid() != 0 && stage != bringup.StageImage {
 				err = a.buildAsRoot(cmd, l)
 			}
+			if err == nil && !prune {
+				prune, err = a.mayPrune(cmd.Context(), l)
+			}
 			restored := true
 			if err == nil && from != "" {
-				if err = l.Closed().CheckDescribed(); err == nil {
+				if err = l.Closed().CheckDescribed(prune); err == nil {
 					err = l.LabSnapshotRestore(cmd.Context(), from)
 				}
 				restored = err == nil
+			}
+			if err == nil && prune && len(l.Closed().Leaving()) > 0 {
+				err = l.Prune(cmd.Context())
 			}
 			if err == nil {
 				err = l.Up(cmd.Context(), stage)
@@ -82,9 +95,21 @@ will do, and asks. It installs nothing but the pod network that --pod-network na
 	cmd.Flags().StringVar(&from, "from", "", "restore this `snapshot` of the lab first (labctl snapshot list)")
 	_ = cmd.RegisterFlagCompletionFunc("from", a.snapshotNames)
 	cmd.Flags().StringVar(&podNetwork, "pod-network", "", "with machines: ssh, the manifest `FILE` of the pod network for a cluster that is formed")
+	cmd.Flags().BoolVar(&prune, "prune", false, "remove nodes that cluster.yaml no longer has, or describes as other machines, without a question")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what up would do in the existing lab, and change nothing")
 	cmd.Flags().BoolVar(&keep, "keep", true, "keep a failed lab as it is; --keep=false removes it")
 	return cmd
+}
+
+// mayPrune asks whether the nodes that have to leave may be removed. Nobody is asked where there is none, or where up refuses anyway.
+func (a *app) mayPrune(ctx context.Context, l *lab.Lab) (bool, error) {
+	closed := l.Closed()
+	leaving := closed.Leaving()
+	if len(leaving) == 0 || closed.CheckDescribed(true) != nil || !a.terminal() {
+		return false, nil
+	}
+	printDifferences(a.stderr, closed.Differences)
+	return a.asked(ctx, fmt.Sprintf("Remove %s, with machine and disk?", strings.Join(config.Names(leaving), ", ")))
 }
 
 // buildAsRoot builds the images of an unprivileged user's lab, after the checks whether the lab can be made.
@@ -223,12 +248,12 @@ func printStatus(w io.Writer, s health.Status) {
 	printDifferences(w, s.Changed)
 }
 
-// printDifferences says which changes of cluster.yaml do not apply to the existing lab.
+// printDifferences says what of cluster.yaml is not applied to the existing lab, and how to apply it.
 func printDifferences(w io.Writer, changed []state.Difference) {
 	if len(changed) == 0 {
 		return
 	}
-	_, _ = fmt.Fprintln(w, "cluster.yaml differs from what the lab was made with; the lab stays as it was made:")
+	_, _ = fmt.Fprintln(w, "cluster.yaml differs from what the lab was made with:")
 	for _, d := range changed {
 		_, _ = fmt.Fprintln(w, "  "+d.String())
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -42,10 +43,10 @@ func madeOf(t *testing.T, file string, edit func(*config.Cluster)) string {
 // A refused up leaves a lab alone that it did not make, also with --keep=false.
 func TestUpRefusesAnEditedFile(t *testing.T) {
 	alone(t)
-	dir := madeOf(t, small, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
+	dir := madeOf(t, small, func(c *config.Cluster) { c.Resources.Worker.Disk = 30 })
 	for _, keep := range []string{"--keep", "--keep=false"} {
 		status, stdout, stderr := labctl(t, "-c", small, "up", keep)
-		if status != exitFailed || stdout != "" || !strings.Contains(stderr, "\n  resources.worker.memory: made with 3072, now 2048; to apply it: labctl down, then labctl up\n") {
+		if status != exitFailed || stdout != "" || !strings.Contains(stderr, "\n  resources.worker.disk: made with 30, now 20; a disk keeps its size; to apply it: labctl down, then labctl up\n") {
 			t.Errorf("%s: status %d, stdout %q, stderr %q", keep, status, stdout, stderr)
 		}
 		if strings.Contains(stderr, "left as it is") || strings.Contains(stderr, "was removed") {
@@ -57,11 +58,27 @@ func TestUpRefusesAnEditedFile(t *testing.T) {
 	}
 }
 
+// Nodes that the file no longer has are removed by nobody who has not agreed to it.
+func TestUpAsksBeforeItRemoves(t *testing.T) {
+	alone(t)
+	madeOf(t, small, func(c *config.Cluster) {
+		c.Nodes = append(c.Nodes, config.Node{Name: "w8", Role: config.Worker, IP: netip.MustParseAddr("10.31.0.28")})
+	})
+	status, _, stderr := labctl(t, "-c", small, "up")
+	if status != exitFailed || !strings.Contains(stderr, "\n  nodes[w8]: made with worker 10.31.0.28, no longer in the file; to apply it: labctl up --prune") {
+		t.Errorf("without --prune: status %d, stderr %q", status, stderr)
+	}
+	status, stdout, _ := labctl(t, "-c", small, "up", "--dry-run")
+	if status != 0 || !strings.Contains(stdout, "nodes[w8]: made with worker") || !strings.Contains(stdout, "\nremove") || strings.Contains(stdout, "refuses") {
+		t.Errorf("dry run: status %d\n%s", status, stdout)
+	}
+}
+
 func TestPlanShowsDifferences(t *testing.T) {
 	alone(t)
 	madeOf(t, small, func(c *config.Cluster) { c.Kubernetes.Version = "v1.36.2" })
 	status, stdout, _ := labctl(t, "-c", small, "plan")
-	if status != 0 || !strings.Contains(stdout, "kubernetes.version: made with v1.36.2, now v1.36.3") || !strings.Contains(stdout, "image for Kubernetes v1.36.2") {
+	if status != 0 || !strings.Contains(stdout, "kubernetes.version: made with v1.36.2, now v1.36.3") || !strings.Contains(stdout, "image for Kubernetes v1.36.2") || !strings.Contains(stdout, "up refuses until") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 	// What the lab was made with describes it without the file.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"k8slab/config"
+	"k8slab/lab/state"
 )
 
 // Stage is a part of the plan, in order. `up --until` ends after one.
@@ -21,6 +22,7 @@ const (
 	StageInit          Stage = "init"           // the first control plane runs a cluster
 	StageNetworkPlugin Stage = "network-plugin" // the pod network and the probe are deployed
 	StageJoin          Stage = "join"           // every node has joined
+	StageResize        Stage = "resize"         // every machine has the size that cluster.yaml describes
 	StageAddons        Stage = "addons"         // cluster.yaml's add-ons are ready
 	StageProof         Stage = "proof"          // the whole cluster is proven healthy
 )
@@ -28,20 +30,26 @@ const (
 // stage is a part of the plan: describe says what it would do, run does it.
 type stage struct {
 	name     Stage
-	describe func(*config.Cluster) []Step
+	describe func(state.Lab) []Step
 	run      func(*upRun, context.Context) error
 }
 
 // stages are the plan: `labctl plan` prints it, up runs it.
 var stages = []stage{
-	{StageImage, describeImage, (*upRun).image},
-	{StageNetwork, describeNetwork, (*upRun).network},
-	{StageMachines, describeMachines, (*upRun).machines},
-	{StageInit, describeInit, (*upRun).initialise},
-	{StageNetworkPlugin, describeNetworkPlugin, (*upRun).networkPlugin},
-	{StageJoin, describeJoins, (*upRun).join},
-	{StageAddons, describeAddons, (*upRun).addons},
-	{StageProof, describeProof, (*upRun).proof},
+	{StageImage, of(describeImage), (*upRun).image},
+	{StageNetwork, of(describeNetwork), (*upRun).network},
+	{StageMachines, of(describeMachines), (*upRun).machines},
+	{StageInit, of(describeInit), (*upRun).initialise},
+	{StageNetworkPlugin, of(describeNetworkPlugin), (*upRun).networkPlugin},
+	{StageJoin, of(describeJoins), (*upRun).join},
+	{StageResize, describeResizes, (*upRun).resize},
+	{StageAddons, of(describeAddons), (*upRun).addons},
+	{StageProof, of(describeProof), (*upRun).proof},
+}
+
+// of describes a stage that is the same in every lab of the cluster.
+func of(describe func(*config.Cluster) []Step) func(state.Lab) []Step {
+	return func(l state.Lab) []Step { return describe(l.Cluster) }
 }
 
 // Stages are the names of all stages in order.
@@ -63,15 +71,18 @@ type Step struct {
 	done func(present) bool
 }
 
-// NewPlan lists what up does for the cluster, in order. It reads nothing but the description. Up verifies steps that are already done.
-func NewPlan(c *config.Cluster) (steps []Step) {
+// NewPlan lists what up does for the lab, in order: first Prune, then the stages with what it leaves. It reads nothing but the description.
+// Up verifies steps that are already done.
+func NewPlan(l state.Lab) (steps []Step) {
+	steps = describeRemovals(l)
+	l.Cluster = l.After
 	for _, s := range stages {
-		for _, step := range s.describe(c) {
+		for _, step := range s.describe(l) {
 			step.Stage = s.name
 			steps = append(steps, step)
 		}
 	}
-	for _, n := range c.Nodes {
+	for _, n := range l.Cluster.Nodes {
 		if n.Onboard {
 			steps = append(steps, Step{Stage: "onboard", Node: n.Name, Action: "not made by up: labctl onboard adds it later"})
 		}

@@ -11,7 +11,13 @@ import (
 	"k8slab/lab/join"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
+	"k8slab/lab/state"
 )
+
+// labOf is a lab that is what the cluster describes.
+func labOf(c *config.Cluster) state.Lab {
+	return state.Lab{Cluster: c, After: c, URI: "qemu:///system"}
+}
 
 func TestPlan(t *testing.T) {
 	tests := []struct{ name, file, golden string }{
@@ -22,7 +28,7 @@ func TestPlan(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			steps := NewPlan(labtest.Cluster(t, tt.file))
+			steps := NewPlan(labOf(labtest.Cluster(t, tt.file)))
 			text, err := json.MarshalIndent(steps, "", "  ")
 			if err != nil {
 				t.Fatal(err)
@@ -54,7 +60,7 @@ func TestClusterYAMLOfTheCheckout(t *testing.T) {
 		t.Fatalf("cluster.yaml in this checkout is not valid; correct it, or take it back with `git checkout cluster.yaml`:\n%v", err)
 	}
 	machines := 0
-	for _, s := range NewPlan(c) {
+	for _, s := range NewPlan(labOf(c)) {
 		if strings.HasPrefix(s.Action, "machine with ") {
 			machines++
 		}
@@ -74,7 +80,7 @@ func TestParseStage(t *testing.T) {
 		t.Errorf("none: got %s, %v", got, err)
 	}
 	for _, s := range []string{"onboard", "Image", " image", "joined"} {
-		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, network-plugin, join, addons, proof") {
+		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, network-plugin, join, resize, addons, proof") {
 			t.Errorf("%q: got %q, %v, want an error that lists the steps", s, got, err)
 		}
 	}
@@ -82,7 +88,7 @@ func TestParseStage(t *testing.T) {
 
 // The plan says what of it a lab has.
 func TestPlanOfALabThatExists(t *testing.T) {
-	steps := NewPlan(labtest.Cluster(t, labtest.Three))
+	steps := NewPlan(labOf(labtest.Cluster(t, labtest.Three)))
 	running := map[string]machine.State{"cp1": machine.Running, "cp2": machine.Running, "cp3": machine.Off, "w1": machine.Running, "w2": machine.Running}
 	tests := []struct {
 		name string
@@ -106,5 +112,25 @@ func TestPlanOfALabThatExists(t *testing.T) {
 		if got := strings.Join(done, " "); got != tt.done {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.done)
 		}
+	}
+}
+
+// A plan for a lab whose cluster.yaml was edited begins with what leaves, and is of what stays.
+func TestPlanOfAChange(t *testing.T) {
+	l := labOf(labtest.Cluster(t, labtest.Three))
+	after := *l.Cluster
+	after.Nodes = slices.DeleteFunc(slices.Clone(after.Nodes), func(n config.Node) bool { return n.Name == "cp1" || n.Name == "w2" })
+	l.After = &after
+	l.Differences = []state.Difference{
+		{Key: "nodes[cp1]", Node: "cp1", Way: state.Removes}, {Key: "nodes[w2]", Node: "w2", Way: state.Removes},
+		{Key: "resources.control_plane.memory", Way: state.Resizes},
+	}
+	var got []string
+	for _, s := range NewPlan(l) {
+		got = append(got, strings.TrimSuffix(string(s.Stage)+"/"+s.Node, "/"))
+	}
+	want := "remove/w2 remove/cp1 image network machines/cp2 machines/cp3 machines/w1 init/cp2 network-plugin join/cp3 join/w1 resize/cp2 resize/cp3 proof"
+	if text := strings.Join(got, " "); text != want {
+		t.Errorf("got %s, want %s", text, want)
 	}
 }

@@ -45,7 +45,7 @@ func (s present) made(c *config.Cluster) bool {
 
 // Plan is what up would do, and what of it is already done in the opened lab. With an error it returns the steps all the same.
 func Plan(ctx context.Context, s *session.Session) ([]Step, error) {
-	steps := NewPlan(s.Cluster)
+	steps := NewPlan(s.Lab)
 	p, err := readPresent(ctx, s)
 	for i, step := range steps {
 		steps[i].Done = step.done != nil && step.done(p)
@@ -90,6 +90,11 @@ func readPresent(ctx context.Context, s *session.Session) (p present, err error)
 	if err != nil {
 		return p, err
 	}
-	p.addons, p.healthy = addon.Ready(ctx, v, addons) == nil, health.Healthy(ctx, s) == nil
+	p.addons = addon.Ready(ctx, v, addons) == nil
+	p.healthy = len(s.Leaving()) == 0 && p.made(s.Cluster) && health.Healthy(ctx, s) == nil
+	for _, n := range s.Leaving() { // what is there by its name is none of the lab's that up leaves
+		delete(p.machines, n.Name)
+		delete(p.facts, n.Name)
+	}
 	return p, nil
 }

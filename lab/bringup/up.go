@@ -63,10 +63,16 @@ func (u *upRun) network(ctx context.Context) error {
 	return provision.Network(ctx, u.Session)
 }
 
+// machines makes those that are missing after those that exist run: a new control plane would take the virtual IP from one that does not
+// know it yet.
 func (u *upRun) machines(ctx context.Context) error {
 	later := u.Cluster.Staggered(u.missing)
 	u.first = slices.DeleteFunc(u.Cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
-	return u.maker.Boot(ctx, u.first, u.boot)
+	exist := slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return slices.Contains(u.missing, n) })
+	if err := u.maker.Boot(ctx, exist, u.boot); err != nil {
+		return err
+	}
+	return u.maker.Boot(ctx, slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return slices.Contains(exist, n) }), u.boot)
 }
 
 // initialise requires every machine to answer: if a control plane were silent, it might make a second cluster beside that one's.

@@ -73,7 +73,7 @@ func (c *Run) Recreate(ctx context.Context, n config.Node) error {
 	if c.only(n) {
 		return errOnly
 	}
-	if err := removable(ctx, c.Session, n.Name); err != nil {
+	if err := Removable(ctx, c.Session, n.Name); err != nil {
 		return err
 	}
 	if err := c.takeOut(ctx, n, (*nodeJoin).clearSilent); err != nil {

@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8slab/config"
+	"k8slab/lab/etcd"
+	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
 	"k8slab/lab/provision"
 	"k8slab/lab/session"
+	"k8slab/lab/wait"
 )
 
 // Open opens the cluster that exists, through a control plane that has joined. Nodes that do not answer have no facts. The caller holds the
@@ -74,7 +78,7 @@ func (c *Run) Reset(ctx context.Context, n config.Node) error {
 // Remove takes the node out of the cluster as Reset does, deletes its machine with the disk, and removes it from the lab's state. On a
 // machine that does not answer, nothing is reset before.
 func (c *Run) Remove(ctx context.Context, n config.Node) error {
-	if err := removable(ctx, c.Session, n.Name); err != nil {
+	if err := Removable(ctx, c.Session, n.Name); err != nil {
 		return err
 	}
 	if c.Answers(n.Name) {
@@ -94,17 +98,58 @@ func (c *Run) Remove(ctx context.Context, n config.Node) error {
 	return c.Forget(n.Name)
 }
 
-// removable says why the node cannot be removed, before anything is done to it.
-func removable(ctx context.Context, s *session.Session, name string) error {
+// Evict moves the pods of a node away and then removes it, as Remove does. A control plane goes only if etcd's others keep a quorum.
+func (c *Run) Evict(ctx context.Context, n config.Node) error {
+	step := c.Events.Start(n.Name, "drain", kube.DrainBudget)
+	err := c.spare(ctx, n, step)
+	if err == nil {
+		err = c.Admin.Kube.Drain(ctx, n.Name, step.Progress)
+	}
+	if err := step.End(err); err != nil {
+		return err
+	}
+	return c.Remove(ctx, n)
+}
+
+// spareBudget is how long members that have just started may take to answer.
+const spareBudget = 30 * time.Second
+
+// spare waits until etcd can do without the node's member. It changes nothing.
+func (c *Run) spare(ctx context.Context, n config.Node, step *event.Step) error {
+	if n.Role != config.ControlPlane {
+		return nil
+	}
+	if c.only(n) {
+		return errOnly
+	}
+	budget := spareBudget * time.Duration(c.TimeScale())
+	return wait.For(ctx, "etcd to do without "+n.Name, budget, c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
+		statuses, err := c.Admin.Etcd.Status(ctx)
+		for _, s := range statuses {
+			if err == nil && session.OwnsPeer(n, s.Member) {
+				return etcd.QuorumAfterRemoval(statuses, s.Member.ID)
+			}
+		}
+		return err
+	}))
+}
+
+// Removable says why the node cannot be removed, before anything is done to it.
+func Removable(ctx context.Context, s *session.Session, name string) error {
 	if err := provision.MadeByLabctl(ctx, s, name); err != nil {
 		return err
 	}
+	return unsaved(ctx, s, name)
+}
+
+// unsaved refuses to change a node's machine while a snapshot has it as it is.
+func unsaved(ctx context.Context, s *session.Session, name string) error {
 	if s.URI != host.VirtualMachines {
 		return nil
 	}
 	snapshots, err := provision.Snapshots(ctx, s)
 	if err == nil && len(snapshots) > 0 {
-		err = fmt.Errorf("snapshot %s of the lab contains %s, and restoring it later would bring back a node without a machine; next: labctl snapshot delete %[1]s",
+		err = fmt.Errorf("snapshot %s of the lab contains %s as it is now, and restoring it later would bring that back; next: labctl snapshot delete %[1]s",
 			snapshots[0].Name, name)
 	}
 	return err

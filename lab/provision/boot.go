@@ -48,7 +48,10 @@ func (m *Maker) Boot(ctx context.Context, nodes []config.Node, boot machine.Boot
 		if err := step.End(err); err != nil {
 			return err
 		}
-		return m.provision(ctx, n)
+		if err := m.provision(ctx, n); err != nil || state == machine.Absent || n.Role != config.ControlPlane {
+			return err
+		}
+		return knowPeers(ctx, s, n)
 	})
 }
 

@@ -68,7 +68,7 @@ type cloudEther struct {
 
 // cloudSeeded are the node's own files that cloud-init writes unchanged. The bundle's install script sets the machine-id and the name
 // server, because systemd and the image's resolver start before cloud-init.
-var cloudSeeded = []string{"etc/hosts", "etc/keepalived/keepalived.conf"}
+var cloudSeeded = []string{"etc/hosts", keepalivedFile}
 
 // cloudFiles are the files of the NoCloud disk for a node with a stock image.
 func cloudFiles(s *session.Session, n config.Node) (map[string]seedFile, error) {

@@ -27,6 +27,20 @@ func Doctor(ctx context.Context, l state.Lab) []host.Check {
 	return host.Examine(ctx, plan)
 }
 
+// Check refuses what up cannot do, before anything is opened: changes of cluster.yaml, an image that does not serve, a lab that is too large
+// or of two moments, and a computer that cannot carry it. With prune, nodes may leave.
+func Check(ctx context.Context, l state.Lab, o session.Options, prune bool) error {
+	errs := []error{l.CheckDescribed(prune), CheckBase(l), CheckSize(l), CheckWhole(l)}
+	if !l.Exists() {
+		_, err := o.LabnodeBinary()
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return CheckHost(ctx, l)
+}
+
 // CheckHost refuses to make a lab that this computer cannot carry, and lists every reason.
 func CheckHost(ctx context.Context, l state.Lab) error {
 	if l.Exists() {

@@ -71,6 +71,13 @@ func Delete(ctx context.Context, s *session.Session, name string) error {
 	return step.End(s.Machines.Delete(ctx, name))
 }
 
+// Resize gives the node's machine the size that cluster.yaml describes: see machine.Lab.
+func Resize(ctx context.Context, s *session.Session, n config.Node) (restart bool, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, powerBudget, fmt.Errorf("no answer for %s", powerBudget))
+	defer cancel()
+	return s.Machines.Resize(ctx, specOf(s.Lab, s.ID, n, machine.Boot{}))
+}
+
 // powerBudget bounds what libvirt does to one machine. It ends a container's processes one by one.
 const powerBudget = 30 * time.Second
 

@@ -2,11 +2,14 @@ package provision
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"text/template"
 
 	"k8slab/config"
@@ -45,7 +48,7 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 		if err != nil {
 			return nil, err
 		}
-		files["etc/keepalived/keepalived.conf"] = seedFile{0o600, text}
+		files[keepalivedFile] = seedFile{0o600, text}
 	}
 	return files, nil
 }
@@ -111,6 +114,9 @@ func makeDirs(root, rel string) error {
 	}
 }
 
+// keepalivedFile is the configuration of keepalived on a control plane, without the leading slash.
+const keepalivedFile = "etc/keepalived/keepalived.conf"
+
 // keepalivedConf gives the virtual IP to a control plane whose own API server is alive: its priority is 50 higher. Before any API server
 // runs, the first control plane of cluster.yaml has the address, because it initialises the cluster. A single control plane always has it.
 var keepalivedConf = template.Must(template.New("keepalived").Parse(`global_defs {
@@ -153,22 +159,56 @@ vrrp_instance api {
 }
 `))
 
-// keepalived is the node's configuration of keepalived. Its peers include the control planes that are to be onboarded later: two that are
-// not each other's peers would both take the address.
+// keepalived is the node's configuration of keepalived.
 func keepalived(s *session.Session, n config.Node) (string, error) {
 	data := struct {
 		Name, IP, VirtualIP string
 		Priority, Bits      int
 		Peers               []string
-	}{Name: n.Name, IP: n.IP.String(), VirtualIP: s.Cluster.Network.VirtualIP.String(), Bits: s.Cluster.Network.CIDR.Bits()}
+	}{Name: n.Name, IP: n.IP.String(), VirtualIP: s.Cluster.Network.VirtualIP.String(), Bits: s.Cluster.Network.CIDR.Bits(), Peers: peersOf(s, n)}
 	for i, cp := range s.EveryControlPlane() {
 		if cp.Name == n.Name {
 			data.Priority = 150 - i
-		} else {
-			data.Peers = append(data.Peers, cp.IP.String())
 		}
 	}
 	var out bytes.Buffer
 	err := keepalivedConf.Execute(&out, data)
 	return out.String(), err
+}
+
+// peersOf are the addresses of the other control planes. Those that are to be onboarded later are among them: two that are not each other's
+// peers would both take the virtual IP.
+func peersOf(s *session.Session, n config.Node) (peers []string) {
+	for _, cp := range s.EveryControlPlane() {
+		if cp.Name != n.Name {
+			peers = append(peers, cp.IP.String())
+		}
+	}
+	return peers
+}
+
+// knowPeers renews the configuration on a control plane whose machine was made before another one was described. A peer that has gone may
+// stay in it.
+func knowPeers(ctx context.Context, s *session.Session, n config.Node) error {
+	on := s.Nodes[n.Name]
+	is, err := on.Read(ctx, "cat", "/"+keepalivedFile)
+	if err != nil && session.Status(err) < 0 {
+		return err
+	}
+	known := strings.Fields(is)
+	if !slices.ContainsFunc(peersOf(s, n), func(peer string) bool { return !slices.Contains(known, peer) }) {
+		return nil
+	}
+	step := s.Events.Start(n.Name, "virtual IP", 0)
+	text, err := keepalived(s, n)
+	if err == nil {
+		err = on.Copy(ctx, "/"+keepalivedFile, 0o600, strings.NewReader(text))
+	}
+	if err == nil {
+		err = session.Do(ctx, on, "systemctl", "reload-or-restart", "keepalived")
+	}
+	if err != nil {
+		err = fmt.Errorf("%s: keepalived does not learn of the other control planes: %w; next: labctl repair", n.Name, err)
+	}
+	return step.End(err)
 }

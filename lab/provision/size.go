@@ -10,12 +10,13 @@ import (
 	"k8slab/lab/state"
 )
 
-// CheckSize refuses to make a lab that this computer is too small for.
+// CheckSize refuses to make a lab that this computer is too small for, and to give machines of one a size that does not fit.
 func CheckSize(l state.Lab) error {
+	nodes := l.Cluster.Members()
 	if l.Exists() {
-		return nil
+		nodes = l.Resizing()
 	}
-	_, err := checkSize(l, l.Cluster.Members())
+	_, err := checkSize(l, nodes)
 	return err
 }
 
@@ -52,7 +53,7 @@ func tooLarge(c *config.Cluster, uri string, absent []config.Node, has host.Size
 		if !made {
 			continue
 		}
-		r, key := c.Resource(role), resourcesKey(role)
+		r, key := c.Resource(role), role.ResourcesKey()
 		if r.CPUs > has.CPUs {
 			problems = append(problems, fmt.Errorf("%s.cpus: a machine has at most this computer's %d CPUs, not %d; next: reduce %s.cpus", key, has.CPUs, r.CPUs, key))
 		}
@@ -68,17 +69,10 @@ func tooLarge(c *config.Cluster, uri string, absent []config.Node, has host.Size
 		return "", errors.Join(problems...)
 	}
 	next := fmt.Sprintf("reduce %s.memory (%d) or %s.memory (%d), or have fewer nodes",
-		resourcesKey(config.ControlPlane), c.Resources.ControlPlane.Memory, resourcesKey(config.Worker), c.Resources.Worker.Memory)
+		config.ControlPlane.ResourcesKey(), c.Resources.ControlPlane.Memory, config.Worker.ResourcesKey(), c.Resources.Worker.Memory)
 	if uri == host.Containers {
 		return fmt.Sprintf("warning: the %d containers may use %d MiB together, and this computer has %d, which they share; if it runs out, %s",
 			len(c.Members()), all, has.Memory, next), nil
 	}
 	return "", fmt.Errorf("the %d virtual machines need %d MiB of memory together, and this computer has %d; next: %s", len(c.Members()), all, has.Memory, next)
-}
-
-func resourcesKey(role config.Role) string {
-	if role == config.ControlPlane {
-		return "resources.control_plane"
-	}
-	return "resources.worker"
 }

@@ -25,6 +25,7 @@ type Machines interface {
 	State(ctx context.Context, node string) (machine.State, error)
 	List(ctx context.Context) ([]machine.Machine, error)
 	Ensure(ctx context.Context, spec machine.Spec) error
+	Resize(ctx context.Context, spec machine.Spec) (restart bool, err error)
 	PowerOff(ctx context.Context, node string) error
 	Suspend(ctx context.Context, node string) error
 	Resume(ctx context.Context, node string) error

@@ -86,6 +86,10 @@ func (e existing) List(context.Context) ([]machine.Machine, error) {
 
 func (e existing) Ensure(context.Context, machine.Spec) error { return nil }
 
+func (e existing) Resize(_ context.Context, spec machine.Spec) (bool, error) {
+	return false, notMade(spec.Node, "give it another size")
+}
+
 func (e existing) PowerOff(_ context.Context, name string) error { return notMade(name, "turn it off") }
 func (e existing) Suspend(_ context.Context, name string) error  { return notMade(name, "pause it") }
 func (e existing) Resume(_ context.Context, name string) error   { return notMade(name, "resume it") }

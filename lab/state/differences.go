@@ -3,17 +3,33 @@ package state
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8slab/config"
 )
 
+// Way is what up does about a difference.
+type Way string
+
+// The ways, from what touches nothing that is there to what up refuses.
+const (
+	Applies Way = "apply"  // it applies it
+	Keeps   Way = "keep"   // it leaves what is there, and goes on
+	Resizes Way = "resize" // it gives the machines of a role another size, one after another
+	Removes Way = "remove" // it removes a node, if a person agrees; one that the file has is then made anew
+	Refuses Way = "refuse" // it does nothing at all: this cannot change in place
+)
+
 // Difference is a setting in which cluster.yaml differs from what the lab was made with.
 type Difference struct {
-	Key   string `json:"key"`           // in cluster.yaml, or nodes[NAME].FIELD
-	Made  string `json:"made_with"`     // "" for none
-	Now   string `json:"now,omitempty"` // "" for a node that the file no longer has
+	Key   string `json:"key"`            // in cluster.yaml, or nodes[NAME].FIELD
+	Node  string `json:"node,omitempty"` // whose setting it is, if it is one node's
+	Made  string `json:"made_with"`      // "" for none
+	Now   string `json:"now,omitempty"`  // "" for what the file no longer has
+	Way   Way    `json:"way"`
+	Why   string `json:"why,omitempty"` // it is not simply applied
 	Takes string `json:"takes"`         // how to apply it
 }
 
@@ -22,10 +38,13 @@ func (d Difference) String() string {
 	if d.Now == "" {
 		now = "no longer in the file"
 	}
+	if d.Why != "" {
+		now += "; " + d.Why
+	}
 	return fmt.Sprintf("%s: made with %s, %s; to apply it: %s", d.Key, cmp.Or(d.Made, "none"), now, d.Takes)
 }
 
-// ChangedError is a cluster.yaml that up cannot apply to the lab that is there.
+// ChangedError is a cluster.yaml that up cannot apply to the lab that is there, or not without a person's consent.
 type ChangedError struct {
 	Lab         string
 	Differences []Difference
@@ -43,79 +62,160 @@ func (e *ChangedError) Error() string {
 
 // What it takes to apply a difference.
 const (
+	takesUp      = "labctl up"
+	takesNothing = "nothing, it applies from the next command on"
+	takesResize  = "labctl up, one machine after another"
+	takesPrune   = "labctl up --prune, which drains the node and removes it with its disk"
+	takesAnew    = takesPrune + ", and makes it anew"
 	takesNewLab  = "labctl down, then labctl up"
-	takesReset   = "labctl reset %s --remove, then labctl up"
+	takesAnother = "first labctl up with another control plane beside it; or labctl down, then labctl up"
+	takesDelete  = "labctl kubectl delete of its objects"
 	takesNewName = "another name in the file, because it describes another cluster"
 )
 
-// settled are the keys that cannot change after a lab was made.
+// Why a difference is not simply applied.
+const (
+	whyLast     = "no control plane that the lab has would be left"
+	whyDisk     = "a disk keeps its size"
+	whyVersion  = "the Kubernetes of a lab cannot change in place"
+	whyMachines = "machines cannot move to it"
+	whyImage    = "machines keep the image that they were made from"
+	whyAddress  = "certificates and etcd's members are made for the addresses"
+	whyPods     = "what runs has addresses of the old range"
+	whyAddon    = "up removes no add-on"
+)
+
+// settled are the keys that cannot change after a lab was made. A new option that cannot be applied in place gets its verdict here.
 var settled = []struct {
-	key string
-	of  func(*config.Cluster) string
+	key, why string
+	of       func(*config.Cluster) string
 }{
-	{"libvirt.uri", func(c *config.Cluster) string { return c.Libvirt.URI }},
-	{"libvirt.pool", func(c *config.Cluster) string { return c.Libvirt.Pool }},
-	{"kubernetes.version", func(c *config.Cluster) string { return c.Kubernetes.Version }},
-	{"kubernetes.source", func(c *config.Cluster) string { return c.Kubernetes.Source }},
-	{"image.base", func(c *config.Cluster) string { return c.Image.Base }},
-	{"network.cidr", func(c *config.Cluster) string { return c.Network.CIDR.String() }},
-	{"network.virtual_ip", func(c *config.Cluster) string { return c.Network.VirtualIP.String() }},
-	{"network.pod_subnet", func(c *config.Cluster) string { return c.Network.PodSubnet.String() }},
-	{"network.service_subnet", func(c *config.Cluster) string { return c.Network.ServiceSubnet.String() }},
-	{"network.cni", func(c *config.Cluster) string { return c.Network.CNI }},
+	{"libvirt.uri", whyMachines, func(c *config.Cluster) string { return c.Libvirt.URI }},
+	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
+	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
+	{"kubernetes.source", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Source }},
+	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
+	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
+	{"network.virtual_ip", whyAddress, func(c *config.Cluster) string { return c.Network.VirtualIP.String() }},
+	{"network.pod_subnet", whyPods, func(c *config.Cluster) string { return c.Network.PodSubnet.String() }},
+	{"network.service_subnet", whyPods, func(c *config.Cluster) string { return c.Network.ServiceSubnet.String() }},
+	{"network.cni", whyPods, func(c *config.Cluster) string { return c.Network.CNI }},
 }
 
-func settledDifferences(file, made *config.Cluster, machines []config.Node) (all []Difference) {
-	add := func(key, was, now string) {
-		if was != now {
-			all = append(all, Difference{Key: key, Made: was, Now: now, Takes: takesNewLab})
-		}
-	}
+// compare lists what of the file differs from the lab that was made, in the order in which a person reads the file. machines are the nodes
+// that have machines, admitted those of them that were onboarded.
+func compare(file, made *config.Cluster, machines []config.Node, admitted []string) (all []Difference) {
 	for _, s := range settled {
 		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
 			continue // labctl chose it when the lab was made
 		}
-		add(s.key, s.of(made), s.of(file))
+		if was, now := s.of(made), s.of(file); was != now {
+			all = append(all, Difference{Key: s.key, Made: was, Now: now, Way: Refuses, Why: s.why, Takes: takesNewLab})
+		}
 	}
+	all = append(all, sizeDifferences(file, made, machines)...)
+	leaving := func(n config.Node) bool { return leaves(file, n, slices.Contains(admitted, n.Name)) }
+	stays := slices.ContainsFunc(machines, func(n config.Node) bool { return n.Role == config.ControlPlane && !leaving(n) })
+	for _, n := range machines {
+		if leaving(n) {
+			all = append(all, leavingDifferences(file, n, stays || n.Role != config.ControlPlane)...)
+		}
+	}
+	for _, n := range file.Nodes {
+		if !n.Onboard && !slices.ContainsFunc(machines, hasName(n.Name)) {
+			all = append(all, Difference{Key: keyOf(n), Node: n.Name, Now: written(n), Way: Applies, Takes: takesUp})
+		}
+	}
+	all = append(all, addonDifferences(file, made)...)
+	return append(all, tuningDifferences(file, made)...)
+}
+
+func sizeDifferences(file, made *config.Cluster, machines []config.Node) (all []Difference) {
 	for _, role := range []config.Role{config.ControlPlane, config.Worker} {
 		if !slices.ContainsFunc(machines, func(n config.Node) bool { return n.Role == role }) {
 			continue
 		}
-		key := "resources." + strings.ReplaceAll(string(role), "-", "_") + "."
 		was, now := made.Resource(role), file.Resource(role)
-		add(key+"cpus", fmt.Sprint(was.CPUs), fmt.Sprint(now.CPUs))
-		add(key+"memory", fmt.Sprint(was.Memory), fmt.Sprint(now.Memory))
-		add(key+"disk", fmt.Sprint(was.Disk), fmt.Sprint(now.Disk))
+		for _, s := range []struct {
+			field    string
+			was, now int
+			d        Difference
+		}{
+			{"cpus", was.CPUs, now.CPUs, Difference{Way: Resizes, Takes: takesResize}},
+			{"memory", was.Memory, now.Memory, Difference{Way: Resizes, Takes: takesResize}},
+			{"disk", was.Disk, now.Disk, Difference{Way: Refuses, Why: whyDisk, Takes: takesNewLab}},
+		} {
+			if s.was != s.now {
+				s.d.Key, s.d.Made, s.d.Now = role.ResourcesKey()+"."+s.field, fmt.Sprint(s.was), fmt.Sprint(s.now)
+				all = append(all, s.d)
+			}
+		}
 	}
 	return all
 }
 
-// takesOf says how to apply a change of the node. A single control plane cannot be removed, so it takes a new lab.
-func takesOf(n config.Node, machines []config.Node) string {
-	if n.Role == config.ControlPlane && !slices.ContainsFunc(machines, func(m config.Node) bool { return m.Role == n.Role && m.Name != n.Name }) {
-		return takesNewLab
+func keyOf(n config.Node) string { return "nodes[" + n.Name + "]" }
+
+// written is what a person would look for in the file. An address that labctl chooses is not there.
+func written(n config.Node) string {
+	if n.Auto {
+		return string(n.Role)
 	}
-	return fmt.Sprintf(takesReset, n.Name)
+	return fmt.Sprintf("%s %s", n.Role, n.IP)
 }
 
-// nodeDifferences compares a node that has a machine with the file.
-func nodeDifferences(file *config.Cluster, was config.Node, takes string, admitted bool) (all []Difference) {
-	key := "nodes[" + was.Name + "]"
+// leaves tells whether the node's machine has to go: the file does not have the node, or has another machine by its name.
+func leaves(file *config.Cluster, was config.Node, admitted bool) bool {
+	n, found := file.Node(was.Name)
+	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted
+}
+
+// leavingDifferences are those of a node whose machine has to go. spared tells whether the lab can do without it.
+func leavingDifferences(file *config.Cluster, was config.Node, spared bool) (all []Difference) {
+	add := func(field, made, now, takes string) {
+		d := Difference{Key: keyOf(was) + field, Node: was.Name, Made: made, Now: now, Way: Removes, Takes: takes}
+		if !spared {
+			d.Way, d.Why, d.Takes = Refuses, whyLast, takesAnother
+		}
+		all = append(all, d)
+	}
 	n, found := file.Node(was.Name)
 	if !found {
-		return []Difference{{Key: key, Made: fmt.Sprintf("%s %s", was.Role, was.IP), Takes: takes}}
+		add("", written(config.Node{Role: was.Role, IP: was.IP}), "", takesPrune)
+		return all
 	}
-	add := func(field string, was, now any) {
-		if was != now {
-			all = append(all, Difference{Key: key + field, Made: fmt.Sprint(was), Now: fmt.Sprint(now), Takes: takes})
+	if was.Role != n.Role {
+		add(".role", string(was.Role), string(n.Role), takesAnew)
+	}
+	if !n.Auto && was.IP != n.IP {
+		add(".ip", was.IP.String(), n.IP.String(), takesAnew)
+	}
+	if n.Onboard && !was.Onboard {
+		add(".onboard", "false", "true", takesPrune)
+	}
+	return all
+}
+
+func addonDifferences(file, made *config.Cluster) (all []Difference) {
+	for _, name := range config.AddonNames {
+		was, now := slices.Contains(made.Addons, name), slices.Contains(file.Addons, name)
+		switch {
+		case now && !was:
+			all = append(all, Difference{Key: "addons", Now: name, Way: Applies, Takes: takesUp})
+		case was && !now:
+			all = append(all, Difference{Key: "addons", Made: name, Way: Keeps, Why: whyAddon, Takes: takesDelete})
 		}
 	}
-	add(".role", was.Role, n.Role)
-	if !n.Auto {
-		add(".ip", was.IP, n.IP)
-	}
-	if !admitted && n.Onboard {
-		add(".onboard", was.Onboard, n.Onboard)
+	return all
+}
+
+func tuningDifferences(file, made *config.Cluster) (all []Difference) {
+	was, now := reflect.ValueOf(made.Tuning), reflect.ValueOf(file.Tuning)
+	for i := range was.NumField() {
+		if before, after := fmt.Sprint(was.Field(i)), fmt.Sprint(now.Field(i)); before != after {
+			key := "tuning." + was.Type().Field(i).Tag.Get("yaml")
+			all = append(all, Difference{Key: key, Made: before, Now: after, Way: Applies, Takes: takesNothing})
+		}
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"k8slab/config"
 	"k8slab/lab/host"
@@ -17,7 +18,8 @@ import (
 type Lab struct {
 	Dir
 	Described   *config.Cluster // by cluster.yaml
-	Cluster     *config.Cluster // as it was made: see AsMade
+	Cluster     *config.Cluster // as it was made: see describe
+	After       *config.Cluster // as up leaves it: the same, but for the nodes that leave
 	Differences []Difference    // between Described and what the lab was made with
 	URI         string          // libvirt's, that the lab was made with or will be, never auto; ssh for machines that exist
 }
@@ -29,7 +31,7 @@ func Read(described *config.Cluster) (Lab, error) {
 		return Lab{}, err
 	}
 	l := Lab{Dir: d, Described: described}
-	if l.Cluster, l.Differences, err = AsMade(described); err != nil {
+	if err := l.describe(); err != nil {
 		return Lab{}, err
 	}
 	switch l.URI = l.Cluster.Libvirt.URI; {
@@ -111,7 +113,7 @@ func (l Lab) unknownNode(name string) error {
 // it is what the file says.
 func (l Lab) Settle(nodes ...config.Node) error {
 	if l.Cluster.OverSSH() || l.Described.OverSSH() {
-		if err := l.CheckDescribed(); err != nil {
+		if err := l.CheckDescribed(false); err != nil {
 			return err
 		}
 		return l.writeMade(l.Described)
@@ -131,6 +133,9 @@ func (l Lab) Settle(nodes ...config.Node) error {
 	made.Nodes = nil
 	if was != nil {
 		made.Nodes = machinesOf(was, admitted)
+		for _, n := range made.Nodes { // until Resized
+			*made.ResourceOf(n.Role) = was.Resource(n.Role)
+		}
 	} else {
 		nodes = append(l.Cluster.Members(), nodes...)
 	}
@@ -191,12 +196,45 @@ func (d Dir) CheckMade() error {
 	return nil
 }
 
-// CheckDescribed refuses a cluster.yaml with changes that cannot be applied to the lab.
-func (l Lab) CheckDescribed() error {
-	if len(l.Differences) == 0 {
+// CheckDescribed refuses a cluster.yaml with changes that cannot be applied to the lab, and unless prune, with nodes that have to leave.
+func (l Lab) CheckDescribed(prune bool) error {
+	refused := slices.DeleteFunc(slices.Clone(l.Differences), func(d Difference) bool {
+		return d.Way != Refuses && (d.Way != Removes || prune)
+	})
+	if len(refused) == 0 {
 		return nil
 	}
-	return &ChangedError{Lab: l.Cluster.Name, Differences: l.Differences}
+	return &ChangedError{Lab: l.Cluster.Name, Differences: refused}
+}
+
+// Leaving are the nodes that up removes, in this order: workers first, and the first control plane last.
+func (l Lab) Leaving() []config.Node {
+	cps := l.Cluster.ControlPlanes()
+	slices.Reverse(cps)
+	return slices.DeleteFunc(slices.Concat(l.Cluster.Workers(), cps), func(n config.Node) bool {
+		return !slices.ContainsFunc(l.Differences, func(d Difference) bool { return d.Way == Removes && d.Node == n.Name })
+	})
+}
+
+// Resizing are the nodes whose machines up gives another size, in this order: workers first. A machine that is made anew is none of them.
+func (l Lab) Resizing() []config.Node {
+	return slices.DeleteFunc(slices.Concat(l.Cluster.Workers(), l.Cluster.ControlPlanes()), func(n config.Node) bool {
+		resized := func(d Difference) bool {
+			return d.Way == Resizes && strings.HasPrefix(d.Key, n.Role.ResourcesKey()+".")
+		}
+		anew := func(d Difference) bool { return d.Node == n.Name }
+		return !slices.ContainsFunc(l.Differences, resized) || slices.ContainsFunc(l.Differences, anew)
+	})
+}
+
+// Resized notes that the machines have the sizes that cluster.yaml describes.
+func (l Lab) Resized() error {
+	made, err := l.Made()
+	if err != nil {
+		return err
+	}
+	made.Resources = l.Cluster.Resources
+	return l.writeMade(made)
 }
 
 // ErrNotUp is the error for a lab without machines.

@@ -19,27 +19,30 @@ import (
 // machines were made.
 const MadeFile = "cluster.yaml"
 
-// AsMade is the cluster as the lab was made. cluster.yaml adds nodes and sets everything that can change; what cannot change is as it was
-// made, and nodes that the file no longer has stay. Of a cluster that labctl did not make the file says all. Onboarded nodes are members like any other. The differences are what of the file is not
-// applied. Without a lab it is the cluster of the file.
-func AsMade(c *config.Cluster) (*config.Cluster, []Difference, error) {
-	d, err := Open(c.Name)
+// describe sets the lab's clusters. cluster.yaml adds nodes and sets everything that can change; what cannot change is as it was made, and
+// nodes that the file no longer has stay. Of a cluster that labctl did not make the file says all. Onboarded nodes are members like any
+// other. Without a lab it is the cluster of the file.
+func (l *Lab) describe() error {
+	made, err := l.Made()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	made, err := d.Made()
+	admitted, err := l.Admitted()
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	admitted, err := d.Admitted()
-	if err != nil {
-		return nil, nil, err
+	l.Cluster, l.Differences = merge(l.Described, made, admitted)
+	if made == nil && l.Cluster.Network.Auto {
+		l.Cluster.MoveTo(freeNetwork(l.Cluster))
 	}
-	now, differences := merge(c, made, admitted)
-	if made == nil && now.Network.Auto {
-		now.MoveTo(freeNetwork(now))
+	l.After = l.Cluster
+	if leaving := l.Leaving(); len(leaving) > 0 {
+		gone := func(name string) bool { return slices.ContainsFunc(leaving, hasName(name)) }
+		left := *made
+		left.Nodes = slices.DeleteFunc(slices.Clone(made.Nodes), func(n config.Node) bool { return gone(n.Name) })
+		l.After, _ = merge(l.Described, &left, slices.DeleteFunc(admitted, gone))
 	}
-	return now, differences, nil
+	return nil
 }
 
 // Made reads what the lab was made with, nil before it was made. Its nodes with Onboard are still to be onboarded, or were admitted since.
@@ -69,7 +72,7 @@ func unreadable(dir string, err error) error {
 	return fmt.Errorf("the lab's state in %s cannot be read: %w; run as the user who made the lab (root), or set XDG_STATE_HOME", dir, err)
 }
 
-// merge is AsMade without reading files.
+// merge is describe without reading files.
 func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Difference) {
 	now := *file
 	now.Nodes = slices.Clone(file.Nodes)
@@ -77,21 +80,21 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 	switch {
 	case made == nil || made.OverSSH() && file.OverSSH(): // the file says all
 	case made.OverSSH() != file.OverSSH():
-		now, differences = *made, []Difference{{Key: "machines", Made: string(made.Machines), Now: string(file.Machines), Takes: takesNewName}}
+		now, differences = *made, []Difference{{
+			Key: "machines", Made: string(made.Machines), Now: string(file.Machines), Way: Refuses, Takes: takesNewName}}
 		now.Nodes = slices.Clone(made.Nodes)
 	default:
 		machines := machinesOf(made, admitted)
-		differences = settledDifferences(file, made, machines)
+		differences = compare(file, made, machines, admitted)
 		now.Kubernetes, now.Image, now.Libvirt, now.Network = made.Kubernetes, made.Image, made.Libvirt, made.Network
 		for _, n := range machines {
-			*now.ResourceOf(n.Role) = made.Resource(n.Role)
+			now.ResourceOf(n.Role).Disk = made.Resource(n.Role).Disk
 			i := slices.IndexFunc(now.Nodes, hasName(n.Name))
 			if i < 0 {
 				now.Nodes = append(now.Nodes, n)
 			} else {
 				now.Nodes[i] = n
 			}
-			differences = append(differences, nodeDifferences(file, n, takesOf(n, machines), slices.Contains(admitted, n.Name))...)
 		}
 		now.Reassign(func(name string) (netip.Addr, bool) {
 			n, found := made.Node(name)

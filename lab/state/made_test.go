@@ -19,11 +19,13 @@ nodes:
   - {name: w2, role: worker, ip: 10.30.0.22, onboard: true}
 `
 
-// madeLab is a lab whose machines were made, and the cluster.yaml that it was made from.
-func madeLab(t *testing.T) Lab {
+func madeLab(t *testing.T) Lab { return madeOf(t, madeFrom) }
+
+// madeOf is a lab whose machines were made, and the cluster.yaml that it was made from.
+func madeOf(t *testing.T, text string) Lab {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "cluster.yaml")
-	if err := os.WriteFile(path, []byte(madeFrom), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	l := newLab(t, path)
@@ -49,17 +51,8 @@ func edited(t *testing.T, l Lab, edit func(*config.Cluster)) Lab {
 func TestAddressOfAMachine(t *testing.T) {
 	l := madeLab(t)
 	now := edited(t, l, func(c *config.Cluster) { c.Nodes[1].Name = "w9" })
-	if memberNames(now.Cluster) != "cp1, w1" || len(now.Differences) != 1 {
-		t.Errorf("got %s, %v", memberNames(now.Cluster), now.Differences)
-	}
-}
-
-// The only control plane cannot be reset: a new lab is the way.
-func TestDifferenceOfTheOnlyControlPlane(t *testing.T) {
-	l := madeLab(t)
-	now := edited(t, l, func(c *config.Cluster) { c.Nodes[0].IP = netip.MustParseAddr("10.30.0.12") })
-	if d := now.Differences; len(d) != 1 || d[0].Takes != takesNewLab {
-		t.Errorf("got %v", d)
+	if memberNames(now.Cluster) != "cp1, w1" || memberNames(now.After) != "cp1, w9" || len(now.Differences) != 2 {
+		t.Errorf("got %s, then %s, %v", memberNames(now.Cluster), memberNames(now.After), now.Differences)
 	}
 }
 
@@ -147,8 +140,8 @@ func TestSettleAndForget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if now, differences, err := AsMade(c); err != nil || memberNames(now) != "cp1, w2, w1" || len(differences) > 0 {
-		t.Errorf("by its own description: %s, %v, %v", memberNames(now), differences, err)
+	if now := read(t, c); memberNames(now.Cluster) != "cp1, w2, w1" || len(now.Differences) > 0 {
+		t.Errorf("by its own description: %s, %v", memberNames(now.Cluster), now.Differences)
 	}
 	if err := l.Forget("w2"); err != nil {
 		t.Fatal(err)
@@ -165,8 +158,29 @@ func TestSizeWithoutMachines(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
-	if len(now.Differences) > 0 || now.Cluster.Resources.Worker.Memory != 3072 {
+	if len(now.Differences) != 1 || now.Differences[0].Key != "nodes[w1]" || now.Cluster.Resources.Worker.Memory != 3072 {
 		t.Errorf("got %v, %+v", now.Differences, now.Cluster.Resources)
+	}
+}
+
+// What a lab was made with is its old size until all machines have the new one, also when a node is added meanwhile.
+func TestResized(t *testing.T) {
+	l := madeLab(t)
+	now := edited(t, l, func(c *config.Cluster) { c.Resources.Worker.Memory = 3072 })
+	for range 2 {
+		if err := now.Settle(now.Cluster.Members()...); err != nil {
+			t.Fatal(err)
+		}
+		now = read(t, now.Described)
+		if n := now.Resizing(); len(now.Differences) != 1 || len(n) != 1 || n[0].Name != "w1" || now.Cluster.Resources.Worker.Memory != 3072 {
+			t.Errorf("got %v, %v, %+v", now.Differences, n, now.Cluster.Resources)
+		}
+	}
+	if err := now.Resized(); err != nil {
+		t.Fatal(err)
+	}
+	if now = read(t, now.Described); len(now.Differences) > 0 || len(now.Resizing()) > 0 {
+		t.Errorf("then %v, %v", now.Differences, now.Resizing())
 	}
 }
 
@@ -193,15 +207,15 @@ nodes:
 	if err != nil {
 		t.Fatal(err)
 	}
-	now, differences, err := AsMade(c)
-	if err != nil || len(differences) > 0 {
-		t.Errorf("%v, %v", differences, err)
+	now := read(t, c)
+	if d := now.Differences; len(d) != 1 || d[0].Key != "nodes[w0]" || d[0].Now != "worker" {
+		t.Errorf("got %v", d)
 	}
 	var got []string
-	for _, n := range now.Nodes {
+	for _, n := range now.Cluster.Nodes {
 		got = append(got, n.Name+"="+n.IP.String())
 	}
-	if want := []string{"w0=10.37.0.22", "cp1=10.37.0.11", "w1=10.37.0.21"}; !slices.Equal(got, want) || now.Network.VirtualIP != moved.Network.VirtualIP {
-		t.Errorf("got %q, want %q; virtual IP %s", got, want, now.Network.VirtualIP)
+	if want := []string{"w0=10.37.0.22", "cp1=10.37.0.11", "w1=10.37.0.21"}; !slices.Equal(got, want) || now.Cluster.Network.VirtualIP != moved.Network.VirtualIP {
+		t.Errorf("got %q, want %q; virtual IP %s", got, want, now.Cluster.Network.VirtualIP)
 	}
 }

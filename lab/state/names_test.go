@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
-	"k8slab/config"
 )
 
 // A lab has a name as soon as it has an identity, and can be described by itself when its machines were made.
@@ -124,51 +122,6 @@ func TestDamagedMade(t *testing.T) {
 	for _, err := range []error{made, read, l.Settle(), l.Forget("w1")} {
 		if err == nil || !strings.Contains(err.Error(), l.Path(MadeFile)) {
 			t.Errorf("got %v", err)
-		}
-	}
-}
-
-func TestDifferenceText(t *testing.T) {
-	tests := []struct {
-		d    Difference
-		want string
-	}{
-		{Difference{Key: "kubernetes.version", Made: "v1.36.3", Now: "v1.36.2", Takes: takesNewLab},
-			"kubernetes.version: made with v1.36.3, now v1.36.2; to apply it: labctl down, then labctl up"},
-		{Difference{Key: "image.base", Now: "/debian.qcow2", Takes: takesNewLab},
-			"image.base: made with none, now /debian.qcow2; to apply it: labctl down, then labctl up"},
-		{Difference{Key: "nodes[w1]", Made: "worker 10.30.0.21", Takes: "labctl reset w1 --remove, then labctl up"},
-			"nodes[w1]: made with worker 10.30.0.21, no longer in the file; to apply it: labctl reset w1 --remove, then labctl up"},
-	}
-	e := &ChangedError{Lab: "lab"}
-	for _, tt := range tests {
-		if got := tt.d.String(); got != tt.want {
-			t.Errorf("got %q, want %q", got, tt.want)
-		}
-		e.Differences = append(e.Differences, tt.d)
-	}
-	lines := strings.Split(e.Error(), "\n")
-	if len(lines) != 5 || !strings.Contains(lines[0], `what lab "lab" was made with, so nothing was changed`) || lines[3] != "  "+tests[2].want ||
-		!strings.Contains(lines[4], "labctl --lab lab up starts the lab as it was made") {
-		t.Errorf("got %q", lines)
-	}
-}
-
-// How a node is changed depends on whether the cluster can do without it.
-func TestTakesOf(t *testing.T) {
-	cp := func(name string) config.Node { return config.Node{Name: name, Role: config.ControlPlane} }
-	w1 := config.Node{Name: "w1", Role: config.Worker}
-	for _, tt := range []struct {
-		n        config.Node
-		machines []config.Node
-		want     string
-	}{
-		{cp("cp1"), []config.Node{cp("cp1"), w1}, takesNewLab},
-		{cp("cp1"), []config.Node{cp("cp1"), cp("cp2")}, "labctl reset cp1 --remove, then labctl up"},
-		{w1, []config.Node{cp("cp1"), w1}, "labctl reset w1 --remove, then labctl up"},
-	} {
-		if got := takesOf(tt.n, tt.machines); got != tt.want {
-			t.Errorf("%s of %v: %q", tt.n.Name, tt.machines, got)
 		}
 	}
 }
