@@ -67,6 +67,7 @@ const (
 	takesResize  = "labctl up, one machine after another"
 	takesPrune   = "labctl up --prune, which drains the node and removes it with its disk"
 	takesAnew    = takesPrune + ", and makes it anew"
+	takesStart   = "labctl power off NODE and labctl up, for each node: machines get it when they start"
 	takesNewLab  = "labctl down, then labctl up"
 	takesAnother = "first labctl up with another control plane beside it; or labctl down, then labctl up"
 	takesDelete  = "labctl kubectl delete of its objects"
@@ -82,6 +83,7 @@ const (
 	whyImage    = "machines keep the image that they were made from"
 	whyAddress  = "certificates and etcd's members are made for the addresses"
 	whyPods     = "what runs has addresses of the old range"
+	whyUplink   = "libvirt's network keeps what it does with packets while it is up"
 	whyAddon    = "up removes no add-on"
 )
 
@@ -94,11 +96,13 @@ var settled = []struct {
 	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
 	{"kubernetes.source", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Source }},
+	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
 	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
 	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
 	{"network.virtual_ip", whyAddress, func(c *config.Cluster) string { return c.Network.VirtualIP.String() }},
 	{"network.pod_subnet", whyPods, func(c *config.Cluster) string { return c.Network.PodSubnet.String() }},
 	{"network.service_subnet", whyPods, func(c *config.Cluster) string { return c.Network.ServiceSubnet.String() }},
+	{"network.uplink", whyUplink, func(c *config.Cluster) string { return string(c.Network.Uplink) }},
 	{"network.cni", whyPods, func(c *config.Cluster) string { return c.Network.CNI }},
 }
 
@@ -125,6 +129,9 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 		if !n.Onboard && !slices.ContainsFunc(machines, hasName(n.Name)) {
 			all = append(all, Difference{Key: keyOf(n), Node: n.Name, Now: written(n), Way: Applies, Takes: takesUp})
 		}
+	}
+	if was, now := fmt.Sprint(made.Registries), fmt.Sprint(file.Registries); was != now {
+		all = append(all, Difference{Key: "registries", Made: names(made.Registries), Now: names(file.Registries), Way: Applies, Takes: takesStart})
 	}
 	all = append(all, addonDifferences(file, made)...)
 	return append(all, tuningDifferences(file, made)...)
@@ -194,6 +201,14 @@ func leavingDifferences(file *config.Cluster, was config.Node, spared bool) (all
 		add(".onboard", "false", "true", takesPrune)
 	}
 	return all
+}
+
+func names(registries []config.Registry) string {
+	var all []string
+	for _, r := range registries {
+		all = append(all, r.Name)
+	}
+	return strings.Join(all, ", ")
 }
 
 func addonDifferences(file, made *config.Cluster) (all []Difference) {

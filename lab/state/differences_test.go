@@ -85,6 +85,10 @@ func TestCompare(t *testing.T) {
 		{name: "versions", edit: func(c *config.Cluster) { c.Kubernetes = config.Kubernetes{Version: "v1.36.2", Source: "/releases"} },
 			want: "refuse kubernetes.version: v1.36.3, v1.36.2; refuse kubernetes.source: modules, /releases"},
 		{name: "an image", edit: func(c *config.Cluster) { c.Image.Base = "/debian.qcow2" }, want: "refuse image.base: , /debian.qcow2"},
+		{name: "an image that is fetched", edit: func(c *config.Cluster) { c.Image.From = "r.example/node@sha256:0" }, want: "refuse image.from: , r.example/node@sha256:0"},
+		{name: "an uplink", edit: func(c *config.Cluster) { c.Network.Uplink = config.UplinkNAT }, want: "refuse network.uplink: auto, nat"},
+		{name: "a registry", edit: func(c *config.Cluster) { c.Registries = []config.Registry{{Name: "docker.io"}, {Name: "quay.io"}} },
+			want: "apply registries: , docker.io, quay.io"},
 		{name: "networks", edit: func(c *config.Cluster) {
 			c.Network.CIDR, c.Network.VirtualIP = netip.MustParsePrefix("10.31.0.0/24"), netip.MustParseAddr("10.31.0.9")
 			c.Network.PodSubnet, c.Network.ServiceSubnet = netip.MustParsePrefix("10.245.0.0/16"), netip.MustParsePrefix("10.97.0.0/16")
