@@ -23,6 +23,8 @@ import (
 	"k8slab/lab/image"
 	"k8slab/lab/labtest"
 	"k8slab/lab/machine"
+	"k8slab/lab/provision"
+	"k8slab/lab/repair"
 	"k8slab/lab/state"
 )
 
@@ -231,6 +233,44 @@ func TestLoadImagesInMemory(t *testing.T) {
 		})
 		if _, err := w.lab.LoadImages(t.Context(), a, nil); err == nil || !strings.Contains(err.Error(), "no machine of the lab runs") {
 			t.Errorf("nobody runs: %v", err)
+		}
+	})
+}
+
+// What was loaded into all nodes comes back to a node that has lost it, and reaches one that joins later; the rest is not kept.
+func TestLoadedImagesAreKept(t *testing.T) {
+	inWorld(t, labtest.Small, nil, func(t *testing.T, w *world) {
+		w.up()
+		const all, one = "docker.io/library/app:1", "docker.io/library/one:1"
+		load := func(ref string, names ...string) {
+			t.Helper()
+			w.change(func() {
+				for _, b := range w.machines {
+					b.imports = []string{ref}
+				}
+			})
+			if _, err := w.lab.LoadImages(t.Context(), archiveOf(t, ref), names); err != nil {
+				t.Fatal(err)
+			}
+		}
+		load(one, "w1")
+		load(all)
+		w.change(func() { w.box("w1").images = nil })
+		if kept, err := provision.KeptImages(w.lab.Closed()); err != nil || len(kept) != 1 || kept[all] == "" {
+			t.Errorf("%v, %v", kept, err)
+		}
+		if _, err := w.lab.Repair(t.Context(), false, repair.Restart); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.box("w1").images; !slices.Equal(got, []string{all}) {
+			t.Errorf("w1 has %q", got)
+		}
+		w.change(func() { w.box("w1").images = nil })
+		if err := w.lab.Rejoin(t.Context(), "w1"); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.box("w1").images; !slices.Equal(got, []string{all}) {
+			t.Errorf("w1 has %q after it joined anew", got)
 		}
 	})
 }

@@ -30,7 +30,7 @@ Make the archive where the image is, or where a registry can be reached:
   skopeo copy docker://docker.io/library/nginx:alpine docker-archive:nginx.tar:nginx:alpine
 
 A pod uses the image unless its imagePullPolicy is Always, which is the default for the tag latest and for no tag.
-"labctl up" does not load it into nodes that are made later: load it again then.
+Nodes that are made later get what was loaded into all nodes; "labctl down" forgets it.
 
 Exit status: 0 loaded on all nodes, 1 failed on some.`,
 		Example: `  labctl image load nginx.tar

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"time"
@@ -106,34 +107,38 @@ func workload(ctx context.Context, v *session.Admin, w Workload) (ready, want in
 	return v.Kube.Deployment(ctx, w.Namespace, w.Name)
 }
 
-// Importer imports onto nodes the images of the add-ons that cluster.yaml lists. It says what each node lacked, or in a dry run lacks.
+// Importer imports onto nodes the images of the add-ons that cluster.yaml lists, and those that were loaded into all nodes. It says what each node lacked, or in a dry run lacks.
 func Importer(s *session.Session) func(ctx context.Context, nodes []config.Node, dryRun bool) (map[string][]string, error) {
 	return func(ctx context.Context, nodes []config.Node, dryRun bool) (map[string][]string, error) {
 		addons, err := Wanted(s)
 		if err != nil {
 			return nil, err
 		}
-		lacking, err := lackingImages(ctx, s, nodes, addons)
+		kept, err := provision.KeptImages(s.Lab)
+		if err != nil {
+			return nil, err
+		}
+		refs := slices.Concat(ImagesOf(addons), slices.Sorted(maps.Keys(kept)))
+		lacking, err := lackingImages(ctx, s, nodes, refs)
 		if err != nil || dryRun {
 			return lacking, err
 		}
-		return lacking, importLacking(ctx, s, nodes, lacking)
+		return lacking, importLacking(ctx, s, nodes, lacking, kept)
 	}
 }
 
 // ImportImages imports onto all the nodes at once the add-ons' images that each lacks. Images that the cache lacks are built first. A node
 // that has an image by the same name keeps it.
 func ImportImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) error {
-	lacking, err := lackingImages(ctx, s, nodes, addons)
+	lacking, err := lackingImages(ctx, s, nodes, ImagesOf(addons))
 	if err != nil {
 		return err
 	}
-	return importLacking(ctx, s, nodes, lacking)
+	return importLacking(ctx, s, nodes, lacking, nil)
 }
 
-// lackingImages are the add-ons' images that nodes do not have, by node.
-func lackingImages(ctx context.Context, s *session.Session, nodes []config.Node, addons []Addon) (map[string][]string, error) {
-	refs := ImagesOf(addons)
+// lackingImages are those of refs that nodes do not have, by node.
+func lackingImages(ctx context.Context, s *session.Session, nodes []config.Node, refs []string) (map[string][]string, error) {
 	if len(refs) == 0 {
 		return nil, nil
 	}
@@ -150,41 +155,53 @@ func lackingImages(ctx context.Context, s *session.Session, nodes []config.Node,
 	return lacking, err
 }
 
-func importLacking(ctx context.Context, s *session.Session, nodes []config.Node, lacking map[string][]string) error {
+// importLacking imports the images, of which kept has archives, and the others are add-ons'.
+func importLacking(ctx context.Context, s *session.Session, nodes []config.Node, lacking map[string][]string, kept map[string]string) error {
 	var needed []string
 	for _, n := range nodes {
 		for _, ref := range lacking[n.Name] {
-			if !slices.Contains(needed, ref) {
+			if kept[ref] == "" && !slices.Contains(needed, ref) {
 				needed = append(needed, ref)
 			}
 		}
 	}
-	if len(needed) == 0 {
-		return nil
-	}
-	program, err := s.LabnodeBinary()
-	if err != nil {
-		return err
-	}
-	archives, err := image.AddonImages(ctx, needed, program, s.Events)
-	if err != nil {
-		return err
+	archives := map[string]string{}
+	if len(needed) > 0 {
+		program, err := s.LabnodeBinary()
+		if err != nil {
+			return err
+		}
+		if archives, err = image.AddonImages(ctx, needed, program, s.Events); err != nil {
+			return err
+		}
 	}
 	return session.ForEachNode(nodes, func(n config.Node) error {
 		lacks := lacking[n.Name]
 		if len(lacks) == 0 {
 			return nil
 		}
-		step := s.Events.Start(n.Name, "add-on images", provision.ImportBudget*time.Duration(s.TimeScale()))
-		return step.End(importArchives(ctx, s, n.Name, lacks, archives, step))
+		step := s.Events.Start(n.Name, "images", 0)
+		return step.End(importArchives(ctx, s, n.Name, lacks, archives, kept, step))
 	})
 }
 
 // importArchives imports the archives on the node, one after another.
-func importArchives(ctx context.Context, s *session.Session, name string, refs []string, archives map[string]string, step *event.Step) error {
+func importArchives(ctx context.Context, s *session.Session, name string, refs []string, archives, kept map[string]string, step *event.Step) error {
+	var loaded []string // archives that may have several of the images
+	for _, ref := range refs {
+		if file := kept[ref]; file != "" && !slices.Contains(loaded, file) {
+			loaded = append(loaded, file)
+			if err := provision.LoadKept(ctx, s, name, file, step); err != nil {
+				return err
+			}
+		}
+	}
 	ctx, cancel := s.Within(ctx, provision.ImportBudget)
 	defer cancel()
 	for _, ref := range refs {
+		if kept[ref] != "" {
+			continue
+		}
 		step.Progress("%s", ref)
 		f, err := os.Open(archives[ref])
 		if err != nil {

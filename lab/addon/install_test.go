@@ -92,17 +92,17 @@ func TestImportArchives(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	step := s.Events.Start("w1", "add-on images", 0)
-	if err := importArchives(t.Context(), s, "w1", []string{"k8slab/b:lab", "k8slab/a:lab"}, archives, step); err != nil ||
+	step := s.Events.Start("w1", "images", 0)
+	if err := importArchives(t.Context(), s, "w1", []string{"k8slab/b:lab", "k8slab/a:lab"}, archives, nil, step); err != nil ||
 		!slices.Equal(on.took, []string{"archive of k8slab/b:lab", "archive of k8slab/a:lab"}) {
 		t.Errorf("%v, took %q", err, on.took)
 	}
 	on.err = errors.New("no space left on device")
-	err := importArchives(t.Context(), s, "w1", []string{"k8slab/a:lab"}, archives, step)
+	err := importArchives(t.Context(), s, "w1", []string{"k8slab/a:lab"}, archives, nil, step)
 	if err == nil || !strings.Contains(err.Error(), "import k8slab/a:lab: no space left") || !strings.Contains(err.Error(), "labctl logs w1 --unit containerd") {
 		t.Errorf("got %v", err)
 	}
-	if err := importArchives(t.Context(), s, "w1", []string{"k8slab/c:lab"}, archives, step); err == nil {
+	if err := importArchives(t.Context(), s, "w1", []string{"k8slab/c:lab"}, archives, nil, step); err == nil {
 		t.Error("imported what is not there")
 	}
 }

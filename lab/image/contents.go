@@ -67,6 +67,12 @@ func (a *Archive) Open() (io.ReadCloser, error) {
 	return gzip.NewReader(plain)
 }
 
+// Copy writes the archive as it is stored.
+func (a *Archive) Copy(to io.Writer) error {
+	_, err := io.Copy(to, io.NewSectionReader(a.content, 0, a.Size))
+	return err
+}
+
 // named are the names that the archive gives its images. Each image must be for the nodes' architecture.
 func (a *Archive) named() ([]string, error) {
 	var manifest tarball.Manifest

@@ -129,14 +129,17 @@ type ImagesLoaded struct {
 }
 
 // LoadImages imports an archive on the named nodes, or on all whose machines run, all at once. A node that has an image by the same name
-// gets this one instead. What it did before it failed on some of the nodes is returned with the error.
+// gets this one instead. What all nodes get, machines that are made later get too. What it did before it failed on some of the nodes is returned with the error.
 func LoadImages(ctx context.Context, s *session.Session, a *image.Archive, names []string) ([]ImagesLoaded, error) {
 	nodes, left, err := loadable(ctx, s, names)
+	if err == nil && len(names) == 0 && !s.Cluster.OverSSH() {
+		err = keep(s.Lab, a)
+	}
 	if err != nil {
 		return nil, err
 	}
 	loaded, err := session.FromEachNode(nodes, func(n config.Node) (ImagesLoaded, error) {
-		limit := ImportBudget + time.Duration(a.Size>>20)*time.Second // 1 MiB/s is slow for a disk that many share
+		limit := loadBudget(a)
 		step := s.Events.Start(n.Name, "load images", limit*time.Duration(s.TimeScale()))
 		if err := step.End(loadOn(ctx, s, n.Name, a, limit, step)); err != nil {
 			return ImagesLoaded{Node: n.Name, Images: []string{}, Left: err.Error()}, err

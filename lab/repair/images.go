@@ -24,7 +24,7 @@ func (r *repairRun) images(ctx context.Context) error {
 	for _, n := range nodes {
 		if refs := lacking[n.Name]; len(refs) > 0 {
 			r.repaired(Repaired{Node: n.Name, Symptom: string(symptom.ImagePullFailure),
-				Evidence: fmt.Sprintf("containerd does not have %s, which add-ons need", strings.Join(refs, ", "))},
+				Evidence: fmt.Sprintf("containerd does not have %s, which the lab had given it", strings.Join(refs, ", "))},
 				"import them", "imported them, and pinned them")
 		}
 	}

@@ -51,7 +51,7 @@ func TestImages(t *testing.T) {
 				return
 			}
 			tt.want.Node, tt.want.Symptom = "cp1", "image-pull-failure"
-			tt.want.Evidence = "containerd does not have a:1, b:2, which add-ons need"
+			tt.want.Evidence = "containerd does not have a:1, b:2, which the lab had given it"
 			if len(found) != 1 || found[0].String() != tt.want.String() {
 				t.Errorf("found %v, want %v", found, tt.want)
 			}
