@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"k8slab/lab/addon"
+	"k8slab/lab/attach"
 	"k8slab/lab/bringup"
 	"k8slab/lab/cluster"
 	"k8slab/lab/diagnose"
@@ -65,13 +66,7 @@ func (l *Lab) Down(ctx context.Context, adopted bool) error {
 	}
 	defer release()
 	if l.described.OverSSH() {
-		step := l.events.Start("", "down", 0)
-		did, err := l.found.Detach()
-		if err == nil {
-			step.EndWith(did)
-			return nil
-		}
-		return step.End(err)
+		return attach.Forget(ctx, l.found, l.events)
 	}
 	return provision.Down(ctx, l.found, l.events, l.options, adopted)
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/lab"
 	"k8slab/lab/node"
 )
 
@@ -133,47 +132,6 @@ func (a *app) completeKubectl(cmd *cobra.Command, _ []string, word string) ([]st
 		return nil, cobra.ShellCompDirectiveError
 	}
 	return lines[:last], cobra.ShellCompDirective(directive)
-}
-
-func (a *app) kubeconfigCommand() *cobra.Command {
-	var printPath bool
-	cmd := &cobra.Command{
-		Use:   "kubeconfig",
-		Short: "Print the kubeconfig of the administrator, for use on this computer",
-		Long: `Print the kubeconfig of the cluster's administrator. It works on this computer, also if the lab has its own network namespace.
-  export KUBECONFIG=$(labctl kubeconfig --path)`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			var own []byte // of a cluster that labctl did not make
-			path, err := look(a, func(l *lab.Lab) (path string, err error) {
-				if l.Closed().Cluster.OverSSH() {
-					own, err = l.AdminConf(cmd.Context())
-					return "", err
-				}
-				return l.Closed().Kubeconfig()
-			})
-			switch {
-			case err != nil:
-				return err
-			case own != nil && printPath:
-				return usageError{errors.New("labctl keeps no kubeconfig of a cluster with machines: ssh; next: labctl kubeconfig >FILE, with umask 077")}
-			case own != nil:
-				_, err = a.stdout.Write(own)
-				return err
-			}
-			if printPath {
-				_, err = fmt.Fprintln(a.stdout, path)
-				return err
-			}
-			data, err := os.ReadFile(path)
-			if err == nil {
-				_, err = a.stdout.Write(data)
-			}
-			return err
-		},
-	}
-	cmd.Flags().BoolVar(&printPath, "path", false, "print where the file is instead")
-	return cmd
 }
 
 // program runs a program and ends labctl with its exit status.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -199,6 +200,38 @@ func TestKubeconfig(t *testing.T) {
 	}
 	if status, stdout, _ := labctl(t, "kubeconfig", "-c", small, "--path"); status != 0 || stdout != path+"\n" {
 		t.Errorf("status %d, stdout %q", status, stdout)
+	}
+}
+
+// What --merge puts into a person's kubeconfig, down removes.
+func TestKubeconfigIsMerged(t *testing.T) {
+	alone(t)
+	t.Setenv("KUBECONFIG", "")
+	dir, file := filepath.Join(os.Getenv("XDG_STATE_HOME"), "k8slab", "small"), filepath.Join(os.Getenv("HOME"), ".kube", "config")
+	const own = `{apiVersion: v1, kind: Config, current-context: a, clusters: [{name: c, cluster: {server: "https://10.30.0.10:6443"}}],
+ contexts: [{name: a, context: {cluster: c, user: u}}], users: [{name: u, user: {token: secret}}]}`
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(own), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, wrong := range []string{"--context x", "--use", "--merge --path"} {
+		if status, _, stderr := labctl(t, append([]string{"kubeconfig", "-c", small}, strings.Fields(wrong)...)...); status != exitUsage {
+			t.Errorf("%s: status %d, %s", wrong, status, stderr)
+		}
+	}
+	if status, stdout, stderr := labctl(t, "kubeconfig", "-c", small, "--merge"); status != 0 || stdout != "context k8slab-small is in "+file+"\n" || stderr != "" {
+		t.Errorf("status %d, stdout %q, stderr %q", status, stdout, stderr)
+	}
+	if _, stdout, _ := labctl(t, "kubeconfig", "-c", small, "--merge", "--context", "other", "-o", "json"); !strings.Contains(stdout, `"context": "other"`) {
+		t.Errorf("as JSON %s", stdout)
+	}
+	if text, err := os.ReadFile(file); err != nil || !strings.Contains(string(text), "current-context: other") || strings.Contains(string(text), "k8slab-small") {
+		t.Errorf("%v\n%s", err, text)
+	}
+	if status, _, stderr := labctl(t, "down", "-c", small); status != 0 {
+		t.Errorf("down: status %d, %s", status, stderr)
+	}
+	if text, err := os.ReadFile(file); err != nil || strings.Contains(string(text), "other") || strings.Contains(string(text), "secret") {
+		t.Errorf("after down: %v\n%s", err, text)
 	}
 }
 

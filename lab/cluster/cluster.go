@@ -85,7 +85,7 @@ func (c *Run) Initialise(ctx context.Context) error {
 	if err := step.End(err); err != nil {
 		return err
 	}
-	return s.SaveKubeconfig(c.Admin)
+	return s.SaveKubeconfig(ctx, c.Admin)
 }
 
 // openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server

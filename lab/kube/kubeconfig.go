@@ -42,11 +42,11 @@ func FromNode(kubeconfig []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	current := cfg.Contexts[cfg.CurrentContext]
-	if current == nil || cfg.AuthInfos[current.AuthInfo] == nil {
-		return nil, errors.New("read kubeconfig: its current context has no user")
+	user, err := currentUser(cfg)
+	if err != nil {
+		return nil, err
 	}
-	user := cfg.AuthInfos[current.AuthInfo]
+	current := cfg.Contexts[cfg.CurrentContext]
 	var bad []string
 	for what, there := range map[string]bool{
 		"certificate-authority": cluster.CertificateAuthority != "", "insecure-skip-tls-verify": cluster.InsecureSkipTLSVerify, "proxy-url": cluster.ProxyURL != "",
@@ -121,6 +121,14 @@ func currentCluster(kubeconfig []byte) (*clientcmdapi.Config, *clientcmdapi.Clus
 		}
 	}
 	return nil, nil, fmt.Errorf("read kubeconfig: current context %q is not in it", cfg.CurrentContext)
+}
+
+func currentUser(cfg *clientcmdapi.Config) (*clientcmdapi.AuthInfo, error) {
+	current := cfg.Contexts[cfg.CurrentContext]
+	if current == nil || cfg.AuthInfos[current.AuthInfo] == nil {
+		return nil, errors.New("read kubeconfig: its current context has no user")
+	}
+	return cfg.AuthInfos[current.AuthInfo], nil
 }
 
 // Authority identifies a server independently of its address, by the keys of the accepted certificate authorities. If those are this

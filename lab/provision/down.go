@@ -12,6 +12,7 @@ import (
 
 	"k8slab/lab/event"
 	"k8slab/lab/host"
+	"k8slab/lab/kubefile"
 	"k8slab/lab/machine"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
@@ -33,6 +34,9 @@ func down(ctx context.Context, l state.Lab, events *event.Stream, o session.Opti
 		if err := removeAll(ctx, l, events, o, adopted); err != nil {
 			return err
 		}
+	}
+	if err := kubefile.Remove(ctx, l); err != nil {
+		return err
 	}
 	// The id and the daemon's directory go last: after an interruption they lead to what is left to remove. So does the lab's description,
 	// for --lab.

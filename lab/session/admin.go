@@ -17,6 +17,7 @@ import (
 	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
+	"k8slab/lab/kubefile"
 )
 
 // Admin is the cluster as its administrator sees it: through the API server, and through etcd.
@@ -126,9 +127,9 @@ func (a etcdAccess) endpoints(controlPlanes []config.Node) []string {
 	return all
 }
 
-// SaveKubeconfig writes the administrator's kubeconfig for this computer. Its server is the virtual IP; if that is in the lab's own network
-// namespace, it is the local port that is forwarded there.
-func (s *Session) SaveKubeconfig(v *Admin) error {
+// SaveKubeconfig writes the administrator's kubeconfig for this computer, and renews it where a person has merged it into another. Its server
+// is the virtual IP; if that is in the lab's own network namespace, it is the local port that is forwarded there.
+func (s *Session) SaveKubeconfig(ctx context.Context, v *Admin) error {
 	server, name := "https://"+s.Endpoint(), ""
 	if s.Host != nil && s.Host.Own {
 		dir := DaemonDir(s.Lab)
@@ -141,7 +142,13 @@ func (s *Session) SaveKubeconfig(v *Admin) error {
 	if err != nil {
 		return err
 	}
-	return s.Write("kubeconfig", text)
+	if err := s.Write("kubeconfig", text); err != nil {
+		return err
+	}
+	if err := kubefile.Renew(ctx, s.Lab, text); err != nil { // of another's file, without which the lab works
+		_ = s.Events.Start("", "merged kubeconfig", 0).End(err)
+	}
+	return nil
 }
 
 // Documents are what the cluster's own documents must say.

@@ -134,14 +134,14 @@ func TestSaveKubeconfig(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.SaveKubeconfig(&session.Admin{Config: config}); err != nil {
+	if err := s.SaveKubeconfig(t.Context(), &session.Admin{Config: config}); err != nil {
 		t.Fatal(err)
 	}
 	text, err := s.Once("kubeconfig", func() ([]byte, error) { return nil, errors.New("it was not written") })
 	if err != nil || !strings.Contains(string(text), "server: https://"+s.Endpoint()) {
 		t.Errorf("%v: %s", err, text)
 	}
-	if err := s.SaveKubeconfig(&session.Admin{Config: []byte("clusters: [")}); err == nil {
+	if err := s.SaveKubeconfig(t.Context(), &session.Admin{Config: []byte("clusters: [")}); err == nil {
 		t.Error("saved what is no kubeconfig")
 	}
 }
