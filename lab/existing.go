@@ -16,16 +16,8 @@ func (l *Lab) Kubeconfig(ctx context.Context) (path string, closing func(), err 
 		path, err = l.found.Kubeconfig()
 		return path, func() {}, err
 	}
-	s, err := l.keep(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	v, err := s.AnyAdmin(ctx)
-	if err != nil {
-		return "", nil, err
-	}
-	defer v.Close()
-	return s.Forward(ctx, v)
+	forwarded, err := keepAdmin(ctx, l, session.Forward)
+	return forwarded.Kubeconfig, forwarded.Stop, err
 }
 
 // AdminConf is the administrator's kubeconfig, as control planes have it.

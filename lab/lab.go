@@ -217,6 +217,20 @@ func (l *Lab) keep(ctx context.Context) (*session.Session, error) {
 	return s, err
 }
 
+// keepAdmin is askAdmin, for an answer that works until the lab is closed.
+func keepAdmin[T any](ctx context.Context, l *Lab, do func(context.Context, *session.Session, *session.Admin) (T, error)) (answer T, err error) {
+	s, err := l.keep(ctx)
+	if err != nil {
+		return answer, err
+	}
+	v, err := s.AnyAdmin(ctx)
+	if err != nil {
+		return answer, err
+	}
+	defer v.Close()
+	return do(ctx, s, v)
+}
+
 // Close closes the connections that were given away.
 func (l *Lab) Close() {
 	l.keeping.Lock()

@@ -14,6 +14,7 @@ import (
 	"k8slab/lab/health"
 	"k8slab/lab/image"
 	"k8slab/lab/provision"
+	"k8slab/lab/reach"
 	"k8slab/lab/repair"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
@@ -200,16 +201,12 @@ func (l *Lab) Addons(ctx context.Context) ([]addon.Status, error) {
 
 // GitOps finds the way to the lab's Git repository: see addon.FindGit. It works until the lab is closed.
 func (l *Lab) GitOps(ctx context.Context) (addon.GitOps, error) {
-	s, err := l.keep(ctx)
-	if err != nil {
-		return addon.GitOps{}, err
-	}
-	v, err := s.AnyAdmin(ctx)
-	if err != nil {
-		return addon.GitOps{}, err
-	}
-	defer v.Close()
-	return addon.FindGit(ctx, s, v)
+	return keepAdmin(ctx, l, addon.FindGit)
+}
+
+// Services is the way from this computer to the cluster's Services: see reach.Find. It works until the lab is closed.
+func (l *Lab) Services(ctx context.Context) (reach.Services, error) {
+	return keepAdmin(ctx, l, reach.Find)
 }
 
 // LoadImages imports an archive onto nodes: see provision.LoadImages.

@@ -157,7 +157,7 @@ func decode(body []byte) (o object, err error) {
 
 // lists are the kinds of lists.
 var lists = map[string]string{
-	"nodes": "NodeList v1", "secrets": "SecretList v1", "pods": "PodList v1", "events": "EventList v1", "leases": "LeaseList coordination.k8s.io/v1",
+	"nodes": "NodeList v1", "secrets": "SecretList v1", "pods": "PodList v1", "services": "ServiceList v1", "events": "EventList v1", "leases": "LeaseList coordination.k8s.io/v1",
 	"clusterroles": "ClusterRoleList rbac.authorization.k8s.io/v1", "clusterrolebindings": "ClusterRoleBindingList rbac.authorization.k8s.io/v1",
 	"roles": "RoleList rbac.authorization.k8s.io/v1", "rolebindings": "RoleBindingList rbac.authorization.k8s.io/v1",
 	"certificatesigningrequests": "CertificateSigningRequestList certificates.k8s.io/v1", "daemonsets": "DaemonSetList apps/v1", "deployments": "DeploymentList apps/v1",
@@ -193,6 +193,14 @@ func (w *world) list(r *http.Request) ([]object, bool) {
 			}
 			if app, only := strings.CutPrefix(r.URL.Query().Get("labelSelector"), "app="); !only || strings.HasPrefix(path.Base(at), app+"-") {
 				items = append(items, o)
+			}
+		}
+		return items, true
+	}
+	if r.URL.Path == "/api/v1/services" {
+		for _, at := range slices.Sorted(mapKeys(w.objects)) {
+			if path.Base(path.Dir(at)) == "services" {
+				items = append(items, w.objects[at])
 			}
 		}
 		return items, true

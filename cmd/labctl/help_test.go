@@ -62,7 +62,7 @@ func TestShorts(t *testing.T) {
 // samples are arguments that a command accepts, by the names in its usage line.
 var samples = map[string]string{
 	"NODE": "w1", "NAME": "before", "FILE": "before.db", "SRC": "w1:/etc/hostname", "DST": "copy", "COMMAND": "true", "ARGS": "get",
-	"NAME[@NODE]": "missing-cni", "[FILE]": "before.db", "ID": "20260102T150405-repair",
+	"NAME[@NODE]": "missing-cni", "[FILE]": "before.db", "ID": "20260102T150405-repair", "SERVICE": "web",
 }
 
 // callOf are words that call the command as it wants to be called.

@@ -10,12 +10,17 @@ import (
 	"k8slab/lab/kube"
 )
 
-// Forward listens on a port of this computer's loopback, and connects whoever dials it to the cluster's API over SSH. The kubeconfig for it
-// is a file that stop removes.
-func (s *Session) Forward(ctx context.Context, v *Admin) (kubeconfig string, stop func(), err error) {
+// Forwarded is the cluster's API at a port of this computer.
+type Forwarded struct {
+	Kubeconfig string // the path of a file for it, which Stop removes
+	Stop       func()
+}
+
+// Forward listens on a port of this computer's loopback, and connects whoever dials it to the cluster's API over SSH.
+func Forward(ctx context.Context, s *Session, v *Admin) (Forwarded, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", nil, err
+		return Forwarded{}, err
 	}
 	host, _, _ := net.SplitHostPort(s.Endpoint())
 	text, err := kube.WithServer(v.Config, "https://"+listener.Addr().String(), host)
@@ -25,8 +30,15 @@ func (s *Session) Forward(ctx context.Context, v *Admin) (kubeconfig string, sto
 	}
 	if err != nil {
 		_ = listener.Close()
-		return "", nil, err
+		return Forwarded{}, err
 	}
+	end := s.Carry(ctx, listener, s.Endpoint(), nil) // a client sees a connection that was closed, and says so
+	return Forwarded{file, func() { end(); _ = os.Remove(file) }}, nil
+}
+
+// Carry connects whoever dials the listener with an address in the cluster, over SSH, until stop is called. failed, if not nil, is told of
+// each connection that did not come about; it may be called concurrently.
+func (s *Session) Carry(ctx context.Context, listener net.Listener, address string, failed func(error)) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	var connections sync.WaitGroup
 	connections.Go(func() {
@@ -35,15 +47,18 @@ func (s *Session) Forward(ctx context.Context, v *Admin) (kubeconfig string, sto
 			if err != nil {
 				return
 			}
-			connections.Go(func() { s.pipe(ctx, conn) })
+			connections.Go(func() {
+				if err := s.pipe(ctx, conn, address); err != nil && failed != nil && ctx.Err() == nil {
+					failed(err)
+				}
+			})
 		}
 	})
-	return file, func() {
+	return func() {
 		cancel()
 		_ = listener.Close()
 		connections.Wait()
-		_ = os.Remove(file)
-	}, nil
+	}
 }
 
 // privateFile writes a new file that only the user can read.
@@ -62,22 +77,29 @@ func privateFile(text []byte) (string, error) {
 	return f.Name(), err
 }
 
-// pipe connects a connection with the cluster's API until either end closes, or ctx ends.
-func (s *Session) pipe(ctx context.Context, here net.Conn) {
+// pipe connects a connection with an address in the cluster until both ends have closed, or ctx ends.
+func (s *Session) pipe(ctx context.Context, here net.Conn, address string) error {
 	defer func() { _ = here.Close() }()
-	there, err := s.DialCluster(ctx, "tcp", s.Endpoint())
+	there, err := s.DialCluster(ctx, "tcp", address)
 	if err != nil {
-		return // the client sees a connection that was closed, and says so
+		return err
 	}
 	defer func() { _ = there.Close() }()
 	stop := context.AfterFunc(ctx, func() { _, _ = here.Close(), there.Close() })
 	defer stop()
-	ended := make(chan struct{}, 2)
-	carry := func(to io.Writer, from io.Reader) {
-		_, _ = io.Copy(to, from)
-		ended <- struct{}{}
+	var both sync.WaitGroup
+	both.Go(func() { carry(there, here) })
+	both.Go(func() { carry(here, there) })
+	both.Wait()
+	return nil
+}
+
+// carry copies until from has said all, and then says so to the other end, which may still answer.
+func carry(to, from net.Conn) {
+	_, _ = io.Copy(to, from)
+	if half, is := to.(interface{ CloseWrite() error }); is {
+		_ = half.CloseWrite()
+		return
 	}
-	go carry(there, here)
-	go carry(here, there)
-	<-ended
+	_ = to.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"net"
 	"net/url"
 	"os"
@@ -63,10 +64,11 @@ func TestForward(t *testing.T) {
 		s.Nodes[n.Name] = echoing{server: server.Addr().String(), asked: asked}
 	}
 	t.Setenv("TMPDIR", t.TempDir())
-	file, stop, err := s.Forward(t.Context(), &session.Admin{Config: []byte(forwardConfig)})
+	forwarded, err := session.Forward(t.Context(), s, &session.Admin{Config: []byte(forwardConfig)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	file, stop := forwarded.Kubeconfig, forwarded.Stop
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the kubeconfig: %v, %v", info, err)
@@ -106,5 +108,42 @@ func TestForward(t *testing.T) {
 	}
 	if _, err := os.Stat(file); !os.IsNotExist(err) {
 		t.Errorf("after stop the kubeconfig is there: %v", err)
+	}
+}
+
+// A client that has said all still gets the answer.
+func TestCarryAfterTheLastWord(t *testing.T) {
+	server, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	go func() {
+		conn, err := server.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		text, _ := io.ReadAll(conn)
+		_, _ = fmt.Fprintf(conn, "heard %s", text)
+	}()
+	s := labtest.Session(t, labtest.Small)
+	for _, n := range s.Cluster.Members() {
+		s.Nodes[n.Name] = echoing{server: server.Addr().String(), asked: make(chan string, 1)}
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Carry(t.Context(), listener, "10.96.0.7:80", nil)()
+	conn, err := net.Dial("tcp", listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "all")
+	_ = conn.(*net.TCPConn).CloseWrite()
+	if answer, err := io.ReadAll(conn); err != nil || string(answer) != "heard all" {
+		t.Errorf("%q, %v", answer, err)
 	}
 }
