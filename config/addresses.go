@@ -35,21 +35,24 @@ func (d *document) settleAddresses(c *Cluster) {
 	if n.Auto {
 		n.CIDR = Networks()[0]
 		hasAddress := func(n Node) bool { return n.IP.IsValid() }
-		if n.VirtualIP.IsValid() || slices.ContainsFunc(c.Nodes, hasAddress) {
+		if n.VirtualIP.IsValid() || n.LoadBalancer.IsValid() || slices.ContainsFunc(c.Nodes, hasAddress) {
 			n.Auto = false
 			if asked {
-				d.report(cidr, "auto chooses addresses too, and the file has some; remove network.virtual_ip and every ip, or write the network, such as %s", n.CIDR)
+				d.report(cidr, "auto chooses addresses too, and the file has some; remove network.virtual_ip, network.load_balancer and every ip, or write the network, such as %s", n.CIDR)
 			}
 		}
 	}
 	c.assign()
 }
 
-// assign gives the virtual IP and the nodes that have none addresses: control planes from the 11th on and workers from the 21st, in the order of the
+// assign gives the virtual IP, the load balancer and the nodes that have none addresses: control planes from the 11th on and workers from the 21st, in the order of the
 // file, where they are free.
 func (c *Cluster) assign() {
 	if !c.Network.VirtualIP.IsValid() {
 		c.Network.VirtualIP = offset(c.Network.CIDR, virtualIPOffset)
+	}
+	if !c.Network.LoadBalancer.IsValid() {
+		c.Network.LoadBalancer = PoolOf(c.Network.CIDR)
 	}
 	used := map[netip.Addr]bool{c.Network.VirtualIP: true}
 	for _, n := range c.Nodes {
@@ -86,7 +89,7 @@ func freeAddress(cidr netip.Prefix, first uint32, used map[netip.Addr]bool) (net
 
 // MoveTo puts a cluster with Network.Auto into another of Networks.
 func (c *Cluster) MoveTo(cidr netip.Prefix) {
-	c.Network.CIDR, c.Network.VirtualIP = cidr, netip.Addr{}
+	c.Network.CIDR, c.Network.VirtualIP, c.Network.LoadBalancer = cidr, netip.Addr{}, netip.Prefix{}
 	c.Nodes = slices.Clone(c.Nodes)
 	for i := range c.Nodes {
 		c.Nodes[i].IP = netip.Addr{}

@@ -39,7 +39,7 @@ type Cluster struct {
 }
 
 // AddonNames are the accepted names of add-ons, in alphabetical order.
-var AddonNames = []string{"flux", "git", "local-path", "metrics-server", "node-exporter", "prometheus", "sops"}
+var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "sops"}
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {
@@ -90,6 +90,10 @@ type Network struct {
 	// node's; default the 10th address of CIDR. With MachinesSSH it is not
 	// valid unless the file has one.
 	VirtualIP netip.Addr `yaml:"virtual_ip"`
+	// LoadBalancer is a range inside CIDR for Services of type LoadBalancer, which
+	// the add-on load-balancer announces; default PoolOf(CIDR), without addresses
+	// that machines have. Not valid with MachinesSSH.
+	LoadBalancer netip.Prefix `yaml:"load_balancer"`
 	// PodSubnet is /8 to /24 with a /24 for every node; default 10.244.0.0/16.
 	PodSubnet netip.Prefix `yaml:"pod_subnet"`
 	// ServiceSubnet is /12 to /28; default 10.96.0.0/16.
@@ -104,7 +108,7 @@ type Network struct {
 	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
 	// VirtualIP the first control plane's address. Only with MachinesSSH.
 	Endpoint string `yaml:"endpoint,omitempty"`
-	// Auto is that CIDR and VirtualIP were chosen.
+	// Auto is that CIDR, VirtualIP and LoadBalancer were chosen.
 	Auto bool `yaml:"-"`
 }
 

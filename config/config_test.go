@@ -36,6 +36,7 @@ func TestLoadThree(t *testing.T) {
 	want := defaults()
 	want.Network.CIDR, want.Network.Auto = netip.MustParsePrefix("10.30.0.0/24"), true
 	want.Network.VirtualIP = netip.MustParseAddr("10.30.0.10")
+	want.Network.LoadBalancer = netip.MustParsePrefix("10.30.0.240/28")
 	want.Nodes = c.Nodes
 	if !reflect.DeepEqual(c, want) {
 		t.Errorf("got %+v, want the defaults %+v", c, want)
@@ -48,6 +49,7 @@ func TestLoadSmall(t *testing.T) {
 	want.Name = "small"
 	want.Network.CIDR = netip.MustParsePrefix("10.31.0.0/24")
 	want.Network.VirtualIP = netip.MustParseAddr("10.31.0.10")
+	want.Network.LoadBalancer = netip.MustParsePrefix("10.31.0.240/28")
 	want.Nodes = []Node{
 		{Name: "cp1", Role: ControlPlane, IP: netip.MustParseAddr("10.31.0.11")},
 		{Name: "w1", Role: Worker, IP: netip.MustParseAddr("10.31.0.21")},
@@ -67,6 +69,7 @@ func TestLoadEveryKey(t *testing.T) {
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),
 			VirtualIP:     netip.MustParseAddr("10.32.3.254"),
+			LoadBalancer:  netip.MustParsePrefix("10.32.2.0/26"),
 			PodSubnet:     netip.MustParsePrefix("10.200.0.0/20"),
 			ServiceSubnet: netip.MustParsePrefix("10.100.0.0/20"),
 			CNI:           "flannel",

@@ -18,6 +18,7 @@ var notWithSSH = []struct{ field, why string }{
 	{"network.uplink", "labctl does not make these machines, and they have a network already"},
 	{"network.cidr", "labctl does not make these machines, and they have a network already"},
 	{"registries", "labctl does not configure the runtime of machines that it did not make"},
+	{"network.load_balancer", "labctl installs no add-ons there"},
 	{"resources", "labctl does not make these machines, and they have their size already"},
 	{"addons", "what runs in a cluster that labctl did not make is its owner's choice"},
 }

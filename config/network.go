@@ -27,6 +27,7 @@ func (d *document) checkNetwork(c *Cluster) {
 	if d.trusted(vip, cidr) {
 		d.checkHost(vip, n.VirtualIP, n)
 	}
+	d.checkLoadBalancer(n)
 	if d.trusted(pods, "nodes") {
 		d.checkPodRoom(pods, n.PodSubnet, len(c.Nodes))
 	}
@@ -131,6 +132,60 @@ func (d *document) ifDefault(field string) string {
 
 func useHost(n Network) string {
 	return fmt.Sprintf("use an address from %s to %s", offset(n.CIDR, 2), offset(n.CIDR, lastOffset(n.CIDR)-1))
+}
+
+// largestPool is the prefix length of the largest range for LoadBalancer.
+const largestPool = 20
+
+// PoolOf is the default of LoadBalancer in a network: the last 16 addresses, in
+// one smaller than a /26 the last quarter.
+func PoolOf(cidr netip.Prefix) netip.Prefix {
+	return netip.PrefixFrom(offset(cidr, lastOffset(cidr)), min(max(28, cidr.Bits()+2), 32)).Masked()
+}
+
+// LoadBalancerPool are the addresses of LoadBalancer that no machine has, as
+// ranges FIRST-LAST in order.
+func (c *Cluster) LoadBalancerPool() (ranges []string) {
+	n := c.Network
+	taken := []netip.Addr{n.CIDR.Masked().Addr(), n.Gateway(), n.VirtualIP, offset(n.CIDR, lastOffset(n.CIDR))}
+	for _, node := range c.Nodes {
+		taken = append(taken, node.IP)
+	}
+	var first, last netip.Addr
+	end := func() {
+		if first.IsValid() {
+			ranges = append(ranges, fmt.Sprintf("%s-%s", first, last))
+		}
+		first = netip.Addr{}
+	}
+	for ip := n.LoadBalancer.Masked().Addr(); n.LoadBalancer.Contains(ip); ip = ip.Next() {
+		if slices.Contains(taken, ip) {
+			end()
+			continue
+		}
+		if !first.IsValid() {
+			first = ip
+		}
+		last = ip
+	}
+	end()
+	return ranges
+}
+
+// checkLoadBalancer wants a range inside the network. Machines may be in it: a
+// lab that gets more of them must stay readable.
+func (d *document) checkLoadBalancer(n Network) {
+	const field = "network.load_balancer"
+	pool := n.LoadBalancer
+	switch {
+	case !d.written(field) || !d.trusted(field, "network.cidr"):
+	case pool != pool.Masked():
+		d.report(field, "%s is an address inside a range; use the range itself, %s", pool, pool.Masked())
+	case pool.Bits() < n.CIDR.Bits() || !n.CIDR.Contains(pool.Addr()):
+		d.report(field, "%s is not inside network.cidr %s%s; use a part of it, such as %s", pool, n.CIDR, d.ifDefault("network.cidr"), PoolOf(n.CIDR))
+	case pool.Bits() < largestPool:
+		d.report(field, "/%d is more than a lab needs; use a prefix length from /%d to /32", pool.Bits(), largestPool)
+	}
 }
 
 // offset is the n-th address after the first one of an IPv4 range.

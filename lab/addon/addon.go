@@ -43,8 +43,9 @@ type Addon struct {
 
 // Values are what a manifest, which is a text/template, may use of its lab.
 type Values struct {
-	GitNode string // the node with the Git repository
-	Sops    bool   // Flux decrypts secrets
+	GitNode string   // the node with the Git repository
+	Sops    bool     // Flux decrypts secrets
+	Pool    []string // of addresses for Services, as ranges FIRST-LAST
 }
 
 //go:embed manifests

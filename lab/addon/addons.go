@@ -24,6 +24,12 @@ var catalogue = []Addon{
 		Workloads: []Workload{{Deployment, "gitops", "git"}},
 	},
 	{
+		Name:      "load-balancer",
+		Purpose:   "addresses for Services of type LoadBalancer, which MetalLB announces",
+		Images:    []string{"k8slab/metallb-controller:lab", "k8slab/metallb-speaker:lab"},
+		Workloads: []Workload{{Deployment, "metallb-system", "controller"}, {DaemonSet, "metallb-system", "speaker"}},
+	},
+	{
 		Name:      "local-path",
 		Purpose:   "storage: volumes in a directory of the node that a pod runs on (StorageClass local-path)",
 		Images:    []string{"k8slab/local-path-provisioner:lab", "k8slab/busybox:lab"},

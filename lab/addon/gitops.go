@@ -83,7 +83,7 @@ func dialAs(name, ip string, dial func(context.Context, string, string) (net.Con
 
 // addonValues are the Values of this lab.
 func addonValues(s *session.Session, addons []Addon) Values {
-	return Values{GitNode: s.Cluster.ControlPlanes()[0].Name, Sops: HasSops(s, addons)}
+	return Values{GitNode: s.Cluster.ControlPlanes()[0].Name, Sops: HasSops(s, addons), Pool: s.Cluster.LoadBalancerPool()}
 }
 
 // HasSops tells whether the lab's Git repository may have encrypted secrets: SOPS is among the add-ons, or was installed before.
@@ -92,13 +92,17 @@ func HasSops(s *session.Session, addons []Addon) bool {
 	return err == nil || slices.ContainsFunc(addons, func(a Addon) bool { return a.Name == "sops" })
 }
 
-// objects is the manifest of an add-on for this lab, nil for none. That of Flux begins with its CustomResourceDefinitions.
+// objects is the manifest of an add-on for this lab, nil for none. It begins with the CustomResourceDefinitions that it needs.
 func objects(ctx context.Context, s *session.Session, a Addon, values Values) ([]byte, error) {
 	manifest, err := a.Manifest(values)
-	if err != nil || a.Name != "flux" {
+	kindsOf := map[string]func(context.Context, *event.Stream) ([]byte, error){"flux": image.FluxKinds, "load-balancer": image.MetalLBKinds}[a.Name]
+	if err != nil || kindsOf == nil {
 		return manifest, err
 	}
-	kinds, err := image.FluxKinds(ctx, s.Events)
+	if a.Name == "load-balancer" && len(values.Pool) == 0 {
+		return nil, fmt.Errorf("machines have every address of network.load_balancer %s; next: a new lab with a larger range", s.Cluster.Network.LoadBalancer)
+	}
+	kinds, err := kindsOf(ctx, s.Events)
 	return slices.Concat(kinds, []byte("---\n"), manifest), err
 }
 

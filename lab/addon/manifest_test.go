@@ -23,7 +23,7 @@ import (
 )
 
 // otherGroups are API groups whose types are in no module of ours. Of their objects only the head is read.
-var otherGroups = []string{"apiregistration.k8s.io", "apiextensions.k8s.io", "source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io"}
+var otherGroups = []string{"apiregistration.k8s.io", "apiextensions.k8s.io", "source.toolkit.fluxcd.io", "kustomize.toolkit.fluxcd.io", "metallb.io"}
 
 // parse reads the manifest as the API server would with --validate=strict: an unknown or doubled field is an error.
 func parse(t *testing.T, manifest []byte) []runtime.Object {

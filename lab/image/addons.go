@@ -37,6 +37,8 @@ func addonImages() map[string]addonImage {
 		"k8slab/git:lab":                    {tree: gitTree, labnode: true, entrypoint: []string{"/labnode", "gitserver"}},
 		"k8slab/kustomize-controller:lab":   {component: kustomizeController, entrypoint: []string{"/kustomize-controller"}},
 		"k8slab/local-path-provisioner:lab": {component: localPathProvisioner, entrypoint: []string{"/local-path-provisioner"}},
+		"k8slab/metallb-controller:lab":     {component: metalLB, entrypoint: []string{"/controller"}},
+		"k8slab/metallb-speaker:lab":        {component: metalLB, entrypoint: []string{"/speaker"}},
 		"k8slab/metrics-server:lab":         {component: metricsServer, entrypoint: []string{"/metrics-server"}},
 		"k8slab/node-exporter:lab":          {component: nodeExporter, entrypoint: []string{"/node_exporter"}},
 		"k8slab/prometheus:lab":             {component: prometheus, entrypoint: []string{"/prometheus"}},
@@ -148,6 +150,13 @@ var (
 		tools:   []string{"github.com/rancher/local-path-provisioner"},
 		ldflags: "-X main.VERSION=v0.0.30",
 	}
+	metalLB = component{
+		name:    "metallb",
+		modules: []module{{metallb, "v0.15.2"}},
+		tools:   []string{metallb + "/controller", metallb + "/speaker"},
+		// No registry has the version of this module that MetalLB asks for. It is for BGP, which a lab does not use.
+		replace: []string{"github.com/metallb/frr-k8s => github.com/metallb/frr-k8s v0.0.21"},
+	}
 	metricsServer = component{
 		name:    "metrics-server",
 		modules: []module{{"sigs.k8s.io/metrics-server", "v0.9.0"}},
@@ -171,6 +180,8 @@ var (
 		tools:   []string{"github.com/getsops/sops/v3/cmd/sops"},
 	}
 )
+
+const metallb = "go.universe.tf/metallb"
 
 // digest has BLAKE3, which no release of go-digest has; Flux' own go.mod files replace it too.
 const digest = "github.com/opencontainers/go-digest => github.com/opencontainers/go-digest v1.0.1-0.20250813155314-89707e38ad1a"

@@ -83,6 +83,7 @@ const (
 	whyImage    = "machines keep the image that they were made from"
 	whyAddress  = "certificates and etcd's members are made for the addresses"
 	whyPods     = "what runs has addresses of the old range"
+	whyPool     = "Services have addresses of the old range"
 	whyUplink   = "libvirt's network keeps what it does with packets while it is up"
 	whyAddon    = "up removes no add-on"
 )
@@ -100,6 +101,12 @@ var settled = []struct {
 	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
 	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
 	{"network.virtual_ip", whyAddress, func(c *config.Cluster) string { return c.Network.VirtualIP.String() }},
+	{"network.load_balancer", whyPool, func(c *config.Cluster) string {
+		if c.Network.LoadBalancer == config.PoolOf(c.Network.CIDR) {
+			return "the default" // in another network it is another one
+		}
+		return c.Network.LoadBalancer.String()
+	}},
 	{"network.pod_subnet", whyPods, func(c *config.Cluster) string { return c.Network.PodSubnet.String() }},
 	{"network.service_subnet", whyPods, func(c *config.Cluster) string { return c.Network.ServiceSubnet.String() }},
 	{"network.uplink", whyUplink, func(c *config.Cluster) string { return string(c.Network.Uplink) }},

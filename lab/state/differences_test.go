@@ -91,6 +91,7 @@ func TestCompare(t *testing.T) {
 			want: "apply registries: , docker.io, quay.io"},
 		{name: "networks", edit: func(c *config.Cluster) {
 			c.Network.CIDR, c.Network.VirtualIP = netip.MustParsePrefix("10.31.0.0/24"), netip.MustParseAddr("10.31.0.9")
+			c.Network.LoadBalancer = config.PoolOf(c.Network.CIDR)
 			c.Network.PodSubnet, c.Network.ServiceSubnet = netip.MustParsePrefix("10.245.0.0/16"), netip.MustParsePrefix("10.97.0.0/16")
 		}, want: "refuse network.cidr: 10.30.0.0/24, 10.31.0.0/24; refuse network.virtual_ip: 10.30.0.10, 10.31.0.9; " +
 			"refuse network.pod_subnet: 10.244.0.0/16, 10.245.0.0/16; refuse network.service_subnet: 10.96.0.0/16, 10.97.0.0/16"},

@@ -189,6 +189,7 @@ func TestChosenAddressesStay(t *testing.T) {
 	l := madeLab(t)
 	moved := *l.Cluster
 	moved.Network.CIDR, moved.Network.VirtualIP = netip.MustParsePrefix("10.37.0.0/24"), netip.MustParseAddr("10.37.0.10")
+	moved.Network.LoadBalancer = config.PoolOf(moved.Network.CIDR)
 	moved.Nodes = []config.Node{
 		{Name: "cp1", Role: config.ControlPlane, IP: netip.MustParseAddr("10.37.0.11")},
 		{Name: "w1", Role: config.Worker, IP: netip.MustParseAddr("10.37.0.21")},

@@ -11,34 +11,42 @@ import (
 	"k8slab/lab/event"
 )
 
-const fluxKindsFile = "kinds.yaml"
+const kindsFile = "kinds.yaml"
 
 // FluxKinds are Flux' CustomResourceDefinitions, from the modules of its controllers.
 func FluxKinds(ctx context.Context, events *event.Stream) ([]byte, error) {
+	return kindsOf(ctx, events, "flux", sourceController, kustomizeController)
+}
+
+// MetalLBKinds are MetalLB's CustomResourceDefinitions, from its module.
+func MetalLBKinds(ctx context.Context, events *event.Stream) ([]byte, error) {
+	return kindsOf(ctx, events, "metallb", metalLB)
+}
+
+func kindsOf(ctx context.Context, events *event.Stream, name string, from ...component) ([]byte, error) {
 	dir, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
-	controllers := []component{sourceController, kustomizeController}
-	inputs := []string{"flux kinds 1"}
-	for _, c := range controllers {
+	inputs := []string{name + " kinds 1"}
+	for _, c := range from {
 		inputs = append(inputs, c.name, c.version(), string(c.sum()))
 	}
-	dir, err = cache{dir: dir, events: events}.get(ctx, "flux-kinds", inputs, func(dir string, _ *event.Step) error {
+	dir, err = cache{dir: dir, events: events}.get(ctx, name+"-kinds", inputs, func(dir string, _ *event.Step) error {
 		var all []byte
-		for _, c := range controllers {
+		for _, c := range from {
 			kinds, err := c.kinds(ctx, dir)
 			if err != nil {
 				return err
 			}
 			all = append(all, kinds...)
 		}
-		return os.WriteFile(filepath.Join(dir, fluxKindsFile), all, 0o644)
+		return os.WriteFile(filepath.Join(dir, kindsFile), all, 0o644)
 	})
 	if err != nil {
 		return nil, err
 	}
-	return os.ReadFile(filepath.Join(dir, fluxKindsFile))
+	return os.ReadFile(filepath.Join(dir, kindsFile))
 }
 
 // kinds are the definitions in the component's module, checked like those that it is built of.
