@@ -30,7 +30,7 @@ func (w *world) home(confirm func(context.Context, guard.Change) error, sinks ..
 	for i := range c.Nodes {
 		c.Nodes[i].Auto = false
 	}
-	c.Network.CIDR, c.Network.Auto, c.Network.Uplink = netip.Prefix{}, false, "" // the machines have a network
+	c.Network.CIDR, c.Network.LoadBalancer, c.Network.Auto, c.Network.Uplink = netip.Prefix{}, netip.Prefix{}, false, "" // the machines have a network
 	l, err := New(c, Options{Confirm: confirm, Events: event.NewStream(sinks...)})
 	if err != nil {
 		w.t.Fatal(err)

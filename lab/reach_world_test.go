@@ -30,7 +30,7 @@ func TestOpenService(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, _, err := services.Open(t.Context(), reach.Target{Service: "empty", Listen: "127.0.0.1:0"}); err == nil ||
-			!strings.Contains(err.Error(), "does not answer") || !strings.Contains(err.Error(), "next: labctl kubectl get endpointslices -n shop") {
+			!strings.Contains(err.Error(), "service shop/empty, port 81, to answer: 10s budget ran out") || !strings.Contains(err.Error(), "next: labctl kubectl get endpointslices -n shop") {
 			t.Errorf("nobody behind it: %v", err)
 		}
 		failures := make(chan error, 10)

@@ -13,6 +13,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/kube"
 	"k8slab/lab/session"
+	"k8slab/lab/wait"
 )
 
 // Target says what to reach, and from where.
@@ -31,8 +32,8 @@ type Opened struct {
 	URL     string `json:"url"`
 }
 
-// dialBudget bounds the first connection.
-const dialBudget = 10 * time.Second
+// answerBudget bounds the wait for the first connection: nodes learn of a new Service, and of its pods, within seconds.
+const answerBudget = 10 * time.Second
 
 // Services is the way to the cluster's Services.
 type Services struct {
@@ -46,7 +47,7 @@ func Find(ctx context.Context, s *session.Session, v *session.Admin) (Services, 
 	return Services{all, s}, err
 }
 
-// Open connects a port of this computer with a Service until stop is called. It fails if nothing answers there now.
+// Open connects a port of this computer with a Service until stop is called. It waits until something answers there.
 func (r Services) Open(ctx context.Context, t Target) (o Opened, stop func(), err error) {
 	service, err := named(r.All, t.Service)
 	if err != nil {
@@ -57,14 +58,17 @@ func (r Services) Open(ctx context.Context, t Target) (o Opened, stop func(), er
 		return o, nil, err
 	}
 	to := net.JoinHostPort(service.ClusterIP, strconv.Itoa(int(port.Number)))
-	first, cancel := r.session.Within(ctx, dialBudget)
-	defer cancel()
-	conn, err := r.session.DialCluster(first, "tcp", to)
+	budget := answerBudget * time.Duration(r.session.TimeScale())
+	err = wait.For(ctx, fmt.Sprintf("service %s, port %d, to answer", service, port.Number), budget, r.session.Pace(), func(ctx context.Context) error {
+		conn, err := r.session.DialCluster(ctx, "tcp", to)
+		if err != nil {
+			return err
+		}
+		return conn.Close()
+	})
 	if err != nil {
-		return o, nil, fmt.Errorf("service %s, port %d, does not answer: %w; next: labctl kubectl get endpointslices -n %s -l kubernetes.io/service-name=%s",
-			service, port.Number, err, service.Namespace, service.Name)
+		return o, nil, fmt.Errorf("%w; next: labctl kubectl get endpointslices -n %s -l kubernetes.io/service-name=%s", err, service.Namespace, service.Name)
 	}
-	_ = conn.Close()
 	listener, err := net.Listen("tcp", t.Listen)
 	if err != nil {
 		return o, nil, fmt.Errorf("%w; next: name another port with --listen", err)

@@ -86,6 +86,8 @@ func TestCompare(t *testing.T) {
 			want: "refuse kubernetes.version: v1.36.3, v1.36.2; refuse kubernetes.source: modules, /releases"},
 		{name: "an image", edit: func(c *config.Cluster) { c.Image.Base = "/debian.qcow2" }, want: "refuse image.base: , /debian.qcow2"},
 		{name: "an image that is fetched", edit: func(c *config.Cluster) { c.Image.From = "r.example/node@sha256:0" }, want: "refuse image.from: , r.example/node@sha256:0"},
+		{name: "a pool of addresses", edit: func(c *config.Cluster) { c.Network.LoadBalancer = netip.MustParsePrefix("10.30.0.64/26") },
+			want: "refuse network.load_balancer: the default, 10.30.0.64/26"},
 		{name: "an uplink", edit: func(c *config.Cluster) { c.Network.Uplink = config.UplinkNAT }, want: "refuse network.uplink: auto, nat"},
 		{name: "a registry", edit: func(c *config.Cluster) { c.Registries = []config.Registry{{Name: "docker.io"}, {Name: "quay.io"}} },
 			want: "apply registries: , docker.io, quay.io"},
