@@ -38,8 +38,8 @@ func Merge(person, kubeconfig []byte, e Entry) ([]byte, error) {
 		use := cfg.CurrentContext == "" || e.Use || slices.Contains(was, cfg.CurrentContext)
 		removeOwned(cfg, e.Owner)
 		if cfg.Contexts[e.Name] != nil || cfg.Clusters[e.Name] != nil || cfg.AuthInfos[e.Name] != nil {
-			return fmt.Errorf("it has a context, a cluster or a user %s that is not this lab's; next: choose another name with --context, or remove them (kubectl config delete-context, delete-cluster, delete-user)",
-				e.Name)
+			const next = "next: choose another name with --context, or remove them (kubectl config delete-context, delete-cluster, delete-user)"
+			return fmt.Errorf("it has a context, a cluster or a user %s that is not this lab's; %s", e.Name, next)
 		}
 		context.Extensions, cluster.Extensions, user.Extensions = ownedBy(e.Owner), ownedBy(e.Owner), ownedBy(e.Owner)
 		cfg.Contexts[e.Name], cfg.Clusters[e.Name], cfg.AuthInfos[e.Name] = context, cluster, user

@@ -28,8 +28,8 @@ type Merged struct {
 	Context string `json:"context"`
 }
 
-// Merge puts the lab, as its own kubeconfig describes it, into the first file of $KUBECONFIG that is no lab's own, by default ~/.kube/config. An
-// empty context is k8slab-NAME. With use it becomes the current context. Done again, it replaces the lab's entries in that file.
+// Merge puts the lab, as its own kubeconfig describes it, into the first file of $KUBECONFIG that is no lab's own, by default
+// ~/.kube/config. An empty context is k8slab-NAME. With use it becomes the current context. Done again, it replaces the lab's entries.
 func Merge(ctx context.Context, l state.Lab, kubeconfig []byte, context string, use bool) (Merged, error) {
 	m := Merged{Context: cmp.Or(context, "k8slab-"+l.Cluster.Name)}
 	id, err := l.ID()
@@ -95,8 +95,8 @@ func note(l state.Lab, file string) error {
 	return l.Write(record, []byte(strings.Join(append(files, file), "\n")+"\n"))
 }
 
-// ofPerson is the path of the kubeconfig that kubectl config writes to, but never one below the directory of labs: a shell may have exported
-// the lab's own.
+// ofPerson is the path of the kubeconfig that kubectl config writes to, but never one below the directory of labs: a shell may have
+// exported the lab's own.
 func ofPerson() (string, error) {
 	labs, err := state.Root()
 	if err != nil {

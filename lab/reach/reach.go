@@ -1,5 +1,5 @@
-// Package reach connects ports of this computer with Services of the cluster. The way leads through the nodes' SSH servers, so that it is the
-// same wherever the machines are, and for Services of every type.
+// Package reach connects ports of this computer with Services of the cluster. The way leads through the nodes' SSH servers, so that it is
+// the same wherever the machines are, and for Services of every type.
 package reach
 
 import (
@@ -59,7 +59,8 @@ func (r Services) Open(ctx context.Context, t Target) (o Opened, stop func(), er
 	}
 	to := net.JoinHostPort(service.ClusterIP, strconv.Itoa(int(port.Number)))
 	budget := answerBudget * time.Duration(r.session.TimeScale())
-	err = wait.For(ctx, fmt.Sprintf("service %s, port %d, to answer", service, port.Number), budget, r.session.Pace(), func(ctx context.Context) error {
+	what := fmt.Sprintf("service %s, port %d, to answer", service, port.Number)
+	err = wait.For(ctx, what, budget, r.session.Pace(), func(ctx context.Context) error {
 		conn, err := r.session.DialCluster(ctx, "tcp", to)
 		if err != nil {
 			return err
@@ -67,7 +68,8 @@ func (r Services) Open(ctx context.Context, t Target) (o Opened, stop func(), er
 		return conn.Close()
 	})
 	if err != nil {
-		return o, nil, fmt.Errorf("%w; next: labctl kubectl get endpointslices -n %s -l kubernetes.io/service-name=%s", err, service.Namespace, service.Name)
+		return o, nil, fmt.Errorf("%w; next: labctl kubectl get endpointslices -n %s -l kubernetes.io/service-name=%s",
+			err, service.Namespace, service.Name)
 	}
 	listener, err := net.Listen("tcp", t.Listen)
 	if err != nil {
@@ -128,7 +130,8 @@ func reachable(s kube.Service) error {
 	case "":
 		return fmt.Errorf("service %s is a name for something outside the cluster; next: open that", s)
 	case "None":
-		return fmt.Errorf("service %s is headless: it has no address; next: labctl kubectl port-forward -n %s service/%s PORT", s, s.Namespace, s.Name)
+		return fmt.Errorf("service %s is headless: it has no address; next: labctl kubectl port-forward -n %s service/%s PORT",
+			s, s.Namespace, s.Name)
 	}
 	return nil
 }
