@@ -78,7 +78,7 @@ deps: build ## install the Debian packages that labs and their tests need (as ro
 	fi
 
 test: deps ## run the unit tests with the race detector (TESTFLAGS are go test's)
-	CGO_ENABLED=1 go test -race -timeout 10m $(TESTFLAGS) ./... $(CHECKS)
+	CGO_ENABLED=1 go test -race -timeout 15m $(TESTFLAGS) ./... $(CHECKS)
 	go test $(TESTFLAGS) -run 'EveryChange|EveryCall' ./lab # at every place: the race detector tries some
 
 # It needs a package, and the first build of everything for arm64 takes minutes: not a part of test.
