@@ -5,26 +5,31 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"text/tabwriter"
 
+	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"k8slab/lab"
+	"k8slab/lab/command"
 	"k8slab/lab/image"
 	"k8slab/lab/provision"
 )
 
 func (a *app) imageLoadCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "load FILE [NODE...]",
-		Short: "Load container images from an archive into the nodes, which cannot reach the internet",
+		Use:   "load FILE|IMAGE [NODE...]",
+		Short: "Load container images from an archive, or from docker or podman, into the nodes",
 		Long: `Load the container images of an archive into containerd on every node that runs, or on the given nodes. The archive has docker's format or OCI's, and
-may be gzipped; - is standard input. You can load it again: that replaces images of the same name.
+may be gzipped; - is standard input. If there is no such file, it is the name of an image that docker, podman, nerdctl or containerd (ctr) of this
+computer has. You can load it again: that replaces images of the same name.
 
-Make the archive where the image is, or where a registry can be reached:
+Otherwise make the archive where the image is, or where a registry can be reached:
   docker save nginx:alpine | labctl image load -
   ctr images export --local nginx.tar docker.io/library/nginx:alpine
   skopeo copy docker://docker.io/library/nginx:alpine docker-archive:nginx.tar:nginx:alpine
@@ -34,6 +39,7 @@ Nodes that are made later get what was loaded into all nodes; "labctl down" forg
 
 Exit status: 0 loaded on all nodes, 1 failed on some.`,
 		Example: `  labctl image load nginx.tar
+  labctl image load shop/web:dev
   labctl image load nginx.tar w1 w2
   docker save nginx:alpine | labctl image load -`,
 		Args: cobra.MinimumNArgs(1),
@@ -83,10 +89,53 @@ func archiveName(arg string) string {
 	return arg
 }
 
-// archive opens the file. Standard input is first copied to a nameless file, because each node reads the archive from its beginning.
+// nameless is a file that is gone when it is closed.
+func nameless() (*os.File, error) {
+	f, err := os.CreateTemp("", "labctl-image-*")
+	if err != nil {
+		return nil, err
+	}
+	return f, os.Remove(f.Name())
+}
+
+// savers are the programs that keep images on this computer, and how each writes one to standard output as an archive.
+var savers = [][]string{{"docker", "save"}, {"podman", "save"}, {"nerdctl", "save"}, {"ctr", "images", "export", "-"}}
+
+// saved is the archive of an image that a program of this computer has.
+func saved(ctx context.Context, reference string) (*os.File, error) {
+	f, err := nameless()
+	if err != nil {
+		return nil, err
+	}
+	why := []error{fmt.Errorf("%s is no file, and no program of this computer has an image of that name", reference)}
+	for _, argv := range savers {
+		if _, err := exec.LookPath(argv[0]); err != nil {
+			continue
+		}
+		_, err := command.Command{Argv: append(argv[:len(argv):len(argv)], reference), Stdout: f}.Run(ctx)
+		if err == nil {
+			return f, nil
+		}
+		why = append(why, err)
+		_, seekErr := f.Seek(0, io.SeekStart)
+		if err := errors.Join(f.Truncate(0), seekErr, context.Cause(ctx)); err != nil {
+			why = append(why, err)
+			break
+		}
+	}
+	return nil, errors.Join(append(why, f.Close())...)
+}
+
+// archive opens the file, or makes one of an image of that name. Standard input is first copied to a nameless file, because each node reads
+// the archive from its beginning.
 func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
 	if arg != "-" {
 		f, err := os.Open(arg)
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, bad := name.ParseReference(arg); bad == nil && !strings.HasPrefix(arg, ".") && !strings.HasSuffix(arg, ".tar") {
+				return saved(ctx, arg)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -96,11 +145,8 @@ func (a *app) archive(ctx context.Context, arg string) (*os.File, error) {
 		}
 		return f, nil
 	}
-	f, err := os.CreateTemp("", "labctl-image-*")
+	f, err := nameless()
 	if err != nil {
-		return nil, err
-	}
-	if err := os.Remove(f.Name()); err != nil {
 		return nil, err
 	}
 	type copied struct {

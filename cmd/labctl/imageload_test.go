@@ -5,13 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
-	"k8slab/lab/health"
-	"k8slab/lab/provision"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"k8slab/lab/health"
+	"k8slab/lab/provision"
 )
 
 func TestImageLoadWithoutALab(t *testing.T) {
@@ -51,6 +53,44 @@ func pipe(t *testing.T, content string, open bool) *app {
 		}
 	}()
 	return &app{stdin: r}
+}
+
+// An image that is no file is asked of the programs that are there, one after another.
+func TestArchiveOfAnImage(t *testing.T) {
+	bin := t.TempDir()
+	t.Setenv("PATH", bin)
+	t.Setenv("TMPDIR", t.TempDir())
+	program := func(name, script string) {
+		if err := os.WriteFile(filepath.Join(bin, name), []byte("#!/bin/sh\n"+script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := &app{}
+	if _, err := a.archive(t.Context(), "shop/web:dev"); err == nil || !strings.Contains(err.Error(), "shop/web:dev is no file, and no program of this computer has") {
+		t.Errorf("no program: %v", err)
+	}
+	program("docker", `printf half; echo "No such image: $2" >&2; exit 1`)
+	if _, err := a.archive(t.Context(), "shop/web:dev"); err == nil || !strings.Contains(err.Error(), "No such image: shop/web:dev") {
+		t.Errorf("docker has none: %v", err)
+	}
+	program("podman", `test "$*" = "save shop/web:dev" && printf archive`)
+	f, err := a.archive(t.Context(), "shop/web:dev")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	text := make([]byte, 20)
+	if n, _ := f.ReadAt(text, 0); string(text[:n]) != "archive" {
+		t.Errorf("read %q", text[:n])
+	}
+	if left, _ := os.ReadDir(os.Getenv("TMPDIR")); len(left) > 0 {
+		t.Errorf("left %v", left)
+	}
+	for _, file := range []string{"none.tar", "./none", "no such/file"} {
+		if _, err := a.archive(t.Context(), file); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
 }
 
 // What comes by a pipe is read from its beginning by every node, and leaves no file, however labctl ends.
