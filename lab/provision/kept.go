@@ -22,7 +22,7 @@ import (
 
 // keptImages is the directory of the lab's state with the archives that were loaded into all nodes: machines that are made later get them too.
 // Beside each is the list of its images.
-const keptImages = "images"
+const keptImages = "loaded-images"
 
 // keep has machines that are made later get the archive. One with the same images takes its place.
 func keep(l state.Lab, a *image.Archive) error {
