@@ -253,6 +253,9 @@ func TestLoadedImagesAreKept(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		if err := w.lab.Closed().UsesImage("image", "/cache/node-1"); err != nil { // as every real lab has
+			t.Fatal(err)
+		}
 		load(one, "w1")
 		load(all)
 		w.change(func() { w.box("w1").images = nil })

@@ -90,26 +90,14 @@ func (a *app) imageBuildCommand() *cobra.Command {
 		Short: "Build the node image of cluster.yaml's Kubernetes version, unless the cache has it",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if done, err := a.asRoot(cmd); done || err != nil {
-				return err
-			}
-			c, err := a.cluster()
-			if err != nil {
-				return err
-			}
-			events := event.NewStream(a.sinks()...)
-			defer func() { _ = events.Close() }()
-			if err := host.Install(cmd.Context(), "", image.Packages(c.Image.From), events); err != nil {
-				return err
-			}
-			img, err := buildImage(cmd.Context(), c, events)
-			if err == nil && disk {
-				_, err = img.BuildDisk(cmd.Context(), events)
-			}
-			if err != nil {
-				return err
-			}
-			return a.print(map[string]string{"hash": img.Hash, "dir": img.Dir}, func(w io.Writer) { _, _ = fmt.Fprintln(w, img.Dir) })
+			return a.withImage(cmd, func(_ string, img image.Image, events *event.Stream) error {
+				if disk {
+					if _, err := img.BuildDisk(cmd.Context(), events); err != nil {
+						return err
+					}
+				}
+				return a.print(map[string]string{"hash": img.Hash, "dir": img.Dir}, func(w io.Writer) { _, _ = fmt.Fprintln(w, img.Dir) })
+			})
 		},
 	}
 	cmd.Flags().BoolVar(&disk, "disk", false, "also build the disk for virtual machines")

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"k8slab/config"
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
+	"k8slab/lab/host"
 	"k8slab/lab/image"
 )
 
@@ -58,29 +58,18 @@ on another computer.`,
 
 // artefact packs the node image of cluster.yaml and gives it to send.
 func (a *app) artefact(cmd *cobra.Command, to string, send func(ctx context.Context, dir string, events *event.Stream) error) error {
-	if done, err := a.asRoot(cmd); done || err != nil {
-		return err
-	}
-	c, err := a.cluster()
-	if err != nil {
-		return err
-	}
-	events := event.NewStream(a.sinks()...)
-	defer func() { _ = events.Close() }()
-	img, err := buildImage(cmd.Context(), c, events)
-	if err != nil {
-		return err
-	}
-	dir, digest, err := img.Artefact(cmd.Context(), c.Kubernetes.Version, events)
-	if err != nil {
-		return err
-	}
-	if err := send(cmd.Context(), dir, events); err != nil {
-		return err
-	}
-	p := packed{Kubernetes: c.Kubernetes.Version, Digest: digest.String(), Image: to}
-	return a.print(p, func(w io.Writer) {
-		_, _ = fmt.Fprintf(w, "%s has Kubernetes %s, %s\n%s", to, p.Kubernetes, p.Digest, useOf(to, p.Digest))
+	return a.withImage(cmd, func(version string, img image.Image, events *event.Stream) error {
+		dir, digest, err := img.Artefact(cmd.Context(), version, events)
+		if err != nil {
+			return err
+		}
+		if err := send(cmd.Context(), dir, events); err != nil {
+			return err
+		}
+		p := packed{Kubernetes: version, Digest: digest.String(), Image: to}
+		return a.print(p, func(w io.Writer) {
+			_, _ = fmt.Fprintf(w, "%s has Kubernetes %s, %s\n%s", to, p.Kubernetes, p.Digest, useOf(to, p.Digest))
+		})
 	})
 }
 
@@ -149,12 +138,29 @@ func (a *app) fetch(cmd *cobra.Command, from string, get func(events *event.Stre
 	})
 }
 
-// buildImage builds the node image that the file describes.
-func buildImage(ctx context.Context, c *config.Cluster, events *event.Stream) (image.Image, error) {
+// withImage builds the node image that cluster.yaml describes, with its version of Kubernetes, unless the cache has it, and calls use.
+func (a *app) withImage(cmd *cobra.Command, use func(version string, img image.Image, events *event.Stream) error) error {
+	if done, err := a.asRoot(cmd); done || err != nil {
+		return err
+	}
+	c, err := a.cluster()
+	if err != nil {
+		return err
+	}
 	program, err := imageLabnode()
 	if err != nil {
-		return image.Image{}, err
+		return err
+	}
+	events := event.NewStream(a.sinks()...)
+	defer func() { _ = events.Close() }()
+	if err := host.Install(cmd.Context(), "", image.Packages(c.Image.From), events); err != nil {
+		return err
 	}
 	k8s := c.Kubernetes
-	return image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, From: c.Image.From, Labnode: program}, events)
+	spec := image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, From: c.Image.From, Labnode: program}
+	img, err := image.Build(cmd.Context(), spec, events)
+	if err != nil {
+		return err
+	}
+	return use(k8s.Version, img, events)
 }

@@ -7,10 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -23,6 +21,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 	"github.com/klauspost/compress/zstd"
 
+	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
 
@@ -129,32 +128,10 @@ func packLayer(ctx context.Context, root string, what []string, file string) err
 		return err
 	}
 	argv := slices.Concat([]string{"tar", "--create", "--file=-", "--sort=name", "--directory=" + root}, owned, what)
-	if err := piped(ctx, argv, nil, packer); err != nil {
+	if _, err := (command.Command{Argv: argv, Stdout: packer}).Run(ctx); err != nil {
 		return errors.Join(err, packer.Close())
 	}
 	return errors.Join(packer.Close(), out.Close())
-}
-
-// piped runs a command as root of the trees.
-func piped(ctx context.Context, argv []string, stdin io.Reader, stdout io.Writer) error {
-	argv, err := asOwner(ctx, argv)
-	if err != nil {
-		return err
-	}
-	var said strings.Builder
-	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, &said
-	if err := cmd.Run(); err != nil {
-		return fmt.Errorf("%s: %w: %s", argv[0], err, strings.TrimSpace(said.String()))
-	}
-	return nil
-}
-
-func asOwner(ctx context.Context, argv []string) ([]string, error) {
-	if os.Geteuid() == 0 {
-		return argv, nil
-	}
-	return AsRoot(ctx, argv)
 }
 
 // Export writes the artefact of a directory to w: a tar archive of its OCI layout, which other programs read too.

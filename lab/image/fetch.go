@@ -246,7 +246,8 @@ func unpack(ctx context.Context, layer, root string) error {
 	}
 	defer content.Close()
 	argv := slices.Concat([]string{"tar", "--extract", "--file=-", "--same-owner", "--same-permissions", "--directory=" + root}, owned)
-	return piped(ctx, argv, content, nil)
+	_, err = command.Command{Argv: argv, Stdin: content}.Run(ctx)
+	return err
 }
 
 // fromArtefact is the node image of an artefact, with this labctl's own labnode: what they say to each other changes.
@@ -269,11 +270,7 @@ func (c cache) fromArtefact(ctx context.Context, spec Spec) (Image, error) {
 			{"rm", filepath.Join(root, "usr/bin/labnode")}, // one name of several for a file of the artefact's
 			{"install", "-m", "0755", spec.Labnode, filepath.Join(root, "usr/bin/labnode")},
 		} {
-			argv, err := asOwner(ctx, argv)
-			if err == nil {
-				_, err = command.Run(ctx, argv...)
-			}
-			if err != nil {
+			if _, err := command.Run(ctx, argv...); err != nil {
 				return err
 			}
 		}
