@@ -4,6 +4,7 @@
 package config
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -53,6 +54,10 @@ type Kubernetes struct {
 	// IgnorePreflightErrors are checks of kubeadm that do not stop a join, such
 	// as NumCPU; default none. Only with MachinesSSH.
 	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors,omitempty"`
+	// FeatureGates are features of Kubernetes, switched on or off in its control
+	// plane, kubelet and kube-proxy; default none. Only with MachinesLibvirt.
+	FeatureGates map[string]bool `yaml:"feature_gates,omitempty"`
+	Kubeadm      Kubeadm         `yaml:"kubeadm,omitempty"`
 }
 
 // SourceModules compiles Kubernetes from Go modules.
@@ -131,7 +136,8 @@ type Resources struct {
 	Worker       Resource `yaml:"worker"`
 }
 
-// Resource sizes one machine.
+// Resource sizes the machine of a node, and has the options of all nodes of the
+// role.
 type Resource struct {
 	// CPUs is a number of virtual CPUs, at least 1; default 2.
 	CPUs int `yaml:"cpus"`
@@ -139,7 +145,8 @@ type Resource struct {
 	// Worker: at least 1024, default 2048.
 	Memory int `yaml:"memory"`
 	// Disk is in GiB, at least 5; default 20.
-	Disk int `yaml:"disk"`
+	Disk        int `yaml:"disk"`
+	NodeOptions `yaml:",inline"`
 }
 
 // Role is what a node does in the cluster.
@@ -167,7 +174,8 @@ type Node struct {
 	// Onboard keeps the node out of `up`; it joins later. Default false.
 	Onboard bool `yaml:"onboard"`
 	// SSH is how to log in to this machine, where it differs from Cluster.SSH.
-	SSH SSH `yaml:"ssh,omitempty"`
+	SSH         SSH `yaml:"ssh,omitempty"`
+	NodeOptions `yaml:",inline"`
 	// Auto is that IP was chosen.
 	Auto bool `yaml:"-"`
 }
@@ -234,6 +242,11 @@ func Names(nodes []Node) (names []string) {
 	return names
 }
 
+// HasNode tells whether one of the nodes has the name.
+func HasNode(nodes []Node, name string) bool {
+	return slices.ContainsFunc(nodes, func(n Node) bool { return n.Name == name })
+}
+
 // Staggered lists those of the absent machines that Tuning.Stagger makes wait
 // for their turn: control planes, but for one that has to begin the cluster.
 func (c *Cluster) Staggered(absent []Node) []Node {
@@ -242,7 +255,7 @@ func (c *Cluster) Staggered(absent []Node) []Node {
 	}
 	var waiting []Node
 	for i, n := range c.ControlPlanes() {
-		if i > 0 && slices.Contains(absent, n) {
+		if i > 0 && HasNode(absent, n.Name) {
 			waiting = append(waiting, n)
 		}
 	}
@@ -269,3 +282,25 @@ func (c *Cluster) ResourceOf(r Role) *Resource {
 	}
 	return &c.Resources.Worker
 }
+
+// OptionsOf are the node's options: its own over those of its role. Settings of
+// kubelet and labels are merged, and its lists replace those of the role.
+func (c *Cluster) OptionsOf(n Node) NodeOptions {
+	o := c.Resource(n.Role).NodeOptions
+	o.Kubelet = Merge(o.Kubelet, n.Kubelet)
+	o.Labels = maps.Clone(o.Labels)
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	maps.Copy(o.Labels, n.Labels)
+	if n.Taints != nil {
+		o.Taints = n.Taints
+	}
+	if n.Disks != nil {
+		o.Disks = n.Disks
+	}
+	return o
+}
+
+// GateNames are the names of the feature gates, sorted.
+func (k Kubernetes) GateNames() []string { return slices.Sorted(maps.Keys(k.FeatureGates)) }

@@ -75,7 +75,7 @@ func TestLoadEveryKey(t *testing.T) {
 			CNI:           "flannel",
 			Uplink:        UplinkNone,
 		},
-		Resources: Resources{ControlPlane: Resource{4, 1700, 5}, Worker: Resource{1, 1024, 6}},
+		Resources: Resources{ControlPlane: Resource{CPUs: 4, Memory: 1700, Disk: 5}, Worker: Resource{CPUs: 1, Memory: 1024, Disk: 6}},
 		Nodes: []Node{
 			{Name: "w1", Role: Worker, IP: netip.MustParseAddr("10.32.1.1")},
 			{Name: "cp1", Role: ControlPlane, IP: netip.MustParseAddr("10.32.0.2")},
@@ -216,6 +216,7 @@ func TestDocument(t *testing.T) {
 	}
 	for prefix, section := range map[string]any{
 		"": Cluster{}, "kubernetes.": Kubernetes{}, "image.": Image{}, "libvirt.": Libvirt{}, "network.": Network{}, "ssh.": SSH{},
+		"kubernetes.kubeadm.": Kubeadm{}, "nodes.": Node{}, "resources.worker.": Resource{},
 	} {
 		for _, key := range keysOf(reflect.TypeOf(section)) {
 			if !strings.Contains(string(page), "`"+prefix+key) && !strings.Contains(string(page), "`"+key+"`") {
@@ -232,7 +233,7 @@ func TestDocument(t *testing.T) {
 			}
 		}
 	}
-	if examples != 2 {
-		t.Errorf("%d examples, want 2", examples)
+	if examples != 3 {
+		t.Errorf("%d examples, want 3", examples)
 	}
 }

@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"math"
 	"net/netip"
 	"reflect"
 	"regexp"
@@ -51,6 +52,10 @@ func (d *document) decode(path string, n *yaml.Node, v reflect.Value) {
 		d.decodeStruct(path, n, v)
 	case v.Kind() == reflect.Slice:
 		d.decodeSlice(path, n, v)
+	case v.Kind() == reflect.Map:
+		d.decodeMap(path, n, v)
+	case v.Kind() == reflect.Interface:
+		d.decodeAny(path, n, v)
 	default:
 		d.decodeScalar(path, n, v)
 	}
@@ -102,6 +107,7 @@ func (d *document) decodeSlice(path string, n *yaml.Node, v reflect.Value) {
 }
 
 func (d *document) decodeStruct(path string, n *yaml.Node, v reflect.Value) {
+	fields := fieldsOf(v.Type())
 	keys := keysOf(v.Type())
 	accepted := strings.Join(keys, ", ")
 	if n.Kind != yaml.MappingNode || n.ShortTag() != "!!map" {
@@ -119,16 +125,70 @@ func (d *document) decodeStruct(path string, n *yaml.Node, v reflect.Value) {
 			d.unknownKey(path, key, keys)
 			continue
 		}
-		field := join(path, key.Value)
-		if d.written(field) {
-			// Which of the two was meant is unknown, so the field is not checked further.
-			d.bad[field] = true
-			d.reportAt(key.Line, field, "the key is already on line %d; keep one of them", d.line(field))
+		if field := join(path, key.Value); d.begins(field, key) {
+			d.decode(field, value, v.FieldByIndex(fields[index].Index))
+		}
+	}
+}
+
+// begins keeps where the field's key stands. It reports a key that is there twice.
+func (d *document) begins(field string, key *yaml.Node) bool {
+	if d.written(field) {
+		// Which of the two was meant is unknown, so the field is not checked further.
+		d.bad[field] = true
+		d.reportAt(key.Line, field, "the key is already on line %d; keep one of them", d.line(field))
+		return false
+	}
+	d.lines[field] = key.Line
+	return true
+}
+
+// decodeMap takes any keys. A key without a value counts as absent.
+func (d *document) decodeMap(path string, n *yaml.Node, v reflect.Value) {
+	if n.Kind != yaml.MappingNode || n.ShortTag() != "!!map" {
+		d.wrongType(path, n, "a mapping")
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if !isText(key) {
+			d.reportAt(key.Line, path, "found %s as a key; use text (in quotes when it looks like a number, date or true/false)", describe(key))
 			continue
 		}
-		d.lines[field] = key.Line
-		d.decode(field, value, v.Field(index))
+		if field := join(path, keyName(key.Value)); d.begins(field, key) && !isNull(value) {
+			of := reflect.New(v.Type().Elem()).Elem()
+			d.decode(field, value, of)
+			v.SetMapIndex(reflect.ValueOf(key.Value), of)
+		}
 	}
+}
+
+// decodeAny takes whatever JSON has.
+func (d *document) decodeAny(path string, n *yaml.Node, v reflect.Value) {
+	var of any
+	switch tag := n.ShortTag(); {
+	case n.Kind == yaml.MappingNode:
+		of = map[string]any{}
+	case n.Kind == yaml.SequenceNode:
+		of = []any{}
+	case tag == "!!bool":
+		of = false
+	case tag == "!!int":
+		of = 0
+	case tag == "!!float":
+		if f, err := strconv.ParseFloat(n.Value, 64); err == nil && !math.IsInf(f, 0) && !math.IsNaN(f) {
+			v.Set(reflect.ValueOf(f))
+			return
+		}
+		d.wrongType(path, n, "a number in plain digits")
+		return
+	default:
+		of = ""
+	}
+	typed := reflect.New(reflect.TypeOf(of)).Elem()
+	d.decode(path, n, typed)
+	v.Set(typed)
 }
 
 var plainKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
@@ -145,11 +205,15 @@ func (d *document) unknownKey(path string, key *yaml.Node, keys []string) {
 		// that key would report mistakes the file does not have.
 		d.bad[join(path, near)] = true
 	}
-	name := key.Value
-	if !plainKey.MatchString(name) {
-		name = quote(name)
+	d.reportAt(key.Line, join(path, keyName(key.Value)), "%saccepted keys: %s", message, strings.Join(keys, ", "))
+}
+
+// keyName is a key as it is shown.
+func keyName(key string) string {
+	if plainKey.MatchString(key) {
+		return key
 	}
-	d.reportAt(key.Line, join(path, name), "%saccepted keys: %s", message, strings.Join(keys, ", "))
+	return quote(key)
 }
 
 func (d *document) wrongType(path string, n *yaml.Node, want string) {
@@ -186,13 +250,19 @@ func isText(n *yaml.Node) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str"
 }
 
-// keysOf lists the YAML keys of a struct, in the order of its fields. Fields
-// that the file does not have come last.
+// fieldsOf lists the fields of a struct that the file has, with those of structs
+// that are inlined.
+func fieldsOf(t reflect.Type) []reflect.StructField {
+	return slices.DeleteFunc(reflect.VisibleFields(t), func(f reflect.StructField) bool {
+		return f.Anonymous || f.Tag.Get("yaml") == "-"
+	})
+}
+
+// keysOf lists the YAML keys of a struct, in the order of its fields.
 func keysOf(t reflect.Type) (keys []string) {
-	for i := range t.NumField() {
-		if key, _, _ := strings.Cut(t.Field(i).Tag.Get("yaml"), ","); key != "-" {
-			keys = append(keys, key)
-		}
+	for _, f := range fieldsOf(t) {
+		key, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+		keys = append(keys, key)
 	}
 	return keys
 }
@@ -202,63 +272,4 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-// Nearest is the name that a mistyped word most likely stands for: at most half
-// of its letters differ. It is "" when there is none, or more than one.
-func Nearest(word string, names []string) string {
-	best, bestDistance := "", len(word)
-	for _, name := range names {
-		if len(word) > 2*len(name) {
-			continue
-		}
-		switch dist := distance(strings.ToLower(word), name); {
-		case 2*dist > len(name):
-		case dist < bestDistance:
-			best, bestDistance = name, dist
-		case dist == bestDistance:
-			best = ""
-		}
-	}
-	return best
-}
-
-// DidYouMean is a question for a message about a mistyped word, "" when no
-// name is near.
-func DidYouMean(word string, names []string) string {
-	if near := Nearest(word, names); near != "" {
-		return "; did you mean " + quote(near) + "?"
-	}
-	return ""
-}
-
-// Unknown is the error for a word that names no such thing: what it may have
-// been, and, after "the lab has" or the like, every name there is.
-func Unknown(what, word, have string, names []string) error {
-	all := strings.Join(names, ", ")
-	if near := DidYouMean(word, names); near != "" {
-		return fmt.Errorf("no %s %s%s %s%s %s", what, quote(word), near, strings.ToUpper(have[:1]), have[1:], all)
-	}
-	return fmt.Errorf("no %s %s; %s %s", what, quote(word), have, all)
-}
-
-// distance counts the bytes to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"regexp"
 	"strconv"
 	"strings"
@@ -13,6 +14,8 @@ import (
 // machines: ssh cannot have them.
 var notWithSSH = []struct{ field, why string }{
 	{"kubernetes.source", "labctl puts no Kubernetes of its own on machines that it did not make"},
+	{"kubernetes.feature_gates", "labctl does not set up these machines, and the cluster has its own settings"},
+	{"kubernetes.kubeadm", "labctl does not set up these machines, and the cluster has its own settings"},
 	{"image", "labctl does not make these machines, and they have a system already"},
 	{"libvirt", "labctl does not make these machines, and asks no libvirt for them"},
 	{"network.uplink", "labctl does not make these machines, and they have a network already"},
@@ -41,6 +44,9 @@ func (d *document) checkMachines(c *Cluster) {
 		}
 		for i, n := range c.Nodes {
 			d.checkSSH(fmt.Sprintf("nodes[%d].ssh", i), n.SSH)
+			for _, key := range keysOf(reflect.TypeFor[NodeOptions]()) {
+				d.refuse(fmt.Sprintf("nodes[%d].%s", i, key), "not with machines: ssh: labctl does not set up these machines; remove it")
+			}
 			if n.Onboard {
 				d.refuse(fmt.Sprintf("nodes[%d].onboard", i), "not with machines: ssh: any of these nodes can be onboarded; remove it")
 			}

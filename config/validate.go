@@ -30,14 +30,13 @@ func (d *document) validate(c *Cluster) {
 		d.checkNetwork(c)
 		d.checkRegistries(c.Registries)
 		d.checkResources(c.Resources)
+		d.checkOptions(c)
 		d.checkAddons(c.Addons)
 	}
 	d.checkTuning(c.Tuning)
 	d.checkOnboarding(c.Onboarding)
 	d.checkNodes(c)
 }
-
-var label = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]*[a-z0-9])?$`)
 
 // checkLabel keeps everything with a meaning to a shell, a path or XML out of
 // names: they end up in all three.

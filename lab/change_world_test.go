@@ -95,6 +95,9 @@ var edits = []struct {
 	{"a worker and a control plane less", without("w1", "cp3"), "cp1, cp2, w2"},
 	{"one control plane is left, which is not the first", without("cp1", "cp3"), "cp2, w1, w2"},
 	{"another name for the machine", func(c *config.Cluster) { c.Nodes[3].Name, c.Nodes[3].Auto = "w9", false }, "cp1, cp2, cp3, w9, w2"},
+	{"a node's own options", func(c *config.Cluster) {
+		c.Nodes[2].Taints, c.Nodes[3].Labels = config.List[string]{}, map[string]string{"rack": "b"}
+	}, "cp1, cp2, cp3, w1, w2"},
 	{"sizes", func(c *config.Cluster) { c.Resources.Worker.Memory, c.Resources.ControlPlane.CPUs = 3072, 1 }, "cp1, cp2, cp3, w1, w2"},
 	{"a size, a worker less and one more", func(c *config.Cluster) {
 		c.Nodes = append(c.Nodes, config.Node{Name: "w9", Role: config.Worker, IP: netip.MustParseAddr("10.30.0.99")})

@@ -69,9 +69,9 @@ func openAsMade(ctx context.Context, s *session.Session, leaving []config.Node) 
 	if err := provision.Network(ctx, s); err != nil {
 		return nil, err
 	}
-	exist := slices.DeleteFunc(s.Cluster.Members(), func(n config.Node) bool { return slices.Contains(absent, n) })
-	stay := slices.DeleteFunc(slices.Clone(exist), func(n config.Node) bool { return slices.Contains(leaving, n) })
-	leave := slices.DeleteFunc(exist, func(n config.Node) bool { return slices.Contains(stay, n) })
+	exist := slices.DeleteFunc(s.Cluster.Members(), func(n config.Node) bool { return config.HasNode(absent, n.Name) })
+	stay := slices.DeleteFunc(slices.Clone(exist), func(n config.Node) bool { return config.HasNode(leaving, n.Name) })
+	leave := slices.DeleteFunc(exist, func(n config.Node) bool { return config.HasNode(stay, n.Name) })
 	for _, n := range leave { // etcd may need it for a quorum until then; whether it starts is not important
 		_ = s.Machines.Ensure(ctx, machine.Spec{Node: n.Name})
 	}

@@ -4,7 +4,6 @@ package bringup
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8slab/config"
@@ -107,7 +106,7 @@ func describeNetwork(c *config.Cluster) []Step {
 func describeMachines(c *config.Cluster) (steps []Step) {
 	staggered := c.Staggered(c.Members())
 	for _, n := range c.Members() {
-		if !slices.Contains(staggered, n) {
+		if !config.HasNode(staggered, n.Name) {
 			steps = append(steps, describeMachine(c, n, "network")...)
 		}
 	}
@@ -146,7 +145,7 @@ func describeJoins(c *config.Cluster) (steps []Step) {
 	staggered := c.Staggered(c.Members())
 	for i, n := range cps[1:] {
 		healthy := cps[i].Name + " and every etcd member healthy"
-		if slices.Contains(staggered, n) {
+		if config.HasNode(staggered, n.Name) {
 			steps = append(steps, describeMachine(c, n, healthy)...)
 		}
 		steps = append(steps, Step{Node: n.Name, Action: "kubeadm join as control plane", After: healthy, done: joined(n)})

@@ -67,12 +67,12 @@ func (u *upRun) network(ctx context.Context) error {
 // know it yet.
 func (u *upRun) machines(ctx context.Context) error {
 	later := u.Cluster.Staggered(u.missing)
-	u.first = slices.DeleteFunc(u.Cluster.Members(), func(n config.Node) bool { return slices.Contains(later, n) })
-	exist := slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return slices.Contains(u.missing, n) })
+	u.first = slices.DeleteFunc(u.Cluster.Members(), func(n config.Node) bool { return config.HasNode(later, n.Name) })
+	exist := slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return config.HasNode(u.missing, n.Name) })
 	if err := u.maker.Boot(ctx, exist, u.boot); err != nil {
 		return err
 	}
-	return u.maker.Boot(ctx, slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return slices.Contains(exist, n) }), u.boot)
+	return u.maker.Boot(ctx, slices.DeleteFunc(slices.Clone(u.first), func(n config.Node) bool { return config.HasNode(exist, n.Name) }), u.boot)
 }
 
 // initialise requires every machine to answer: if a control plane were silent, it might make a second cluster beside that one's.

@@ -19,6 +19,8 @@ const (
 	Three   = "three.yaml"   // three control planes and two workers
 	Small   = "small.yaml"   // one control plane
 	Onboard = "onboard.yaml" // nodes that are to be onboarded
+	// WithOptions has every option of kubeadm and of nodes.
+	WithOptions = "options.yaml"
 )
 
 // ID is the identity of the tests' sessions.

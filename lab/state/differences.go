@@ -3,7 +3,6 @@ package state
 import (
 	"cmp"
 	"fmt"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -78,6 +77,7 @@ const (
 const (
 	whyLast     = "no control plane that the lab has would be left"
 	whyDisk     = "a disk keeps its size"
+	whyOptions  = "nodes keep the settings that they were made with"
 	whyVersion  = "the Kubernetes of a lab cannot change in place"
 	whyMachines = "machines cannot move to it"
 	whyImage    = "machines keep the image that they were made from"
@@ -97,6 +97,13 @@ var settled = []struct {
 	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
 	{"kubernetes.source", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Source }},
+	{"kubernetes.feature_gates", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.FeatureGates) }},
+	{"kubernetes.kubeadm.cluster", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Cluster) }},
+	{"kubernetes.kubeadm.init", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Init) }},
+	{"kubernetes.kubeadm.join", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Join) }},
+	{"kubernetes.kubeadm.kubelet", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Kubelet) }},
+	{"kubernetes.kubeadm.kube_proxy", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.KubeProxy) }},
+	{"kubernetes.kubeadm.patches", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Patches) }},
 	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
 	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
 	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
@@ -164,6 +171,10 @@ func sizeDifferences(file, made *config.Cluster, machines []config.Node) (all []
 				all = append(all, s.d)
 			}
 		}
+		for _, d := range fieldDifferences(was.NodeOptions, now.NodeOptions) {
+			d.Key, d.Way, d.Why, d.Takes = role.ResourcesKey()+"."+d.Key, Refuses, whyOptions, takesNewLab
+			all = append(all, d)
+		}
 	}
 	return all
 }
@@ -181,7 +192,7 @@ func written(n config.Node) string {
 // leaves tells whether the node's machine has to go: the file does not have the node, or has another machine by its name.
 func leaves(file *config.Cluster, was config.Node, admitted bool) bool {
 	n, found := file.Node(was.Name)
-	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted
+	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted || len(fieldDifferences(was.NodeOptions, n.NodeOptions)) > 0
 }
 
 // leavingDifferences are those of a node whose machine has to go. spared tells whether the lab can do without it.
@@ -207,6 +218,9 @@ func leavingDifferences(file *config.Cluster, was config.Node, spared bool) (all
 	if n.Onboard && !was.Onboard {
 		add(".onboard", "false", "true", takesPrune)
 	}
+	for _, d := range fieldDifferences(was.NodeOptions, n.NodeOptions) {
+		add("."+d.Key, d.Made, d.Now, takesAnew)
+	}
 	return all
 }
 
@@ -231,13 +245,10 @@ func addonDifferences(file, made *config.Cluster) (all []Difference) {
 	return all
 }
 
-func tuningDifferences(file, made *config.Cluster) (all []Difference) {
-	was, now := reflect.ValueOf(made.Tuning), reflect.ValueOf(file.Tuning)
-	for i := range was.NumField() {
-		if before, after := fmt.Sprint(was.Field(i)), fmt.Sprint(now.Field(i)); before != after {
-			key := "tuning." + was.Type().Field(i).Tag.Get("yaml")
-			all = append(all, Difference{Key: key, Made: before, Now: after, Way: Applies, Takes: takesNothing})
-		}
+func tuningDifferences(file, made *config.Cluster) []Difference {
+	all := fieldDifferences(made.Tuning, file.Tuning)
+	for i := range all {
+		all[i].Key, all[i].Way, all[i].Takes = "tuning."+all[i].Key, Applies, takesNothing
 	}
 	return all
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,11 +15,13 @@ import (
 
 // comparedFrom describes the lab of TestCompare. Of its nodes w3 is still to be onboarded, and w2 was.
 const comparedFrom = `libvirt: {uri: "lxc:///system"}
+kubernetes: {kubeadm: {kubelet: {maxPods: 64}}}
+resources: {control_plane: {taints: []}}
 addons: [prometheus]
 nodes:
   - {name: cp1, role: control-plane, ip: 10.30.0.11}
   - {name: cp2, role: control-plane, ip: 10.30.0.12}
-  - {name: w1, role: worker, ip: 10.30.0.21}
+  - {name: w1, role: worker, ip: 10.30.0.21, labels: {rack: a}}
   - {name: w2, role: worker, ip: 10.30.0.22, onboard: true}
   - {name: w3, role: worker, ip: 10.30.0.23, onboard: true}
 `
@@ -38,6 +41,10 @@ func setAddress(name, ip string) func(*config.Cluster) {
 	return set(name, func(n *config.Node) { n.IP = netip.MustParseAddr(ip) })
 }
 
+func setTaints(name string, taints ...string) func(*config.Cluster) {
+	return set(name, func(n *config.Node) { n.Taints = taints })
+}
+
 func TestCompare(t *testing.T) {
 	tests := []struct {
 		name  string
@@ -49,6 +56,7 @@ func TestCompare(t *testing.T) {
 		{name: "what was onboarded is a node like any other", edit: set("w2", func(n *config.Node) { n.Onboard = false })},
 		{name: "a node that waits is gone", edit: drop("w3")},
 		{name: "libvirt chosen again", edit: func(c *config.Cluster) { c.Libvirt.URI = "auto" }},
+		{name: "options of a node that waits", edit: setTaints("w3", "a:NoExecute")},
 		{name: "an address that is chosen", edit: set("w1", func(n *config.Node) { n.Auto = true })},
 
 		{name: "a new worker", edit: func(c *config.Cluster) {
@@ -77,13 +85,29 @@ func TestCompare(t *testing.T) {
 			want: "remove nodes[w2].ip: 10.30.0.22, 10.30.0.29", after: "cp1, cp2, w1"},
 		{name: "a name", edit: set("w1", func(n *config.Node) { n.Name = "w9" }),
 			want: "remove nodes[w1]: worker 10.30.0.21, ; apply nodes[w9]: , worker 10.30.0.21", after: "cp1, cp2, w9, w2"},
+		{name: "options of a node", edit: set("w1", func(n *config.Node) {
+			n.NodeOptions = config.NodeOptions{Kubelet: config.Fragment{"maxPods": 32}, Taints: config.List[string]{}, Disks: config.List[int]{1, 2}}
+		}), want: `remove nodes[w1].kubelet: , {"maxPods":32}; remove nodes[w1].labels: {"rack":"a"}, ; remove nodes[w1].taints: , []; remove nodes[w1].disks: , [1,2]`},
+		{name: "options of an onboarded node", edit: setTaints("w2", "a:NoExecute"), want: `remove nodes[w2].taints: , ["a:NoExecute"]`, after: "cp1, cp2, w1"},
+		{name: "options of the control plane that stays", edit: func(c *config.Cluster) { drop("cp2")(c); setTaints("cp1", "a:NoExecute")(c) },
+			want: `refuse nodes[cp1].taints: , ["a:NoExecute"]; refuse nodes[cp2]: control-plane 10.30.0.12, `},
 		{name: "no control plane stays", edit: func(c *config.Cluster) { drop("cp2")(c); setAddress("cp1", "10.30.0.19")(c) },
 			want: "refuse nodes[cp1].ip: 10.30.0.11, 10.30.0.19; refuse nodes[cp2]: control-plane 10.30.0.12, "},
 
 		{name: "virtual machines", edit: func(c *config.Cluster) { c.Libvirt.URI = host.VirtualMachines },
 			want: "refuse libvirt.uri: lxc:///system, qemu:///system"},
-		{name: "versions", edit: func(c *config.Cluster) { c.Kubernetes = config.Kubernetes{Version: "v1.36.2", Source: "/releases"} },
+		{name: "versions", edit: func(c *config.Cluster) { c.Kubernetes.Version, c.Kubernetes.Source = "v1.36.2", "/releases" },
 			want: "refuse kubernetes.version: v1.36.3, v1.36.2; refuse kubernetes.source: modules, /releases"},
+		{name: "options of all nodes", edit: func(c *config.Cluster) {
+			part := config.Fragment{"a": true}
+			c.Kubernetes.FeatureGates = map[string]bool{"A": true}
+			c.Kubernetes.Kubeadm = config.Kubeadm{Cluster: part, Init: part, Join: part, KubeProxy: part, Patches: map[string]any{"etcd": part}}
+		}, want: `refuse kubernetes.feature_gates: , {"A":true}; refuse kubernetes.kubeadm.cluster: , {"a":true}; ` +
+			`refuse kubernetes.kubeadm.init: , {"a":true}; refuse kubernetes.kubeadm.join: , {"a":true}; refuse kubernetes.kubeadm.kubelet: {"maxPods":64}, ; ` +
+			`refuse kubernetes.kubeadm.kube_proxy: , {"a":true}; refuse kubernetes.kubeadm.patches: , {"etcd":{"a":true}}`},
+		{name: "options of roles", edit: func(c *config.Cluster) {
+			c.Resources.ControlPlane.Taints, c.Resources.Worker.Labels = nil, map[string]string{"rack": "b"}
+		}, want: `refuse resources.control_plane.taints: [], ; refuse resources.worker.labels: , {"rack":"b"}`},
 		{name: "an image", edit: func(c *config.Cluster) { c.Image.Base = "/debian.qcow2" }, want: "refuse image.base: , /debian.qcow2"},
 		{name: "an image that is fetched", edit: func(c *config.Cluster) { c.Image.From = "r.example/node@sha256:0" }, want: "refuse image.from: , r.example/node@sha256:0"},
 		{name: "a pool of addresses", edit: func(c *config.Cluster) { c.Network.LoadBalancer = netip.MustParsePrefix("10.30.0.64/26") },
@@ -124,6 +148,14 @@ func TestCompare(t *testing.T) {
 			// What is there keeps the upper hand.
 			if is := nodeOf(t, now, "w1"); is.Role != config.Worker || is.IP != nodeOf(t, l, "w1").IP || now.URI != host.Containers {
 				t.Errorf("w1 became %+v, of %s", is, now.URI)
+			}
+			for _, n := range l.Cluster.Members() {
+				if is, was := now.Cluster.OptionsOf(nodeOf(t, now, n.Name)), l.Cluster.OptionsOf(n); !reflect.DeepEqual(is, was) {
+					t.Errorf("%s has the options %+v, and had %+v", n.Name, is, was)
+				}
+			}
+			if is, was := now.Cluster.Kubernetes, l.Cluster.Kubernetes; !reflect.DeepEqual(is, was) {
+				t.Errorf("Kubernetes became %+v, from %+v", is, was)
 			}
 		})
 	}

@@ -88,7 +88,8 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 		differences = compare(file, made, machines, admitted)
 		now.Kubernetes, now.Image, now.Libvirt, now.Network = made.Kubernetes, made.Image, made.Libvirt, made.Network
 		for _, n := range machines {
-			now.ResourceOf(n.Role).Disk = made.Resource(n.Role).Disk
+			r, was := now.ResourceOf(n.Role), made.Resource(n.Role)
+			r.Disk, r.NodeOptions = was.Disk, was.NodeOptions
 			i := slices.IndexFunc(now.Nodes, hasName(n.Name))
 			if i < 0 {
 				now.Nodes = append(now.Nodes, n)
