@@ -123,6 +123,27 @@ func TestRepairOfWhatKubeadmMade(t *testing.T) {
 	}
 }
 
+// A worker's own settings of kubelet, which kubeadm on a control plane knows nothing of, are no damage, and come back with the rest.
+func TestRepairKeepsOwnSettingsOfKubelet(t *testing.T) {
+	const own = "evictionHard: {memory.available: 50Mi}\nkind: KubeletConfiguration\nmaxPods: 32\n"
+	inWorld(t, labtest.WithOptions, nil, func(t *testing.T, w *world) {
+		w.up()
+		w.clean()
+		files := w.box("w1").files
+		w.change(func() { files[kubelets+"config.yaml"], files[kubelets+"kubeadm-flags.env"] = own, "" })
+		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
+		if err != nil || len(found) != 1 || !strings.Contains(found[0].Evidence, "kubeadm-flags.env is missing") || files[kubelets+"config.yaml"] != own {
+			t.Errorf("%+v, %v, %s", found, err, files[kubelets+"config.yaml"])
+		}
+		w.change(func() { files[kubelets+"config.yaml"] = "kind: KubeletConfiguration\n\x00" })
+		found, err = w.lab.Repair(t.Context(), false, repair.Restart)
+		if text := files[kubelets+"config.yaml"]; err != nil || len(found) != 1 || !strings.Contains(text, "maxPods: 32") || !strings.Contains(text, "50Mi") {
+			t.Errorf("%+v, %v, %s", found, err, text)
+		}
+		w.wantHealthy()
+	})
+}
+
 // reworded replaces a text in a document of the cluster.
 func reworded(at, key, from, to string) func(*testing.T, *world) {
 	return func(t *testing.T, w *world) {

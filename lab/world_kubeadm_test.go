@@ -123,6 +123,9 @@ func (w *world) script(b *box, script string, args []string, stdin string) (out 
 			}
 		}
 		files := w.makes(b, args)
+		if b.node.Name != here && strings.Contains(stdin, "patches:") {
+			w.broken = fmt.Errorf("kubeadm on %s would take its own patches for those of %s", here, b.node.Name)
+		}
 		if b.node.Name != here { // than the machine is called
 			files = strings.Replace(files, "--node-ip", "--hostname-override="+b.node.Name+" --node-ip", 1)
 		}

@@ -31,7 +31,7 @@ func describeRemovals(l state.Lab) (steps []Step) {
 }
 
 // Prune removes the first of the nodes that have to leave, and returns how many are left. First it gets the machines that exist to answer, as
-// up does. Nodes that are new come later: the lab's description has to be read again.
+// up does, and checks the options of machines that up makes after it. Those come later: the lab's description has to be read again.
 func Prune(ctx context.Context, s *session.Session) (left int, err error) {
 	leaving := s.Leaving()
 	if len(leaving) == 0 {
@@ -42,6 +42,13 @@ func Prune(ctx context.Context, s *session.Session) (left int, err error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if slices.ContainsFunc(s.Differences, func(d state.Difference) bool { return config.HasNode(s.After.Members(), d.Node) }) { // up makes its machine
+		after := *s
+		after.Cluster = s.After
+		if err := checkOptions(ctx, &after); err != nil {
+			return 0, err
+		}
 	}
 	c, err := openAsMade(ctx, s, leaving)
 	if c != nil {

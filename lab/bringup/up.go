@@ -53,7 +53,22 @@ func (u *upRun) image(ctx context.Context) (err error) {
 	if u.boot, err = u.maker.Image(ctx); err != nil {
 		return err
 	}
+	if err := checkOptions(ctx, u.Session); err != nil {
+		return err
+	}
 	return addon.BuildImages(ctx, u.Session)
+}
+
+// checkOptions has the programs of the image check what cluster.yaml has for them.
+func checkOptions(ctx context.Context, s *session.Session) error {
+	if s.Libvirt == nil || !cluster.HasOptions(s.Cluster) {
+		return nil
+	}
+	img, err := provision.NodeImage(ctx, s)
+	if err != nil {
+		return err
+	}
+	return cluster.CheckOptions(ctx, s, img)
 }
 
 func (u *upRun) network(ctx context.Context) error {

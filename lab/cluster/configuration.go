@@ -32,6 +32,9 @@ func Configuration(ctx context.Context, s *session.Session, v *session.Admin, n 
 	kubelet, kubeletErr := recorded("kubelet-config", "kubelet", "KubeletConfiguration")
 	if !s.Cluster.OverSSH() {
 		documents := initDocuments(s, n, token, "")
+		if n.Role != config.ControlPlane { // it is for a kubeadm on a control plane, whose patches are its own
+			delete(documents[0].(object), "patches")
+		}
 		return told(documents, known(cluster, clusterErr), known(kubelet, kubeletErr), token)
 	}
 	if clusterErr != nil {

@@ -13,7 +13,6 @@ import (
 	"k8slab/config"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
-	"k8slab/lab/image"
 	"k8slab/lab/join"
 	"k8slab/lab/machine"
 	"k8slab/lab/node"
@@ -117,7 +116,10 @@ func phases(step *event.Step) *node.Lines {
 
 type object = map[string]any
 
-const kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+const (
+	kubeadmAPI = "kubeadm.k8s.io/v1beta4"
+	kubeletAPI = "kubelet.config.k8s.io/v1beta1"
+)
 
 // initDocuments configure `kubeadm init` on the node.
 func initDocuments(s *session.Session, n config.Node, token, certificateKey string) []any {
@@ -136,8 +138,7 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 	if c.OverSSH() { // the rest is as kubeadm has it
 		return []any{init, plainCluster(s)}
 	}
-	return []any{
-		slowProbes(s, init),
+	return withOptions(s, patched(s, n, init),
 		lowCPU(s, object{
 			"apiVersion": kubeadmAPI, "kind": "ClusterConfiguration",
 			"clusterName":          c.Name,
@@ -148,13 +149,12 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 			"networking":           object{"podSubnet": c.Network.PodSubnet.String(), "serviceSubnet": c.Network.ServiceSubnet.String()},
 		}),
 		object{
-			"apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration",
+			"apiVersion": kubeletAPI, "kind": "KubeletConfiguration",
 			"cgroupDriver": "systemd",
 			"failCgroupV1": false, // containers share this computer's hierarchy; kubelet 1.35 and newer refuse v1 by default
 			"failSwapOn":   false, // and its swap; pods do not use it, as NoSwap is kubelet's default
 		},
-		proxyConfiguration(),
-	}
+		proxyConfiguration())
 }
 
 // proxyConfiguration is kube-proxy's on machines that are containers.
@@ -181,18 +181,8 @@ func joinDocuments(s *session.Session, n config.Node, token, caHash, certificate
 			"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 			"certificateKey":   certificateKey,
 		}
-		join = slowProbes(s, join)
 	}
-	return []any{join}
-}
-
-// slowProbes has kubeadm patch an emulated control plane's manifests with files of the image: their probes wait longer, so that kubelet
-// does not kill an API server or an etcd that is only slow.
-func slowProbes(s *session.Session, configuration object) object {
-	if s.Emulated() {
-		configuration["patches"] = object{"directory": image.SlowProbes}
-	}
-	return configuration
+	return []any{config.Merge(patched(s, n, join), s.Cluster.Kubernetes.Kubeadm.Join)}
 }
 
 // lowCPU leaves an emulated control plane's processors to the API server. The API server's checks of etcd get longer timeouts: with the
@@ -241,11 +231,15 @@ func arguments(all ...string) []any {
 func loneControlPlane(s *session.Session) bool { return len(s.EveryControlPlane()) == 1 }
 
 func registration(s *session.Session, n config.Node) object {
+	o := s.Cluster.OptionsOf(n)
 	r := object{
 		"name":             n.Name,
 		"criSocket":        "unix:///run/containerd/containerd.sock",
 		"imagePullPolicy":  "IfNotPresent",
-		"kubeletExtraArgs": []any{object{"name": "node-ip", "value": n.IP.String()}},
+		"kubeletExtraArgs": arguments(append([]string{"node-ip=" + n.IP.String()}, registered(o)...)...),
+	}
+	if n.Role == config.ControlPlane && o.Taints != nil {
+		r["taints"] = taints(o)
 	}
 	if s.Cluster.OverSSH() { // whoever set the machines up chose the rest
 		r = object{"name": n.Name}

@@ -32,6 +32,19 @@ func Script(name string) (string, error) {
 // SlowProbes is the node's directory with kubeadm's patches for control planes that are emulated.
 const SlowProbes = "/usr/share/k8slab/patient"
 
+// SlowProbesPatches are the patches in SlowProbes by their targets. All are strategic.
+func SlowProbesPatches() (map[string]string, error) {
+	patches := map[string]string{}
+	for _, target := range []string{"etcd", "kube-apiserver"} {
+		text, err := ownFiles.ReadFile(ownRoot + SlowProbes + "/" + target + "+strategic.yaml")
+		if err != nil {
+			return nil, err
+		}
+		patches[target] = string(text)
+	}
+	return patches, nil
+}
+
 // nodePrograms are put into the node itself; the others run in containers.
 var nodePrograms = map[string]map[string][]string{
 	"usr/bin":  {kubernetesName: hostPrograms, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},

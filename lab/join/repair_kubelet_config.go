@@ -13,6 +13,9 @@ import (
 // upgradeDir is where kubeadm keeps what it replaces.
 const upgradeDir = "/etc/kubernetes/tmp"
 
+// patchesDir is where a lab puts the patches of a node that has settings of its own.
+const patchesDir = "/usr/share/k8slab/patches"
+
 // checkMemberConfig looks for what a member's kubelet does not start without.
 func checkMemberConfig(_ context.Context, p *preflight) Check {
 	switch {
@@ -45,7 +48,11 @@ func repairMemberConfig(ctx context.Context, p *preflight) (string, error) {
 		return "", err
 	}
 	before := p.m.List(upgradeDir)
-	_, err = p.m.Run(ctx, "kubeadm", "upgrade", "node", "phase", "kubelet-config")
+	argv := []string{"kubeadm", "upgrade", "node", "phase", "kubelet-config"}
+	if p.m.Exists(patchesDir) {
+		argv = append(argv, "--patches", patchesDir)
+	}
+	_, err = p.m.Run(ctx, argv...)
 	if err == nil && p.m.Line(kubeletConfig) == "" {
 		err = errors.New("kubeadm upgrade node wrote nothing")
 	}

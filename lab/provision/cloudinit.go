@@ -87,7 +87,8 @@ func cloudFiles(s *session.Session, n config.Node) (map[string]seedFile, error) 
 		Locale:        "C.UTF-8",
 	}
 	for _, name := range slices.Sorted(maps.Keys(own)) {
-		if f := own[name]; slices.Contains(cloudSeeded, name) || name == loginFile || strings.HasPrefix(name, registryDir) {
+		below := func(dir string) bool { return strings.HasPrefix("/"+name, dir+"/") }
+		if f := own[name]; slices.Contains(cloudSeeded, name) || name == loginFile || below("/"+registryDir) || below(PatchesDir) {
 			c.Files = append(c.Files, cloudFile{Path: "/" + name, Permissions: fmt.Sprintf("%04o", f.mode), Content: f.text})
 		}
 	}

@@ -48,7 +48,7 @@ func (m *Maker) Image(ctx context.Context) (machine.Boot, error) {
 
 func (m *Maker) bootFiles(ctx context.Context) (machine.Boot, error) {
 	if m.URI == host.Containers {
-		img, err := buildImage(ctx, m.Session)
+		img, err := NodeImage(ctx, m.Session)
 		return machine.Boot{Root: img.Root()}, err
 	}
 	if base := m.Cluster.Image.Base; base != "" {
@@ -62,7 +62,8 @@ func (m *Maker) bootFiles(ctx context.Context) (machine.Boot, error) {
 	return bootFrom(disk), err
 }
 
-func buildImage(ctx context.Context, s *session.Session) (image.Image, error) {
+// NodeImage builds the image with the programs of the lab's nodes, from which also machines with a stock image get them.
+func NodeImage(ctx context.Context, s *session.Session) (image.Image, error) {
 	k8s := s.Cluster.Kubernetes
 	program, err := s.LabnodeBinary()
 	if err != nil {
@@ -77,7 +78,7 @@ func buildImage(ctx context.Context, s *session.Session) (image.Image, error) {
 
 // BuildDisk builds the node image and the disk of it.
 func BuildDisk(ctx context.Context, s *session.Session) (image.Image, image.Disk, error) {
-	img, err := buildImage(ctx, s)
+	img, err := NodeImage(ctx, s)
 	if err != nil {
 		return img, image.Disk{}, err
 	}

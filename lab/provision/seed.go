@@ -43,6 +43,11 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 		return nil, err
 	}
 	maps.Copy(files, registries)
+	patches, err := patchFiles(s, n)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, patches)
 	if n.Role == config.ControlPlane {
 		text, err := keepalived(s, n)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"k8slab/config"
 	"k8slab/lab/golden"
+	"k8slab/lab/host"
 	"k8slab/lab/labtest"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
@@ -183,5 +184,45 @@ func TestWriteSeedRemovesWhatIsOver(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "etc/keepalived/keepalived.conf")); err == nil {
 		t.Error("keepalived.conf is left in the seed of a worker")
+	}
+}
+
+// kubeadm on the node reads its own patches; an emulated control plane keeps those of the image.
+func TestSeedHasPatches(t *testing.T) {
+	const dir = "usr/share/k8slab/patches/"
+	s := labtest.Session(t, labtest.WithOptions)
+	for _, tt := range []struct {
+		node, uri string
+		want      map[string]string
+	}{
+		{"cp1", host.Containers, map[string]string{"kube-apiserver+merge": "metadata:\n  annotations:\n    lab.example/owner: team\n"}},
+		{"w1", host.VirtualMachines, map[string]string{"kubeletconfiguration+merge": "evictionHard:\n  memory.available: 50Mi\nmaxPods: 32\n"}},
+		{"w2", host.Containers, map[string]string{"kubeletconfiguration+merge": "maxPods: 32\n"}},
+	} {
+		s.URI = tt.uri
+		s.Cluster.Nodes = append(s.Cluster.Nodes, config.Node{Name: "w2", Role: config.Worker})
+		n := labtest.Node(t, s.Lab, tt.node)
+		files, err := seedFiles(s, n, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]string{}
+		for name, f := range files {
+			if file, ok := strings.CutPrefix(name, dir); ok {
+				got[strings.TrimSuffix(file, ".yaml")] = f.text
+			}
+		}
+		if !maps.Equal(got, tt.want) {
+			t.Errorf("%s: %q", tt.node, got)
+		}
+		if text := cloudTexts(t, s, tt.node)["user-data"]; strings.Count(text, "/"+dir) != len(tt.want) {
+			t.Errorf("%s: cloud-init gets %s", tt.node, text)
+		}
+	}
+	if s.URI = host.VirtualMachines; s.Emulated() {
+		files, err := seedFiles(s, labtest.Node(t, s.Lab, "cp1"), "")
+		if f := files[dir+"etcd0k8slab.yaml"]; err != nil || !strings.Contains(f.text, "failureThreshold: 60") {
+			t.Errorf("%v, %q", err, f.text)
+		}
 	}
 }

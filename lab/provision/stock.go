@@ -54,7 +54,7 @@ func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	if m.bundled.Archive != "" {
 		return m.bundled, nil
 	}
-	img, err := buildImage(ctx, m.Session)
+	img, err := NodeImage(ctx, m.Session)
 	if err != nil {
 		return image.Bundle{}, err
 	}

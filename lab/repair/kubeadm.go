@@ -48,7 +48,9 @@ func (r *repairRun) made(ctx context.Context, n config.Node, phases ...string) (
 		return nil, err
 	}
 	// On a machine of another name kubeadm has kubelet told the node's own.
-	return parseFiles(strings.ReplaceAll(out, "--hostname-override="+n.Name+" ", "")), nil
+	files := parseFiles(strings.ReplaceAll(out, "--hostname-override="+n.Name+" ", ""))
+	files["config.yaml"], err = cluster.OwnKubelet(r.Session, n, files["config.yaml"])
+	return files, err
 }
 
 // kubeadm runs kubeadm with the arguments and the node's configuration, and returns what it printed. With readOnly it only prints.
