@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -51,7 +52,7 @@ func without(names ...string) func(*config.Cluster) {
 func (m worldMachines) Resize(_ context.Context, spec machine.Spec) (restart bool, err error) {
 	m.w.mu.Lock()
 	b, want := m.w.box(spec.Node), machine.Spec{CPUs: spec.CPUs, Memory: spec.Memory}
-	same, live := b.size == want, m.w.live
+	same, live := reflect.DeepEqual(b.size, want), m.w.live
 	m.w.mu.Unlock()
 	if !same {
 		if err := m.do(spec.Node, "resize", func(b *box) { b.size = want }); err != nil {
@@ -63,7 +64,7 @@ func (m worldMachines) Resize(_ context.Context, spec machine.Spec) (restart boo
 	if live {
 		b.ran = b.size
 	}
-	return b.ran != b.size, nil
+	return !reflect.DeepEqual(b.ran, b.size), nil
 }
 
 // patch changes the object as a merge patch says.
@@ -120,7 +121,7 @@ func (w *world) wantChanged(members string) {
 		switch size := l.found.Cluster.Resource(n.Role); {
 		case err != nil && (b.state != machine.Absent || node != nil || w.memberOf(name) != nil):
 			w.t.Errorf("%s is left: %s, Node %v, member %v", name, b.state, node, w.memberOf(name))
-		case err == nil && b.ran != machine.Spec{CPUs: size.CPUs, Memory: size.Memory}:
+		case err == nil && !reflect.DeepEqual(b.ran, machine.Spec{CPUs: size.CPUs, Memory: size.Memory}):
 			w.t.Errorf("%s runs with %+v", name, b.ran)
 		case err == nil && node["spec"].(object)["unschedulable"] != nil:
 			w.t.Errorf("%s is cordoned", name)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 
@@ -20,6 +21,11 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 	if err := os.MkdirAll(l.dir(spec.Node), 0o700); err != nil {
 		return err
 	}
+	for i, size := range spec.Disks {
+		if err := makeEmpty(ctx, l.extraPath(spec.Node, i), size); err != nil {
+			return err
+		}
+	}
 	path := l.diskPath(spec.Node)
 	if _, err := os.Stat(path); err == nil {
 		return nil
@@ -28,16 +34,25 @@ func (l *Lab) makeDisk(ctx context.Context, spec Spec) error {
 	if err := os.RemoveAll(part); err != nil {
 		return err
 	}
-	for _, argv := range [][]string{
-		{"install", "-m", "0600", "/dev/null", part}, // the cluster's keys will be in it
-		{"truncate", "-s", fmt.Sprintf("%dG", spec.Disk), part},
-		{"mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-m", "0", part},
-	} {
-		if _, err := command.Run(ctx, argv...); err != nil {
+	if err := makeEmpty(ctx, part, spec.Disk); err != nil {
+		return err
+	}
+	_, err := command.Run(ctx, "mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=1,lazy_journal_init=1", "-m", "0", part)
+	if err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}
+
+// makeEmpty makes a file for a disk of that many GiB, which takes space as it fills. An existing one stays.
+func makeEmpty(ctx context.Context, path string, size int) error {
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		if _, err := command.Run(ctx, "install", "-m", "0600", "/dev/null", path); err != nil { // the cluster's keys may be in it
 			return err
 		}
 	}
-	return os.Rename(part, path)
+	_, err := command.Run(ctx, "truncate", "-s", fmt.Sprintf("%dG", size), path)
+	return err
 }
 
 // diskPath is the file with a container's filesystem.
@@ -50,27 +65,49 @@ const longestLoop = 63
 // loopDir has symbolic links with short names to disks whose own paths are too long.
 func (l *Lab) loopDir() string { return "/run/k8slab/lab-" + l.cfg.ID }
 
+// extraPath is the file of one of a container's empty disks.
+func (l *Lab) extraPath(node string, i int) string {
+	return filepath.Join(l.dir(node), fmt.Sprintf("disk%d.img", i))
+}
+
 // loopPath is the path of a container's disk that libvirt gets.
-func (l *Lab) loopPath(node string) string {
-	path := l.diskPath(node)
+func (l *Lab) loopPath(node string) string { return l.shortPath(l.diskPath(node), node) }
+
+// extraLoop is loopPath for one of its empty disks.
+func (l *Lab) extraLoop(node string, i int) string {
+	return l.shortPath(l.extraPath(node, i), fmt.Sprintf("%s/%d", node, i))
+}
+
+// shortPath is the path of the file, or of a symbolic link to it that is named after the disk.
+func (l *Lab) shortPath(path, disk string) string {
 	if len(path) <= longestLoop {
 		return path
 	}
-	return filepath.Join(l.loopDir(), fmt.Sprintf("%x", sha256.Sum256([]byte(node)))[:8])
+	return filepath.Join(l.loopDir(), fmt.Sprintf("%x", sha256.Sum256([]byte(disk)))[:8])
 }
 
-// linkLoop makes the symbolic link to the disk. It is called before each start, because /run is empty after a boot.
-func (l *Lab) linkLoop(node string) error {
-	path := l.loopPath(node)
-	if path == l.diskPath(node) {
-		return nil
+// loops are the node's disks by the paths that libvirt gets, where those are links.
+func (l *Lab) loops(node string) map[string]string {
+	links := map[string]string{l.loopPath(node): l.diskPath(node)}
+	for i := 0; ; i++ {
+		if _, err := os.Stat(l.extraPath(node, i)); err != nil {
+			break
+		}
+		links[l.extraLoop(node, i)] = l.extraPath(node, i)
 	}
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
+	maps.DeleteFunc(links, func(link, file string) bool { return link == file })
+	return links
+}
+
+// linkLoops makes the symbolic links to the disks. It is called before each start, because /run is empty after a boot.
+func (l *Lab) linkLoops(node string) error {
+	for link, file := range l.loops(node) {
+		if err := os.MkdirAll(filepath.Dir(link), 0o700); err != nil {
+			return err
+		}
+		if err := os.Symlink(file, link); err != nil && !errors.Is(err, fs.ErrExist) { // of an earlier start, for the same disk
+			return err
+		}
 	}
-	err := os.Symlink(l.diskPath(node), path)
-	if errors.Is(err, fs.ErrExist) { // of an earlier start, for the same disk
-		return nil
-	}
-	return err
+	return nil
 }

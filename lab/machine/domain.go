@@ -9,7 +9,10 @@ import (
 )
 
 // files are the paths of a virtual machine's own volumes.
-type files struct{ disk, seed, console string }
+type files struct {
+	disk, seed, console string
+	extra               []string
+}
 
 // describe describes the node's machine, whose disks are made, to libvirt.
 func (l *Lab) describe(ctx context.Context, spec Spec) (string, error) {
@@ -20,6 +23,13 @@ func (l *Lab) describe(ctx context.Context, spec Spec) (string, error) {
 			if *path, err = l.volumePath(ctx, spec.Node, kind); err != nil {
 				return "", err
 			}
+		}
+		for i := range spec.Disks {
+			path, err := l.volumePath(ctx, spec.Node, extraVolume(i))
+			if err != nil {
+				return "", err
+			}
+			own.extra = append(own.extra, path)
 		}
 	}
 	return l.domainXML(spec, own)
@@ -98,6 +108,9 @@ func (l *Lab) containerDomain(dom *libvirtxml.Domain, spec Spec) {
 		Target:     &libvirtxml.DomainFilesystemTarget{Dir: "/disk"},
 	}
 	dom.Devices.Filesystems = []libvirtxml.DomainFilesystem{bind(spec.Boot.Root, "/"), bind(spec.Seed, "/seed"), disk}
+	for i := range spec.Disks {
+		dom.Devices.Disks = append(dom.Devices.Disks, diskOf("loop", "raw", l.extraLoop(spec.Node, i), extraDevice(i)))
+	}
 	dom.Devices.Hostdevs = []libvirtxml.DomainHostdev{{ // kubelet watches it for out-of-memory kills
 		CapsMisc: &libvirtxml.DomainHostdevCapsMisc{Source: &libvirtxml.DomainHostdevCapsMiscSource{Char: "/dev/kmsg"}},
 	}}
@@ -118,22 +131,19 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec, own files) {
 	} else {
 		dom.OS.Kernel, dom.OS.Initrd, dom.OS.Cmdline = spec.Boot.Kernel, spec.Boot.Initrd, l.cmdline(spec)
 	}
-	disk := func(path, format, dev string) libvirtxml.DomainDisk {
-		return libvirtxml.DomainDisk{
-			Device: "disk",
-			Driver: &libvirtxml.DomainDiskDriver{Name: "qemu", Type: format},
-			Source: &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: path}},
-			Target: &libvirtxml.DomainDiskTarget{Dev: dev, Bus: "virtio"},
-		}
-	}
 	// The disk gets its own I/O thread, so that etcd's writes do not wait for the emulator's main loop. With this computer's page cache,
 	// machines share what they read of the image; flushes are still written. Deleted blocks are given back.
-	root := disk(own.disk, "qcow2", "vda")
+	root := diskOf("qemu", "qcow2", own.disk, "vda")
 	root.Driver.Cache, root.Driver.Discard, root.Driver.IOThread = "writeback", "unmap", new(uint(1))
 	dom.IOThreads = 1
-	seed := disk(own.seed, "raw", "vdb")
+	seed := diskOf("qemu", "raw", own.seed, "vdb")
 	seed.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
 	dom.Devices.Disks = []libvirtxml.DomainDisk{root, seed}
+	for i, path := range own.extra {
+		extra := diskOf("qemu", "qcow2", path, extraDevice(i))
+		extra.Driver.Discard = "unmap"
+		dom.Devices.Disks = append(dom.Devices.Disks, extra)
+	}
 	dom.Devices.Interfaces[0].Model = &libvirtxml.DomainInterfaceModel{Type: "virtio"}
 	dom.Devices.RNGs = []libvirtxml.DomainRNG{{
 		Model:   "virtio",
@@ -143,6 +153,19 @@ func (l *Lab) virtualDomain(dom *libvirtxml.Domain, spec Spec, own files) {
 		Source: &libvirtxml.DomainChardevSource{File: &libvirtxml.DomainChardevSourceFile{Path: own.console, Append: "on"}},
 	}}
 }
+
+// diskOf is a disk of the machine, which the node sees as /dev/DEVICE.
+func diskOf(driver, format, path, device string) libvirtxml.DomainDisk {
+	return libvirtxml.DomainDisk{
+		Device: "disk",
+		Driver: &libvirtxml.DomainDiskDriver{Name: driver, Type: format},
+		Source: &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: path}},
+		Target: &libvirtxml.DomainDiskTarget{Dev: device, Bus: "virtio"},
+	}
+}
+
+// extraDevice is the device of an empty disk. A virtual machine has vda and vdb anyway.
+func extraDevice(i int) string { return fmt.Sprintf("vd%c", 'c'+i) }
 
 const machineType = "q35"
 

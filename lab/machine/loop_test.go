@@ -1,6 +1,7 @@
 package machine
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,7 +14,7 @@ func TestLoopPath(t *testing.T) {
 	if got := short.loopPath("cp1"); got != "/x/machines/cp1/disk.img" {
 		t.Errorf("got %s", got)
 	}
-	if err := short.linkLoop("cp1"); err != nil {
+	if err := short.linkLoops("cp1"); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Lstat(short.loopDir()); err == nil {
@@ -30,10 +31,16 @@ func TestLoopPath(t *testing.T) {
 		t.Logf("not made, because only root may: %v", err)
 		return
 	}
+	if err := errors.Join(os.MkdirAll(long.dir("cp1"), 0o700), makeEmpty(t.Context(), long.extraPath("cp1", 0), 1)); err != nil {
+		t.Fatal(err)
+	}
 	for range 2 {
-		if err := long.linkLoop("cp1"); err != nil {
+		if err := long.linkLoops("cp1"); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if got, err := os.Readlink(long.extraLoop("cp1", 0)); err != nil || got != long.extraPath("cp1", 0) || len(long.loops("cp1")) != 2 {
+		t.Errorf("its empty disk is at %s, %v", got, err)
 	}
 	if got, err := os.Readlink(one); err != nil || got != long.diskPath("cp1") {
 		t.Errorf("it leads to %s, %v", got, err)

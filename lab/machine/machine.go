@@ -142,7 +142,7 @@ const startBudget = 2 * time.Minute
 
 func (l *Lab) start(ctx context.Context, node string, dom libvirt.Domain) error {
 	if l.container() {
-		if err := l.linkLoop(node); err != nil {
+		if err := l.linkLoops(node); err != nil {
 			return err
 		}
 		lock := flock.New(startLock)
@@ -239,8 +239,8 @@ func (l *Lab) Delete(ctx context.Context, node string) error {
 			return err
 		}
 	}
-	if path := l.loopPath(node); path != l.diskPath(node) {
-		if err := os.RemoveAll(path); err != nil {
+	for link := range l.loops(node) {
+		if err := os.RemoveAll(link); err != nil {
 			return err
 		}
 	}

@@ -82,17 +82,21 @@ func TestVolumesOfAMachine(t *testing.T) {
 		t.Errorf("the kernel is at %s", boot.Kernel)
 	}
 
-	spec := machine.Spec{Node: "cp1", CPUs: 1, Memory: 1024, Disk: 1, Seed: t.TempDir(), Boot: boot}
+	spec := machine.Spec{Node: "cp1", CPUs: 1, Memory: 1024, Disk: 1, Disks: []int{2}, Seed: t.TempDir(), Boot: boot}
 	if err := l.Ensure(limited(t), spec); err != nil {
 		t.Fatal(err)
 	}
-	own := []string{"k8slab-6f1d0f5c-cp1.console", "k8slab-6f1d0f5c-cp1.qcow2", "k8slab-6f1d0f5c-cp1.seed"}
+	own := []string{"k8slab-6f1d0f5c-cp1.console", "k8slab-6f1d0f5c-cp1.disk0.qcow2", "k8slab-6f1d0f5c-cp1.qcow2", "k8slab-6f1d0f5c-cp1.seed"}
 	if got := poolFiles(t, dir); !slices.Equal(got, append(slices.Clone(own), bases...)) {
 		t.Errorf("with a machine: %q", got)
 	}
-	info, err := command.Run(limited(t), "qemu-img", "info", filepath.Join(dir, own[1]))
+	info, err := command.Run(limited(t), "qemu-img", "info", filepath.Join(dir, own[2]))
 	if err != nil || !strings.Contains(info, "backing file: "+boot.Base) {
 		t.Errorf("%s, %v", info, err)
+	}
+	info, err = command.Run(limited(t), "qemu-img", "info", filepath.Join(dir, own[1]))
+	if err != nil || strings.Contains(info, "backing file") || !strings.Contains(info, "virtual size: 2 GiB") {
+		t.Errorf("the empty disk: %s, %v", info, err)
 	}
 	if err := os.WriteFile(filepath.Join(dir, own[0]), []byte("kernel panic"), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ type Spec struct {
 	CPUs      int
 	Memory    int    // MiB
 	Disk      int    // GiB
+	Disks     []int  // GiB, of empty ones beside it
 	Seed      string // directory of the node's own files
 	Boot      Boot
 }

@@ -25,6 +25,9 @@ const (
 	vagrantSeed   = "seed.qcow2"
 )
 
+// extraVolume is the kind of an empty disk's volume.
+func extraVolume(i int) string { return fmt.Sprintf("disk%d.qcow2", i) }
+
 // volumePrefix begins the names of the lab's own volumes.
 func (l *Lab) volumePrefix() string { return "k8slab-" + l.cfg.ID[:8] + "-" }
 
@@ -38,10 +41,14 @@ func (l *Lab) makeVolumes(ctx context.Context, spec Spec) error {
 		return err
 	}
 	return l.inPool(ctx, "volumes of "+spec.Node, func(p pool) error {
-		for _, vol := range []volume{
+		volumes := []volume{
 			{name: l.volumeName(spec.Node, diskVolume), format: "qcow2", size: uint64(spec.Disk) << 30, backing: spec.Boot.Base},
 			{name: l.volumeName(spec.Node, consoleVolume), format: "raw"},
-		} {
+		}
+		for i, size := range spec.Disks {
+			volumes = append(volumes, volume{name: l.volumeName(spec.Node, extraVolume(i)), format: "qcow2", size: uint64(size) << 30})
+		}
+		for _, vol := range volumes {
 			if _, err := p.ensure(vol); err != nil {
 				return fmt.Errorf("%s: %w", vol.name, err)
 			}

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -78,6 +79,36 @@ func TestStockDomainXML(t *testing.T) {
 		t.Fatal(err)
 	}
 	golden.Check(t, "stock.xml", text)
+}
+
+// Empty disks come after the others, and the node sees them by the same names whatever the machine is.
+func TestExtraDisks(t *testing.T) {
+	spec := hostileSpec()
+	spec.Disks = []int{1, 2}
+	own := hostileFiles
+	own.extra = []string{"/pool/" + hostile + ".disk0.qcow2", "/pool/" + hostile + ".disk1.qcow2"}
+	for uri, want := range map[string][]string{
+		"lxc:///system": {"loop raw /s/" + hostile + "/disk0.img vdc", "loop raw /s/" + hostile + "/disk1.img vdd"},
+		"qemu:///system": {
+			"qemu qcow2 " + hostileFiles.disk + " vda", "qemu raw " + hostileFiles.seed + " vdb", "qemu qcow2 " + own.extra[0] + " vdc", "qemu qcow2 " + own.extra[1] + " vdd",
+		},
+	} {
+		text, err := Open(Config{URI: uri, Lab: "lab", ID: labID, Dir: "/s"}).domainXML(spec, own)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var dom libvirtxml.Domain
+		if err := dom.Unmarshal(text); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, d := range dom.Devices.Disks {
+			got = append(got, strings.Join([]string{d.Driver.Name, d.Driver.Type, d.Source.File.File, d.Target.Dev}, " "))
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %q", uri, got)
+		}
+	}
 }
 
 func TestNetworkXML(t *testing.T) {

@@ -66,7 +66,9 @@ func bootBudget(s *session.Session) time.Duration {
 // specOf describes the node's machine.
 func specOf(l state.Lab, id string, n config.Node, boot machine.Boot) machine.Spec {
 	r := l.Cluster.Resource(n.Role)
-	return machine.Spec{Node: n.Name, MachineID: state.MachineID(id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Boot: boot}
+	return machine.Spec{
+		Node: n.Name, MachineID: state.MachineID(id, n.Name), CPUs: r.CPUs, Memory: r.Memory, Disk: r.Disk, Disks: l.Cluster.OptionsOf(n).Disks, Boot: boot,
+	}
 }
 
 // seedOf writes the node's own files, or cloud-init's configuration of them, for a machine that is about to start. It returns their

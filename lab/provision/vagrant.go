@@ -76,6 +76,11 @@ func NeedVMs(l state.Lab) error {
 	if l.Cluster.Image.Base != "" {
 		return errors.New("cluster.yaml has image.base, and vagrant's box is made of the lab's own image; remove image.base, or make the machines with labctl up")
 	}
+	for _, n := range l.Cluster.Members() {
+		if len(l.Cluster.OptionsOf(n).Disks) > 0 {
+			return fmt.Errorf("%s has disks in cluster.yaml, which vagrant does not make; remove them, or make the machines with labctl up", n.Name)
+		}
+	}
 	return nil
 }
 
