@@ -90,10 +90,10 @@ func NewPlan(l state.Lab) (steps []Step) {
 }
 
 func describeImage(c *config.Cluster) []Step {
-	return []Step{{
+	return append([]Step{{
 		Action: "build the node image for Kubernetes " + c.Kubernetes.Version + ", unless it is in the cache",
 		done:   func(s present) bool { return s.made(c) },
-	}}
+	}}, describeCheck(c)...)
 }
 
 func describeNetwork(c *config.Cluster) []Step {
@@ -115,7 +115,10 @@ func describeMachines(c *config.Cluster) (steps []Step) {
 
 func describeMachine(c *config.Cluster, n config.Node, after string) []Step {
 	r := c.Resource(n.Role)
-	steps := []Step{{Node: n.Name, Action: fmt.Sprintf("machine with %d CPUs, %d MiB, %d GiB at %s", r.CPUs, r.Memory, r.Disk, n.IP), After: after, done: func(s present) bool { return s.runs(n) }}}
+	steps := []Step{{
+		Node: n.Name, Action: fmt.Sprintf("machine with %d CPUs, %d MiB, %s at %s", r.CPUs, r.Memory, disks(c, n), n.IP), After: after,
+		done: func(s present) bool { return s.runs(n) },
+	}}
 	if c.Image.Base != "" {
 		steps = append(steps, Step{Node: n.Name, Action: "provision " + c.Image.Base + " over SSH with the contents of the node image", After: "its machine", done: func(s present) bool { return s.has(n) }})
 	}
@@ -123,8 +126,9 @@ func describeMachine(c *config.Cluster, n config.Node, after string) []Step {
 }
 
 func describeInit(c *config.Cluster) []Step {
+	first := c.ControlPlanes()[0]
 	return []Step{{
-		Node: c.ControlPlanes()[0].Name, Action: "kubeadm init",
+		Node: first.Name, Action: with("kubeadm init", append(clusterOptions(c.Kubernetes), nodeOptions(c, first, "init")...)...),
 		After: "every control plane's machine answers, so that up never makes a second cluster beside an existing one",
 		done:  joined(c.ControlPlanes()...),
 	}}
@@ -148,10 +152,10 @@ func describeJoins(c *config.Cluster) (steps []Step) {
 		if config.HasNode(staggered, n.Name) {
 			steps = append(steps, describeMachine(c, n, healthy)...)
 		}
-		steps = append(steps, Step{Node: n.Name, Action: "kubeadm join as control plane", After: healthy, done: joined(n)})
+		steps = append(steps, Step{Node: n.Name, Action: with("kubeadm join as control plane", nodeOptions(c, n, "join")...), After: healthy, done: joined(n)})
 	}
 	for _, n := range c.Workers() {
-		steps = append(steps, Step{Node: n.Name, Action: "kubeadm join as worker", After: "API server of " + cps[0].Name, done: joined(n)})
+		steps = append(steps, Step{Node: n.Name, Action: with("kubeadm join as worker", nodeOptions(c, n, "join")...), After: "API server of " + cps[0].Name, done: joined(n)})
 	}
 	return steps
 }

@@ -25,6 +25,7 @@ func TestPlan(t *testing.T) {
 		{"one control plane", labtest.Small, "plan-small.json"},
 		{"staggered machines", "../../lab/bringup/testdata/staggered.yaml", "plan-staggered.json"},
 		{"nodes that join later", labtest.Onboard, "plan-onboard.json"},
+		{"options", labtest.WithOptions, "plan-options.json"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
