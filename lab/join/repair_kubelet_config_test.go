@@ -41,6 +41,20 @@ func TestMendFindsNothingWrongWithAHealthyWorker(t *testing.T) {
 	}
 }
 
+// A node with settings of its own has a patch, with which kubeadm makes them again.
+func TestFixMemberConfigWithOwnSettings(t *testing.T) {
+	s := worker(t)
+	s.remove(kubeletConfig)
+	s.write(patchesDir+"/kubeletconfiguration+merge.yaml", "maxPods: 32\n")
+	s.does("kubeadm upgrade node phase kubelet-config --patches "+patchesDir, func() (string, error) {
+		s.write(kubeletConfig, "kind: KubeletConfiguration\nmaxPods: 32\n")
+		return "", nil
+	})
+	if c := find(RepairMember(t.Context(), s.Machine, false), "kubelet-config"); c.Result != OK || c.Fixed == "" {
+		t.Errorf("%+v", c)
+	}
+}
+
 func TestFixMemberConfig(t *testing.T) {
 	s := worker(t)
 	s.remove(kubeletConfig)
