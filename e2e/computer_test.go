@@ -24,7 +24,7 @@ import (
 var hostPackages = []string{
 	"systemd-sysv", "udev", "dbus", "initramfs-tools", "kmod", "iproute2", "procps", "nftables",
 	"libvirt-daemon", "libvirt-daemon-driver-lxc", "libvirt-daemon-system", "libvirt-clients", "dnsmasq-base", "iptables", "e2fsprogs", "util-linux",
-	"mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev", "qemu-utils",
+	"mmdebstrap", "debian-archive-keyring", "qemu-utils",
 }
 
 func cacheDir() string {

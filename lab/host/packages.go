@@ -71,7 +71,6 @@ type program struct {
 
 var programs = []program{
 	{name: "mmdebstrap", dnf: "mmdebstrap debian-keyring", pacman: "mmdebstrap debian-archive-keyring"},
-	{name: "gcc", dnf: "gcc glibc-devel", pacman: "gcc"},
 	{name: "mkfs.ext4", dnf: "e2fsprogs", pacman: "e2fsprogs"},
 	{name: "qemu-img", dnf: "qemu-img", pacman: "qemu-img"},
 	{name: "dnsmasq", dnf: "dnsmasq", pacman: "dnsmasq", when: func(uri string) bool { return uri != "" }},

@@ -10,12 +10,13 @@ import (
 // component is one set of programs built together from pinned Go modules.
 type component struct {
 	name    string
-	modules []module // the first gives the component its version
-	tools   []string // main packages
-	ldflags string   // beside -s -w
-	replace []string // go.mod replace directives that the upstream go.mod needs and a dependency does not inherit
-	tags    string   // build tags, separated by commas
-	cgo     bool
+	modules []module          // the first gives the component its version
+	tools   []string          // main packages
+	main    []string          // instead of tools: files of the first module that are the main package, see mainpackage.go
+	without []string          // packages that main does not import
+	ldflags string            // beside -s -w
+	replace []string          // go.mod replace directives that the upstream go.mod needs and a dependency does not inherit
+	tags    string            // build tags, separated by commas
 	rename  map[string]string // built name → name in the image
 }
 
@@ -70,19 +71,28 @@ func etcd(version string) component {
 	}
 }
 
+// coredns is without the plugins that ask clouds, and their libraries, which are half of what would be compiled.
 func coredns(version string) component {
-	return component{
+	c := component{
 		name:    "coredns",
-		modules: []module{{"github.com/coredns/coredns", version}},
-		tools:   []string{"github.com/coredns/coredns"},
+		modules: []module{{corednsModule, version}},
+		main:    []string{"coredns.go", "core/plugin/zplugin.go"},
+		without: []string{corednsModule + "/core/plugin"},
 	}
+	for _, plugin := range []string{"azure", "clouddns", "nomad", "route53", "trace"} {
+		c.without = append(c.without, corednsModule+"/plugin/"+plugin)
+	}
+	return c
 }
+
+const corednsModule = "github.com/coredns/coredns"
 
 // fixed are the components whose version does not depend on Kubernetes'.
 func fixed() []component {
 	const (
 		containerd = "github.com/containerd/containerd/v2"
 		plugins    = "github.com/containernetworking/plugins"
+		flannel    = "github.com/flannel-io/flannel"
 		tencent    = "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
 	)
 	cni := component{name: "cni-plugins", modules: []module{{plugins, "v1.9.1"}}}
@@ -95,6 +105,7 @@ func fixed() []component {
 			modules: []module{{containerd, "v2.4.2"}},
 			tools:   []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
 			ldflags: "-X " + containerd + "/version.Version=v2.4.2",
+			tags:    "no_btrfs,no_devmapper,no_tracing,no_zfs",
 		},
 		cni,
 		{
@@ -105,12 +116,13 @@ func fixed() []component {
 		},
 		{
 			name:    "flannel",
-			modules: []module{{"github.com/flannel-io/flannel", "v0.28.4"}},
-			tools:   []string{"github.com/flannel-io/flannel"},
-			// No registry has the version of this module that flannel asks for. flannel does not use it here.
+			modules: []module{{flannel, "v0.28.4"}},
+			// Without a cloud's backend, and without the one that a C compiler is needed for.
+			main:    []string{"main.go"},
+			without: []string{flannel + "/pkg/backend/tencentvpc", flannel + "/pkg/backend/udp"},
+			// No registry has the version of this module that flannel asks for.
 			replace: []string{tencent + " => " + tencent + " v1.3.78"},
-			ldflags: "-X github.com/flannel-io/flannel/pkg/version.Version=v0.28.4",
-			cgo:     true, // its udp backend
+			ldflags: "-X " + flannel + "/pkg/version.Version=v0.28.4",
 			rename:  map[string]string{"flannel": "flanneld"},
 		},
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/mod/modfile"
+
+	"k8slab/lab/event"
 )
 
 // defaults are the components of a default image, in the versions that its kubeadm names.
@@ -26,8 +28,8 @@ func TestDefaultComponentsArePinned(t *testing.T) {
 				if !strings.Contains(sum, m.path+" "+m.version+" h1:") {
 					t.Errorf("the checksum file has no %s %s", m.path, m.version)
 				}
-				if !strings.HasPrefix(c.tools[0], c.modules[0].path) {
-					t.Errorf("tool %s is not of %s", c.tools[0], c.modules[0].path)
+				if of := slices.Concat(c.tools, c.without)[0]; !strings.HasPrefix(of, c.modules[0].path) {
+					t.Errorf("%s is not of %s", of, c.modules[0].path)
 				}
 			}
 		})
@@ -75,7 +77,8 @@ func TestInputs(t *testing.T) {
 		{"ldflags", func(c *component) { c.ldflags = "-X a=c" }},
 		{"replace", func(c *component) { c.replace = nil }},
 		{"tags", func(c *component) { c.tags = "t" }},
-		{"cgo", func(c *component) { c.cgo = true }},
+		{"main", func(c *component) { c.main, c.tools = c.tools, nil }},
+		{"without", func(c *component) { c.without = []string{"m/cloud"} }},
 		{"rename", func(c *component) { c.rename = map[string]string{"cmd": "other"} }},
 	}
 	for _, tt := range tests {
@@ -242,5 +245,26 @@ func TestOlderGoCommand(t *testing.T) {
 	t.Setenv("PATH", dir)
 	if _, err := (component{}).goCommand(t.Context(), dir, nil, "build"); err != nil {
 		t.Error(err)
+	}
+}
+
+type said []string
+
+func (s *said) Emit(e event.Event) { *s = append(*s, e.Detail) }
+
+func TestProgress(t *testing.T) {
+	said := &said{}
+	step := event.NewStream(said).Start("", "image: x", 0)
+	defer func() { _ = step.End(nil) }()
+	line := progress(step, 0)
+	line("go: downloading example.com/m v1.0.0")
+	line("example.com/m/stale") // of go list
+	line = progress(step, 3)
+	for _, l := range []string{"internal/cpu", "", "# example.com/m: a warning", "example.com/m", "example.com/m/cmd"} {
+		line(l)
+	}
+	want := []string{"", "downloading example.com/m v1.0.0", "compiling, package 1 of 3", "compiling, package 2 of 3", "linking"}
+	if !slices.Equal(*said, want) {
+		t.Errorf("got %q, want %q", *said, want)
 	}
 }

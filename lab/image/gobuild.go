@@ -20,14 +20,13 @@ import (
 
 // inputs are everything that decides what a build of the component gives.
 func (c component) inputs() []string {
-	in := []string{"component 1", runtime.Version(), runtime.GOARCH, c.name, c.ldflags, fmt.Sprint(c.cgo), fmt.Sprint(c.rename), string(c.sum())}
+	in := []string{"component 2", runtime.Version(), runtime.GOARCH, c.name, c.ldflags, c.tags, fmt.Sprint(c.rename), string(c.sum())}
 	for _, m := range c.modules {
 		in = append(in, m.path+"@"+m.version)
 	}
-	in = append(in, c.tools...)
-	in = append(in, c.replace...)
-	if c.tags != "" { // others keep the hash that they had before there were tags
-		in = append(in, "tags "+c.tags)
+	for i, list := range [][]string{c.tools, c.main, c.without, c.replace} {
+		in = append(in, fmt.Sprint(i))
+		in = append(in, list...)
 	}
 	return in
 }
@@ -42,8 +41,12 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	if err := c.writeModule(ctx, work); err != nil {
 		return err
 	}
-	_, err = c.goCommand(ctx, work, step, "build", "-v", "-o", dir+"/", "-tags", c.tags, "-ldflags", c.linkFlags(), "tool")
-	if err != nil {
+	if c.main != nil {
+		if err := c.writeMain(ctx, work); err != nil {
+			return err
+		}
+	}
+	if err := c.compile(ctx, work, dir, step); err != nil {
 		return err
 	}
 	for from, to := range c.rename {
@@ -54,12 +57,39 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	return nil
 }
 
-func (c component) linkFlags() string {
-	flags := "-s -w " + c.ldflags
-	if c.cgo {
-		flags += " -extldflags=-static"
+// compile puts the programs into dir. Nobody debugs them: what only a debugger reads is not written, which saves a tenth of the time.
+func (c component) compile(ctx context.Context, work, dir string, step *event.Step) error {
+	what := "tool"
+	if c.main != nil {
+		what = "."
 	}
-	return flags
+	command := func(args ...string) []string {
+		return append(args, "-tags", c.tags, "-gcflags", "all=-dwarf=false", "-ldflags", "-s -w "+c.ldflags, what)
+	}
+	stale, err := c.goCommand(ctx, work, progress(step, 0), command("list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")...)
+	if err != nil {
+		return err
+	}
+	_, err = c.goCommand(ctx, work, progress(step, len(strings.Fields(stale))), command("build", "-v", "-o", dir+"/")...)
+	return err
+}
+
+// progress reads what the go command says. It compiles so many packages, and then links.
+func progress(step *event.Step, packages int) func(line string) {
+	compiled := 0
+	return func(line string) {
+		module, downloads := strings.CutPrefix(line, "go: downloading ")
+		switch {
+		case downloads:
+			step.Progress("downloading %s", module)
+		case packages == 0 || line == "" || strings.Contains(line, " "): // no package, as -v names them
+		case compiled+1 < packages:
+			compiled++
+			step.Progress("compiling, package %d of %d", compiled, packages)
+		default:
+			step.Progress("linking")
+		}
+	}
 }
 
 // writeModule writes the go.mod that builds the tools from their modules, and its go.sum where the version is pinned.
@@ -135,27 +165,14 @@ func staging(goMod []byte, version string) (string, error) {
 }
 
 // goCommand runs the go command in the component's module, without any flag or workspace of the user's own.
-func (c component) goCommand(ctx context.Context, dir string, step *event.Step, args ...string) (string, error) {
-	cgo := "0"
-	if c.cgo {
-		cgo = "1"
-	}
-	cmd := command.Command{
+func (c component) goCommand(ctx context.Context, dir string, line func(string), args ...string) (string, error) {
+	return command.Command{
 		Argv: append([]string{"go"}, args...),
 		Dir:  dir,
 		// The module asks for the Go that built labctl: where the computer's is older, it fetches that one, as it did to build labctl.
-		Env: []string{"CGO_ENABLED=" + cgo, "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=auto"},
-	}
-	if step != nil {
-		cmd.Line = func(line string) {
-			if module, ok := strings.CutPrefix(line, "go: downloading "); ok {
-				step.Progress("downloading %s", module)
-			} else if line != "" && !strings.Contains(line, " ") { // a package, as -v names them
-				step.Progress("compiling %s", line)
-			}
-		}
-	}
-	return cmd.Run(ctx)
+		Env:  []string{"CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=auto"},
+		Line: line,
+	}.Run(ctx)
 }
 
 func sortedFields(s string) string {

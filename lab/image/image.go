@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -33,7 +34,7 @@ func (i Image) Root() string { return filepath.Join(i.Dir, "root") }
 func Packages(from string) []string {
 	packages := []string{"e2fsprogs", "qemu-utils"}
 	if from == "" {
-		packages = append(packages, "mmdebstrap", "debian-archive-keyring", "gcc", "libc6-dev")
+		packages = append(packages, "mmdebstrap", "debian-archive-keyring")
 	}
 	if os.Geteuid() != 0 {
 		packages = append(packages, "uidmap") // newuidmap(1), for user namespaces
@@ -74,24 +75,43 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 	return g.Wait()
 }
 
-// programs builds the components one after another: each build uses all cores itself.
+// programs builds the components, two at a time: one alone leaves processors idle while it downloads and links.
 func (b *builder) programs(ctx context.Context, spec Spec) error {
-	if err := b.kubernetes(ctx, spec); err != nil {
-		return err
-	}
-	list, err := os.ReadFile(b.bin(kubernetesName, imageList))
-	if err != nil {
-		return err
-	}
-	b.images = strings.Fields(string(list))
 	components := fixed()
-	for _, c := range []func(string) component{etcd, coredns} { // in the versions that kubeadm asks for
-		v, err := moduleVersion(b.images, c("").name)
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error {
+		if err := b.kubernetes(ctx, spec); err != nil {
+			return err
+		}
+		asked, err := b.askedFor()
 		if err != nil {
 			return err
 		}
+		return b.compile(ctx, asked)
+	})
+	g.Go(func() error { return b.compile(ctx, components) })
+	return g.Wait()
+}
+
+// askedFor are the components whose version kubeadm's list of images says.
+func (b *builder) askedFor() ([]component, error) {
+	list, err := os.ReadFile(b.bin(kubernetesName, imageList))
+	if err != nil {
+		return nil, err
+	}
+	b.images = strings.Fields(string(list))
+	var components []component
+	for _, c := range []func(string) component{etcd, coredns} {
+		v, err := moduleVersion(b.images, c("").name)
+		if err != nil {
+			return nil, err
+		}
 		components = append(components, c(v))
 	}
+	return components, nil
+}
+
+func (b *builder) compile(ctx context.Context, components []component) error {
 	for _, c := range components {
 		err := b.program(ctx, c.name, c.version(), c.inputs(), func(dir string, step *event.Step) error { return c.build(ctx, dir, step) })
 		if err != nil {
@@ -127,6 +147,8 @@ func (b *builder) kubernetes(ctx context.Context, spec Spec) error {
 
 func (b *builder) program(ctx context.Context, name, version string, inputs []string, build func(string, *event.Step) error) error {
 	dir, err := b.get(ctx, name+"-"+version, inputs, build)
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	b.dirs[name] = dir
 	b.inputs = append(b.inputs, filepath.Base(dir))
 	return err
@@ -153,7 +175,7 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	inputs := append([]string{"image 4", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, b.inputs...)
+	inputs := append([]string{"image 4", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, slices.Sorted(slices.Values(b.inputs))...)
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})

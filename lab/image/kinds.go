@@ -59,15 +59,11 @@ func (c component) kinds(ctx context.Context, dir string) ([]byte, error) {
 	if err := c.writeModule(ctx, work); err != nil {
 		return nil, err
 	}
-	out, err := c.goCommand(ctx, work, nil, "mod", "download", "-json", c.modules[0].path)
+	module, err := c.moduleDir(ctx, work)
 	if err != nil {
 		return nil, err
 	}
-	var info struct{ Dir string }
-	if err := json.Unmarshal([]byte(out), &info); err != nil {
-		return nil, fmt.Errorf("go mod download: %w", err)
-	}
-	return documents(filepath.Join(info.Dir, "config", "crd", "bases"))
+	return documents(filepath.Join(module, "config", "crd", "bases"))
 }
 
 // documents are the YAML files of a directory as one text.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"k8slab/config"
@@ -103,13 +104,17 @@ type Spec struct {
 // builder collects the parts of one image. Each is cached on its own, so a change of one leaves the others.
 type builder struct {
 	cache
-	dirs     map[string]string // component → directory of its programs
-	inputs   []string          // of all the parts
 	debian   string
 	netTools string
 	images   []string // what kubeadm asks for
+
+	mu     sync.Mutex
+	dirs   map[string]string // component → directory of its programs
+	inputs []string          // of all the parts
 }
 
 func (b *builder) bin(component, program string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	return filepath.Join(b.dirs[component], program)
 }
