@@ -70,6 +70,24 @@ resources:
 		Expect(strings.TrimSpace(l.ssh(ctx, "w1", "blockdev", "--getsize64", "/dev/vdc"))).To(Equal("1073741824"))
 	}, SpecTimeout(6*time.Minute))
 
+	It("change in place, one node after another, where kubeadm can", func(ctx SpecContext) {
+		l.rewrite("value: 30m", "value: 40m")
+		l.rewrite("maxPods: 32", "maxPods: 33")
+		l.rewrite("lab.example/disk: ssd", "lab.example/disk: nvme")
+		l.rewrite(gate+": true", gate+": false")
+		Expect(l.must(ctx, "plan")).To(ContainSubstring("feature gate " + gate + "=false"))
+		began := time.Now()
+		l.must(ctx, "up")
+		AddReportEntry("labctl up with other options, 1 + 1", time.Since(began).Round(100*time.Millisecond).String())
+		argv := l.must(ctx, "kubectl", "get", "pod", "-n", "kube-system", "kube-apiserver-cp1", "-o", "jsonpath={.spec.containers[0].command}")
+		Expect(argv).To(And(ContainSubstring(`"--event-ttl=40m"`), ContainSubstring(`"--feature-gates=`+gate+`=false"`)))
+		Expect(l.must(ctx, "kubectl", "get", "--raw", "/api/v1/nodes/w1/proxy/configz")).To(And(ContainSubstring(`"maxPods":33`), ContainSubstring(`"`+gate+`":false`)))
+		Expect(l.must(ctx, "kubectl", "get", "node", "w1", "-o", "jsonpath={.metadata.labels}")).To(ContainSubstring(`"lab.example/disk":"nvme"`))
+		began = time.Now()
+		Expect(l.must(ctx, "up")).NotTo(ContainSubstring("reconfigure"))
+		AddReportEntry("labctl up again", time.Since(began).Round(100*time.Millisecond).String())
+	}, SpecTimeout(5*time.Minute))
+
 	It("are what a repair puts back", func(ctx SpecContext) {
 		const files = "/var/lib/kubelet/config.yaml /var/lib/kubelet/kubeadm-flags.env"
 		before := l.ssh(ctx, "w1", append([]string{"cat"}, strings.Fields(files)...)...)

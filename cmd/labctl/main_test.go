@@ -291,7 +291,7 @@ func TestCompletion(t *testing.T) {
 		{"nodes", []string{"-c", small, "ssh", ""}, "cp1\nw1\n"},
 		{"nodes for logs", []string{"-c", small, "logs", ""}, "cp1\nw1\n"},
 		{"control planes", []string{"-c", small, "etcd", "snapshot", "restore", "--node", ""}, "cp1\n"},
-		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\nnetwork-plugin\njoin\nresize\naddons\nproof\n"},
+		{"steps", []string{"up", "--until", ""}, "image\nnetwork\nmachines\ninit\nnetwork-plugin\njoin\nreconfigure\nresize\naddons\nproof\n"},
 		{"output", []string{"plan", "-o", ""}, "text\njson\n"},
 		{"units", []string{"logs", "cp1", "--unit", ""}, strings.Join(knownUnits, "\n") + "\n"},
 		{"files to copy", []string{"-c", small, "cp", "./"}, ""},

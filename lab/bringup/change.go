@@ -12,6 +12,7 @@ import (
 	"k8slab/lab/cluster"
 	"k8slab/lab/machine"
 	"k8slab/lab/provision"
+	"k8slab/lab/repair"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 )
@@ -99,6 +100,35 @@ func openAsMade(ctx context.Context, s *session.Session, leaving []config.Node) 
 		return nil, fmt.Errorf("whether there is a cluster is not known: %w\nnext: labctl repair; or labctl down, then labctl up", silent)
 	}
 	return c, nil
+}
+
+func describeReconfigure(l state.Lab) []Step {
+	if !l.Reconfigures() {
+		return nil
+	}
+	c := l.Reconfigured()
+	steps := []Step{{Action: with("have kubeadm record the options, and kube-proxy read them", clusterOptions(c.Kubernetes)...), After: "all joins"}}
+	for _, n := range append(c.ControlPlanes(), c.Workers()...) {
+		steps = append(steps, Step{Node: n.Name, After: "the node before is healthy",
+			Action: with("have kubeadm make its files again, restart what reads one that changes, and set labels and taints", nodeOptions(c, n, "join")...)})
+	}
+	return steps
+}
+
+// reconfigure gives the nodes the options that cluster.yaml has now.
+func (u *upRun) reconfigure(ctx context.Context) error {
+	if !u.Reconfigures() {
+		return nil
+	}
+	after := u.reconfigured()
+	return u.Reconfigure(func() error { return repair.Reconfigure(ctx, u.run.Of(after), u.Cluster) })
+}
+
+// reconfigured is the session with the options that cluster.yaml has now.
+func (u *upRun) reconfigured() *session.Session {
+	after := *u.Session
+	after.Cluster = u.Session.Reconfigured()
+	return &after
 }
 
 func describeResizes(l state.Lab) (steps []Step) {

@@ -26,7 +26,7 @@ func (listed) State(context.Context, string) (machine.State, error) {
 // What a machine will get is checked before the node that it replaces is removed. Without such a machine nothing is.
 func TestPruneChecksOptionsFirst(t *testing.T) {
 	for want, edit := range map[string]func(*config.Cluster){
-		"no labnode is given": func(c *config.Cluster) { c.Nodes[3].Kubelet = config.Fragment{"maxPods": 10} },
+		"no labnode is given": func(c *config.Cluster) { c.Nodes[3].Disks = config.List[int]{7} },
 		"no state":            func(c *config.Cluster) { c.Nodes = c.Nodes[:3] },
 	} {
 		l := labtest.Closed(t, labtest.WithOptions)

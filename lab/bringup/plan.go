@@ -21,6 +21,7 @@ const (
 	StageInit          Stage = "init"           // the first control plane runs a cluster
 	StageNetworkPlugin Stage = "network-plugin" // the pod network and the probe are deployed
 	StageJoin          Stage = "join"           // every node has joined
+	StageReconfigure   Stage = "reconfigure"    // every node has the options that cluster.yaml describes
 	StageResize        Stage = "resize"         // every machine has the size that cluster.yaml describes
 	StageAddons        Stage = "addons"         // cluster.yaml's add-ons are ready
 	StageProof         Stage = "proof"          // the whole cluster is proven healthy
@@ -41,6 +42,7 @@ var stages = []stage{
 	{StageInit, of(describeInit), (*upRun).initialise},
 	{StageNetworkPlugin, of(describeNetworkPlugin), (*upRun).networkPlugin},
 	{StageJoin, of(describeJoins), (*upRun).join},
+	{StageReconfigure, describeReconfigure, (*upRun).reconfigure},
 	{StageResize, describeResizes, (*upRun).resize},
 	{StageAddons, of(describeAddons), (*upRun).addons},
 	{StageProof, of(describeProof), (*upRun).proof},

@@ -124,13 +124,14 @@ func TestPlanOfAChange(t *testing.T) {
 	l.After = &after
 	l.Differences = []state.Difference{
 		{Key: "nodes[cp1]", Node: "cp1", Way: state.Removes}, {Key: "nodes[w2]", Node: "w2", Way: state.Removes},
-		{Key: "resources.control_plane.memory", Way: state.Resizes},
+		{Key: "resources.control_plane.memory", Way: state.Resizes}, {Key: "nodes[w1].labels", Node: "w1", Way: state.Reconfigures},
 	}
 	var got []string
 	for _, s := range NewPlan(l) {
 		got = append(got, strings.TrimSuffix(string(s.Stage)+"/"+s.Node, "/"))
 	}
-	want := "remove/w2 remove/cp1 image network machines/cp2 machines/cp3 machines/w1 init/cp2 network-plugin join/cp3 join/w1 resize/cp2 resize/cp3 proof"
+	want := "remove/w2 remove/cp1 image network machines/cp2 machines/cp3 machines/w1 init/cp2 network-plugin join/cp3 join/w1 " +
+		"reconfigure reconfigure/cp2 reconfigure/cp3 reconfigure/w1 resize/cp2 resize/cp3 proof"
 	if text := strings.Join(got, " "); text != want {
 		t.Errorf("got %s, want %s", text, want)
 	}

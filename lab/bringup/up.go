@@ -44,6 +44,11 @@ func (u *upRun) close() {
 
 // image builds the images for machines that are missing. An existing machine keeps the image that it was made from.
 func (u *upRun) image(ctx context.Context) (err error) {
+	if u.Reconfigures() {
+		if err := checkOptions(ctx, u.reconfigured()); err != nil {
+			return err
+		}
+	}
 	if u.missing, err = provision.Absent(ctx, u.Session); err != nil || len(u.missing) == 0 {
 		return err
 	}

@@ -49,6 +49,13 @@ func New(s *session.Session, facts map[string]join.Facts, images ImageImport) *R
 	return &Run{Session: s, facts: facts, images: images}
 }
 
+// Of is the run with another description of its lab. It shares the administrator's connections.
+func (c *Run) Of(s *session.Session) *Run {
+	of := New(s, c.facts, c.images)
+	of.Admin = c.Admin
+	return of
+}
+
 // Close closes the administrator's connections.
 func (c *Run) Close() {
 	if c.Admin != nil {

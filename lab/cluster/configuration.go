@@ -47,6 +47,12 @@ func Configuration(ctx context.Context, s *session.Session, v *session.Admin, n 
 	return told(documents, cluster, known(kubelet, kubeletErr), token)
 }
 
+// Described is what kubeadm is told of the node and of the cluster as cluster.yaml describes them, whatever the cluster has recorded. It has no
+// secret.
+func Described(s *session.Session, n config.Node) (string, error) {
+	return told(initDocuments(s, n, "", ""), "", "", "")
+}
+
 func known(text string, err error) string {
 	if err != nil {
 		return ""

@@ -34,7 +34,7 @@ func (c *Run) Resize(ctx context.Context, n config.Node) error {
 		err = session.Do(ctx, c.Nodes[n.Name], "systemctl", "restart", "kubelet")
 	}
 	if err == nil {
-		err = c.readyAgain(ctx, n, began, step)
+		err = c.ReadyAgain(ctx, n, began, step)
 	}
 	return step.End(err)
 }
@@ -51,8 +51,8 @@ func (c *Run) restartDrained(ctx context.Context, n config.Node, step *event.Ste
 	return c.Restart(ctx, n)
 }
 
-// readyAgain waits until the node's kubelet has reported since that time that it is ready, and etcd is whole. Then pods may come again.
-func (c *Run) readyAgain(ctx context.Context, n config.Node, since time.Time, step *event.Step) error {
+// ReadyAgain waits until the node's kubelet has reported since that time that it is ready, and etcd is whole. Then pods may come again.
+func (c *Run) ReadyAgain(ctx context.Context, n config.Node, since time.Time, step *event.Step) error {
 	step.Progress("Ready again, and every etcd member a healthy voter")
 	err := wait.For(ctx, n.Name+" to be Ready again", c.StabilizeBudget(), c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
 		renewed, err := c.Admin.Kube.NodeLeaseRenewed(ctx, n.Name)

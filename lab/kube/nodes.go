@@ -20,7 +20,8 @@ const (
 	RoleWorker       = "worker"
 )
 
-const controlPlaneLabel = "node-role.kubernetes.io/control-plane"
+// ControlPlaneLabel is of control planes' Nodes, and the key of the taint that kubeadm gives them.
+const ControlPlaneLabel = "node-role.kubernetes.io/control-plane"
 
 // Node is what the cluster records about one of its machines.
 type Node struct {
@@ -83,7 +84,7 @@ func toNode(n *corev1.Node) Node {
 		Created:        n.CreationTimestamp.Time,
 		Unschedulable:  n.Spec.Unschedulable,
 	}
-	if _, ok := n.Labels[controlPlaneLabel]; ok {
+	if _, ok := n.Labels[ControlPlaneLabel]; ok {
 		node.Role = RoleControlPlane
 	}
 	for _, a := range n.Status.Addresses {

@@ -1,6 +1,7 @@
 package provision
 
 import (
+	"context"
 	"maps"
 	"strings"
 
@@ -51,4 +52,22 @@ func patchFiles(s *session.Session, n config.Node) (map[string]seedFile, error) 
 		add(name, string(text))
 	}
 	return files, nil
+}
+
+// WritePatches gives a machine that runs the patches of its node.
+func WritePatches(ctx context.Context, s *session.Session, n config.Node) error {
+	files, err := patchFiles(s, n)
+	if err != nil {
+		return err
+	}
+	on := s.Nodes[n.Name]
+	if err := session.Do(ctx, on, "rm", "-rf", PatchesDir); err != nil {
+		return err
+	}
+	for name, f := range files {
+		if err := on.Copy(ctx, "/"+name, f.mode, strings.NewReader(f.text)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -110,15 +110,23 @@ func (r *repairRun) failsWith(causes []symptom.ID) bool {
 // stopGrace, in seconds, is the time before a container is killed. An API server that something watches takes all that it gets.
 const stopGrace = "5"
 
+// running are the IDs of a static pod's containers that run.
+func running(ctx context.Context, on session.Reader, name string) ([]string, error) {
+	ids, err := on.Read(ctx, "crictl", "ps", "--quiet", "--state", "running", "--name", "^"+name+"$")
+	all := strings.Fields(ids)
+	slices.Sort(all)
+	return all, err
+}
+
 // restartPods ends the containers of static pods, and restarts kubelet, which starts them again at once.
 func restartPods(ctx context.Context, on session.Node, names ...string) error {
 	for _, name := range names {
-		ids, err := on.Read(ctx, "crictl", "ps", "--quiet", "--state", "running", "--name", "^"+name+"$")
+		ids, err := running(ctx, on, name)
 		if err != nil {
 			return err
 		}
-		if running := strings.Fields(ids); len(running) > 0 {
-			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", stopGrace}, running...)...); err != nil {
+		if len(ids) > 0 {
+			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", stopGrace}, ids...)...); err != nil {
 				return fmt.Errorf("restart %s: %w", name, err)
 			}
 		}

@@ -117,7 +117,7 @@ func (r *repairRun) manifestsOf(ctx context.Context, n config.Node, s suspects) 
 // manifest writes a manifest. The one before is kept outside of kubelet's directory.
 func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is, want string) error {
 	evidence := p.name + "'s manifest is not what kubeadm makes of the cluster's configuration"
-	kept, also := "", ""
+	also := ""
 	switch {
 	case is == "":
 		evidence = p.file() + " is missing or empty, so kubelet does not run " + p.name
@@ -125,23 +125,31 @@ func (r *repairRun) manifest(ctx context.Context, n config.Node, p staticPod, is
 		evidence = p.file() + " is no manifest of a pod, so kubelet does not run " + p.name
 	}
 	if is != "" {
-		kept = path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
-		also = "; the one before is kept in " + kept
+		also = "; the one before is kept in " + p.kept()
 	}
 	if !r.DryRun {
-		on := r.Nodes[n.Name]
-		if kept != "" {
-			if err := session.Do(ctx, on, "cp", "-f", p.file(), kept); err != nil {
-				return err
-			}
-		}
-		if err := on.Copy(ctx, p.file(), 0o600, strings.NewReader(p.whole(want))); err != nil {
+		if err := p.write(ctx, r.Nodes[n.Name], is, want); err != nil {
 			return err
 		}
 	}
 	r.repaired(Repaired{Node: n.Name, Symptom: string(p.cause), Evidence: evidence},
 		"write the manifest that kubeadm makes"+also, "wrote the manifest that kubeadm makes"+also)
 	return nil
+}
+
+// kept is where the manifest before is kept.
+func (p staticPod) kept() string {
+	return path.Join(path.Dir(session.ManifestDir), p.name+".yaml.k8slab-saved")
+}
+
+// write writes the manifest, and keeps the one before, is.
+func (p staticPod) write(ctx context.Context, on session.Node, is, want string) error {
+	if is != "" {
+		if err := session.Do(ctx, on, "cp", "-f", p.file(), p.kept()); err != nil {
+			return err
+		}
+	}
+	return on.Copy(ctx, p.file(), 0o600, strings.NewReader(p.whole(want)))
 }
 
 // whole is the manifest as it is written. etcd's must never begin a cluster of its own, should its data be gone when it starts.

@@ -59,16 +59,20 @@ func (r *repairRun) addon(ctx context.Context, a addon) error {
 		return err
 	}
 	if !r.DryRun {
-		if err := r.Admin.Kube.Apply(ctx, []byte(manifest)); err != nil {
-			return err
-		}
-		if a.workload != "" && r.isWrong(a.name) { // pods that have started with what was there
-			err = session.Do(ctx, r.Nodes[r.Admin.From.Name], "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
-				"rollout", "restart", a.workload)
-		}
+		err = r.apply(ctx, a, manifest, r.isWrong(a.name)) // its pods have started with what was there
 	}
 	r.repaired(Repaired{Symptom: string(a.cause), Evidence: a.name + " is not as kubeadm makes it: " + strings.Join(lacking, ", ")},
 		"apply kubeadm's manifest", "applied kubeadm's manifest")
+	return err
+}
+
+// apply gives an add-on its objects, and with restart has its pods read them.
+func (r *repairRun) apply(ctx context.Context, a addon, manifest string, restart bool) error {
+	err := r.Admin.Kube.Apply(ctx, []byte(manifest))
+	if err == nil && restart && a.workload != "" {
+		err = session.Do(ctx, r.Nodes[r.Admin.From.Name], "kubectl", "--kubeconfig", "/etc/kubernetes/admin.conf", "--namespace", "kube-system",
+			"rollout", "restart", a.workload)
+	}
 	return err
 }
 

@@ -14,11 +14,12 @@ type Way string
 
 // The ways, from what touches nothing that is there to what up refuses.
 const (
-	Applies Way = "apply"  // it applies it
-	Keeps   Way = "keep"   // it leaves what is there, and goes on
-	Resizes Way = "resize" // it gives the machines of a role another size, one after another
-	Removes Way = "remove" // it removes a node, if a person agrees; one that the file has is then made anew
-	Refuses Way = "refuse" // it does nothing at all: this cannot change in place
+	Applies      Way = "apply"       // it applies it
+	Keeps        Way = "keep"        // it leaves what is there, and goes on
+	Reconfigures Way = "reconfigure" // it has kubeadm make its files again, and restarts what reads them, one node after another
+	Resizes      Way = "resize"      // it gives the machines of a role another size, one after another
+	Removes      Way = "remove"      // it removes a node, if a person agrees; one that the file has is then made anew
+	Refuses      Way = "refuse"      // it does nothing at all: this cannot change in place
 )
 
 // Difference is a setting in which cluster.yaml differs from what the lab was made with.
@@ -64,6 +65,7 @@ const (
 	takesUp      = "labctl up"
 	takesNothing = "nothing, it applies from the next command on"
 	takesResize  = "labctl up, one machine after another"
+	takesOptions = "labctl up, one node after another"
 	takesPrune   = "labctl up --prune, which drains the node and removes it with its disk"
 	takesAnew    = takesPrune + ", and makes it anew"
 	takesStart   = "labctl power off NODE and labctl up, for each node: machines get it when they start"
@@ -77,7 +79,7 @@ const (
 const (
 	whyLast     = "no control plane that the lab has would be left"
 	whyDisk     = "a disk keeps its size"
-	whyOptions  = "nodes keep the settings that they were made with"
+	whyOptions  = "kubeadm reads it only when a node is made"
 	whyVersion  = "the Kubernetes of a lab cannot change in place"
 	whyMachines = "machines cannot move to it"
 	whyImage    = "machines keep the image that they were made from"
@@ -97,13 +99,8 @@ var settled = []struct {
 	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
 	{"kubernetes.source", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Source }},
-	{"kubernetes.feature_gates", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.FeatureGates) }},
-	{"kubernetes.kubeadm.cluster", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Cluster) }},
 	{"kubernetes.kubeadm.init", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Init) }},
 	{"kubernetes.kubeadm.join", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Join) }},
-	{"kubernetes.kubeadm.kubelet", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Kubelet) }},
-	{"kubernetes.kubeadm.kube_proxy", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.KubeProxy) }},
-	{"kubernetes.kubeadm.patches", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Patches) }},
 	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
 	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
 	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
@@ -131,12 +128,15 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 			all = append(all, Difference{Key: s.key, Made: was, Now: now, Way: Refuses, Why: s.why, Takes: takesNewLab})
 		}
 	}
+	all = append(all, optionDifferences(file, made, machines)...)
 	all = append(all, sizeDifferences(file, made, machines)...)
 	leaving := func(n config.Node) bool { return leaves(file, n, slices.Contains(admitted, n.Name)) }
 	stays := slices.ContainsFunc(machines, func(n config.Node) bool { return n.Role == config.ControlPlane && !leaving(n) })
 	for _, n := range machines {
 		if leaving(n) {
 			all = append(all, leavingDifferences(file, n, stays || n.Role != config.ControlPlane)...)
+		} else if now, found := file.Node(n.Name); found {
+			all = append(all, nodeDifferences(keyOf(n), n.Name, n.NodeOptions, now.NodeOptions)...)
 		}
 	}
 	for _, n := range file.Nodes {
@@ -171,10 +171,7 @@ func sizeDifferences(file, made *config.Cluster, machines []config.Node) (all []
 				all = append(all, s.d)
 			}
 		}
-		for _, d := range fieldDifferences(was.NodeOptions, now.NodeOptions) {
-			d.Key, d.Way, d.Why, d.Takes = role.ResourcesKey()+"."+d.Key, Refuses, whyOptions, takesNewLab
-			all = append(all, d)
-		}
+		all = append(all, nodeDifferences(role.ResourcesKey(), "", was.NodeOptions, now.NodeOptions)...)
 	}
 	return all
 }
@@ -192,7 +189,7 @@ func written(n config.Node) string {
 // leaves tells whether the node's machine has to go: the file does not have the node, or has another machine by its name.
 func leaves(file *config.Cluster, was config.Node, admitted bool) bool {
 	n, found := file.Node(was.Name)
-	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted || len(fieldDifferences(was.NodeOptions, n.NodeOptions)) > 0
+	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted || !slices.Equal(was.Disks, n.Disks)
 }
 
 // leavingDifferences are those of a node whose machine has to go. spared tells whether the lab can do without it.
@@ -218,8 +215,8 @@ func leavingDifferences(file *config.Cluster, was config.Node, spared bool) (all
 	if n.Onboard && !was.Onboard {
 		add(".onboard", "false", "true", takesPrune)
 	}
-	for _, d := range fieldDifferences(was.NodeOptions, n.NodeOptions) {
-		add("."+d.Key, d.Made, d.Now, takesAnew)
+	if !slices.Equal(was.Disks, n.Disks) {
+		add(".disks", inText(was.Disks), inText(n.Disks), takesAnew)
 	}
 	return all
 }

@@ -87,10 +87,13 @@ func TestCompare(t *testing.T) {
 			want: "remove nodes[w1]: worker 10.30.0.21, ; apply nodes[w9]: , worker 10.30.0.21", after: "cp1, cp2, w9, w2"},
 		{name: "options of a node", edit: set("w1", func(n *config.Node) {
 			n.NodeOptions = config.NodeOptions{Kubelet: config.Fragment{"maxPods": 32}, Taints: config.List[string]{}, Disks: config.List[int]{1, 2}}
-		}), want: `remove nodes[w1].kubelet: , {"maxPods":32}; remove nodes[w1].labels: {"rack":"a"}, ; remove nodes[w1].taints: , []; remove nodes[w1].disks: , [1,2]`},
-		{name: "options of an onboarded node", edit: setTaints("w2", "a:NoExecute"), want: `remove nodes[w2].taints: , ["a:NoExecute"]`, after: "cp1, cp2, w1"},
+		}), want: `remove nodes[w1].disks: , [1,2]`},
+		{name: "options of a node, not its disks", edit: set("w1", func(n *config.Node) {
+			n.NodeOptions = config.NodeOptions{Kubelet: config.Fragment{"maxPods": 32}, Taints: config.List[string]{}}
+		}), want: `reconfigure nodes[w1].kubelet: , {"maxPods":32}; reconfigure nodes[w1].labels: {"rack":"a"}, ; reconfigure nodes[w1].taints: , []`},
+		{name: "options of an onboarded node", edit: setTaints("w2", "a:NoExecute"), want: `reconfigure nodes[w2].taints: , ["a:NoExecute"]`},
 		{name: "options of the control plane that stays", edit: func(c *config.Cluster) { drop("cp2")(c); setTaints("cp1", "a:NoExecute")(c) },
-			want: `refuse nodes[cp1].taints: , ["a:NoExecute"]; refuse nodes[cp2]: control-plane 10.30.0.12, `},
+			want: `reconfigure nodes[cp1].taints: , ["a:NoExecute"]; remove nodes[cp2]: control-plane 10.30.0.12, `, after: "cp1, w1, w2"},
 		{name: "no control plane stays", edit: func(c *config.Cluster) { drop("cp2")(c); setAddress("cp1", "10.30.0.19")(c) },
 			want: "refuse nodes[cp1].ip: 10.30.0.11, 10.30.0.19; refuse nodes[cp2]: control-plane 10.30.0.12, "},
 
@@ -102,12 +105,13 @@ func TestCompare(t *testing.T) {
 			part := config.Fragment{"a": true}
 			c.Kubernetes.FeatureGates = map[string]bool{"A": true}
 			c.Kubernetes.Kubeadm = config.Kubeadm{Cluster: part, Init: part, Join: part, KubeProxy: part, Patches: map[string]any{"etcd": part}}
-		}, want: `refuse kubernetes.feature_gates: , {"A":true}; refuse kubernetes.kubeadm.cluster: , {"a":true}; ` +
-			`refuse kubernetes.kubeadm.init: , {"a":true}; refuse kubernetes.kubeadm.join: , {"a":true}; refuse kubernetes.kubeadm.kubelet: {"maxPods":64}, ; ` +
-			`refuse kubernetes.kubeadm.kube_proxy: , {"a":true}; refuse kubernetes.kubeadm.patches: , {"etcd":{"a":true}}`},
+		}, want: `refuse kubernetes.kubeadm.init: , {"a":true}; refuse kubernetes.kubeadm.join: , {"a":true}; ` +
+			`reconfigure kubernetes.feature_gates: , {"A":true}; reconfigure kubernetes.kubeadm.cluster: , {"a":true}; reconfigure kubernetes.kubeadm.kubelet: {"maxPods":64}, ; ` +
+			`reconfigure kubernetes.kubeadm.kube_proxy: , {"a":true}; reconfigure kubernetes.kubeadm.patches: , {"etcd":{"a":true}}`},
 		{name: "options of roles", edit: func(c *config.Cluster) {
 			c.Resources.ControlPlane.Taints, c.Resources.Worker.Labels = nil, map[string]string{"rack": "b"}
-		}, want: `refuse resources.control_plane.taints: [], ; refuse resources.worker.labels: , {"rack":"b"}`},
+			c.Resources.Worker.Disks = config.List[int]{1}
+		}, want: `reconfigure resources.control_plane.taints: [], ; reconfigure resources.worker.labels: , {"rack":"b"}; refuse resources.worker.disks: , [1]`},
 		{name: "an image", edit: func(c *config.Cluster) { c.Image.Base = "/debian.qcow2" }, want: "refuse image.base: , /debian.qcow2"},
 		{name: "an image that is fetched", edit: func(c *config.Cluster) { c.Image.From = "r.example/node@sha256:0" }, want: "refuse image.from: , r.example/node@sha256:0"},
 		{name: "a pool of addresses", edit: func(c *config.Cluster) { c.Network.LoadBalancer = netip.MustParsePrefix("10.30.0.64/26") },

@@ -222,7 +222,7 @@ func (l Lab) Resizing() []config.Node {
 		resized := func(d Difference) bool {
 			return d.Way == Resizes && strings.HasPrefix(d.Key, n.Role.ResourcesKey()+".")
 		}
-		anew := func(d Difference) bool { return d.Node == n.Name }
+		anew := func(d Difference) bool { return d.Node == n.Name && d.Way != Reconfigures }
 		return !slices.ContainsFunc(l.Differences, resized) || slices.ContainsFunc(l.Differences, anew)
 	})
 }

@@ -1,6 +1,7 @@
 package state
 
 import (
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -181,6 +182,41 @@ func TestResized(t *testing.T) {
 	}
 	if now = read(t, now.Described); len(now.Differences) > 0 || len(now.Resizing()) > 0 {
 		t.Errorf("then %v, %v", now.Differences, now.Resizing())
+	}
+}
+
+// What a lab was made with is its old options until all nodes have the new ones. After an interruption, putting the old ones back is a change.
+func TestReconfigured(t *testing.T) {
+	l := madeOf(t, comparedFrom)
+	edit := func(c *config.Cluster) {
+		c.Kubernetes.Kubeadm.Kubelet, c.Resources.Worker.Labels = config.Fragment{"maxPods": 32}, map[string]string{"rack": "b"}
+		setTaints("w1", "a:NoExecute")(c)
+	}
+	now := edited(t, l, edit)
+	if err := now.Settle(now.Cluster.Members()...); err != nil {
+		t.Fatal(err)
+	}
+	now = read(t, now.Described)
+	if len(now.Differences) != 3 || !now.Reconfigures() || len(now.Cluster.OptionsOf(nodeOf(t, now, "w1")).Taints) > 0 {
+		t.Errorf("got %v", now.Differences)
+	}
+	c := now.Reconfigured()
+	w1, _ := c.Node("w1")
+	if o := c.OptionsOf(w1); o.Labels["rack"] != "a" || len(o.Taints) != 1 || c.Kubernetes.Kubeadm.Kubelet["maxPods"] != 32 {
+		t.Errorf("up leaves %+v, %+v", o, c.Kubernetes)
+	}
+	failure := errors.New("interrupted")
+	if err := now.Reconfigure(func() error { return failure }); !errors.Is(err, failure) {
+		t.Error(err)
+	}
+	if back := read(t, l.Described); len(back.Differences) > 0 || !back.Reconfigures() {
+		t.Errorf("with the old options: %v, reconfigures: %v", back.Differences, back.Reconfigures())
+	}
+	if err := now.Reconfigure(func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if now = read(t, now.Described); len(now.Differences) > 0 || now.Reconfigures() {
+		t.Errorf("then %v", now.Differences)
 	}
 }
 
