@@ -464,6 +464,36 @@ func TestAUsersPullIsNoCause(t *testing.T) {
 	}
 }
 
+// containerd names what was killed: a pod of which nothing was may fail for another reason.
+func TestKillOfAnotherPod(t *testing.T) {
+	sandbox, other := strings.Repeat("a1", 32), strings.Repeat("b2", 32)
+	for name, test := range map[string]struct {
+		killed, kernel string
+		old            bool
+	}{
+		"of another pod, which lives again":         {killed: other, old: true},
+		"of a pod that is gone":                     {killed: strings.Repeat("c3", 32), old: true},
+		"of the pod that has just started":          {killed: sandbox},
+		"the kernel tells of one that is not named": {killed: other, kernel: "Out of memory: Killed process 4711 (etcd) total-vm:11840156kB"},
+	} {
+		f := healthyFacts(1)
+		m := f.Machine("w1")
+		m.Inside.Memory.Total, m.Inside.Memory.Available = 4<<30, 2<<30
+		m.Inside.Containers = []joining.Container{
+			{Name: "app", Pod: "default/app", ID: "1", Sandbox: sandbox[:joining.ShortID], State: "CONTAINER_RUNNING", Attempt: 4, Created: m.Inside.Time.Unix() - 1},
+			{Name: "more", Pod: "default/more", ID: "2", Sandbox: other[:joining.ShortID], State: "CONTAINER_RUNNING", Attempt: 4, Created: m.Inside.Time.Unix() - 100},
+		}
+		journal(m, "containerd", time.Minute, `level=info msg="TaskOOM event container_id:\"`+test.killed+`\""`)
+		if test.kernel != "" {
+			journal(m, "kernel", time.Minute, test.kernel)
+		}
+		j := &judgement{f: f, texts: map[string][]symptom.Finding{}}
+		if got := j.refutes(m, symptom.OutOfMemory); got != test.old {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A container that was killed for want of memory and has lived again for a while explains no failure of today.
 func TestOldKillForWantOfMemory(t *testing.T) {
 	now := time.Now()

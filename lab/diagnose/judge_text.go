@@ -1,6 +1,7 @@
 package diagnose
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -228,7 +229,7 @@ func (j *judgement) refutes(m *fact.Machine, id symptom.ID) bool {
 	if id == symptom.EtcdSlow && n.Etcd != nil { // etcd's own measure decides
 		return true
 	}
-	if id == symptom.OutOfMemory && livesAgain(m) {
+	if id == symptom.OutOfMemory && j.livesAgain(m) {
 		return true
 	}
 	if id == symptom.CertificateExpired && len(n.Certificates) > 0 {
@@ -271,8 +272,8 @@ var crashes = map[symptom.ID][]string{
 const enoughFree = 0.1
 
 // livesAgain reports whether what was killed for want of memory lives again: memory is free, kubelet and the runtime run, and the last run of
-// every container has gone on for a while.
-func livesAgain(m *fact.Machine) bool {
+// every container that may have been killed has gone on for a while.
+func (j *judgement) livesAgain(m *fact.Machine) bool {
 	n := m.Inside
 	for _, unit := range ended {
 		if unitOf(m, unit).Active != "active" {
@@ -282,8 +283,12 @@ func livesAgain(m *fact.Machine) bool {
 	if n.Memory.Total == 0 || float64(n.Memory.Available) < enoughFree*float64(n.Memory.Total) || len(n.Containers) == 0 {
 		return false
 	}
+	spared := j.spared(m)
 	last := map[[2]string]joining.Container{}
 	for _, c := range n.Containers {
+		if spared[c.Pod] {
+			continue
+		}
 		of := [2]string{c.Pod, c.Name}
 		if known, is := last[of]; !is || c.Created > known.Created {
 			last[of] = c
@@ -295,6 +300,32 @@ func livesAgain(m *fact.Machine) bool {
 		}
 	}
 	return true
+}
+
+// killedTask is how containerd names what was killed: a container, or the sandbox of its pod.
+var killedTask = regexp.MustCompile(`TaskOOM event container_id:\\?"([0-9a-f]{64})`)
+
+// spared are the pods of which nothing was killed for want of memory. Only containerd says which were; where others tell of it too, any may be.
+func (j *judgement) spared(m *fact.Machine) map[string]bool {
+	spared, killed := map[string]bool{}, map[string]bool{}
+	for _, t := range m.Inside.Texts {
+		if t.Name == "containerd" {
+			for _, id := range killedTask.FindAllStringSubmatch(j.recent(m, t), -1) {
+				killed[id[1][:joining.ShortID]] = true
+			}
+		} else if slices.ContainsFunc(j.judged(m, t.Name), func(f symptom.Finding) bool { return f.Symptom == symptom.OutOfMemory }) {
+			return nil
+		}
+	}
+	if len(killed) == 0 {
+		return nil
+	}
+	for _, c := range m.Inside.Containers {
+		if _, is := spared[c.Pod]; c.ID != "" && (!is || spared[c.Pod]) {
+			spared[c.Pod] = !killed[c.ID] && !killed[c.Sandbox]
+		}
+	}
+	return spared
 }
 
 // prepared reports whether the container looks like an init container that has done its work: it ran once, and one of its pod that began later

@@ -44,7 +44,14 @@ type Container struct {
 	State   string `json:"state"`
 	Attempt uint32 `json:"attempt"`
 	Created int64  `json:"created"` // seconds of the epoch
+	ID      string `json:"id,omitempty"`      // its first ShortID digits, as crictl prints it
+	Sandbox string `json:"sandbox,omitempty"` // of its pod's sandbox, likewise
 }
+
+// ShortID is how many digits of an ID tell containers apart. All 64 look like a secret.
+const ShortID = 13
+
+func short(id string) string { return id[:min(len(id), ShortID)] }
 
 // Containers asks the runtime what it runs and ran, and what answers.
 func Containers(ctx context.Context, m Machine) (runtime string, all []Container, err error) {
@@ -70,7 +77,7 @@ func Containers(ctx context.Context, m Machine) (runtime string, all []Container
 		labels := c.GetLabels()
 		all = append(all, Container{
 			Name: c.GetMetadata().GetName(), Attempt: c.GetMetadata().GetAttempt(), State: c.GetState().String(), Created: c.GetCreatedAt() / 1e9,
-			Pod: labels["io.kubernetes.pod.namespace"] + "/" + labels["io.kubernetes.pod.name"],
+			Pod: labels["io.kubernetes.pod.namespace"] + "/" + labels["io.kubernetes.pod.name"], ID: short(c.GetId()), Sandbox: short(c.GetPodSandboxId()),
 		})
 	}
 	return runtime, all, err
