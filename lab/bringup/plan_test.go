@@ -81,7 +81,7 @@ func TestParseStage(t *testing.T) {
 		t.Errorf("none: got %s, %v", got, err)
 	}
 	for _, s := range []string{"onboard", "Image", " image", "joined"} {
-		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, network-plugin, join, resize, addons, proof") {
+		if got, err := ParseStage(s); err == nil || !strings.Contains(err.Error(), "image, network, machines, init, network-plugin, join, reconfigure, resize, addons, proof") {
 			t.Errorf("%q: got %q, %v, want an error that lists the steps", s, got, err)
 		}
 	}
@@ -121,7 +121,7 @@ func TestPlanOfAChange(t *testing.T) {
 	l := labOf(labtest.Cluster(t, labtest.Three))
 	after := *l.Cluster
 	after.Nodes = slices.DeleteFunc(slices.Clone(after.Nodes), func(n config.Node) bool { return n.Name == "cp1" || n.Name == "w2" })
-	l.After = &after
+	l.After, l.Described = &after, &after
 	l.Differences = []state.Difference{
 		{Key: "nodes[cp1]", Node: "cp1", Way: state.Removes}, {Key: "nodes[w2]", Node: "w2", Way: state.Removes},
 		{Key: "resources.control_plane.memory", Way: state.Resizes}, {Key: "nodes[w1].labels", Node: "w1", Way: state.Reconfigures},

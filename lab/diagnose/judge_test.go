@@ -487,7 +487,7 @@ func TestKillOfAnotherPod(t *testing.T) {
 		if test.kernel != "" {
 			journal(m, "kernel", time.Minute, test.kernel)
 		}
-		j := &judgement{f: f, texts: map[string][]symptom.Finding{}}
+		j := &judgement{f: &f, texts: map[string][]symptom.Finding{}}
 		if got := j.refutes(m, symptom.OutOfMemory); got != test.old {
 			t.Errorf("%s: %v", name, got)
 		}

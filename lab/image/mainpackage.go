@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"go/format"
+	gofmt "go/format"
 	"go/parser"
 	"go/token"
 	"os"
@@ -75,6 +75,6 @@ func mainWithout(source []byte, imports []string) (text []byte, found []string, 
 		}
 	}
 	var out strings.Builder
-	err = format.Node(&out, files, file)
+	err = gofmt.Node(&out, files, file)
 	return []byte(out.String()), found, err
 }

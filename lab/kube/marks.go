@@ -26,7 +26,7 @@ func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
 		limited, cancel := c.bound(ctx)
 		defer cancel()
 		k, err := c.set.CoreV1().Nodes().Get(limited, node, metav1.GetOptions{})
-		if err != nil || !mark(k, was, now) {
+		if err != nil || !remark(k, was, now) {
 			return err
 		}
 		_, err = c.set.CoreV1().Nodes().Update(limited, k, metav1.UpdateOptions{FieldManager: fieldManager})
@@ -38,8 +38,8 @@ func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
 	return nil
 }
 
-// mark changes the Node, and tells whether that is a change.
-func mark(k *corev1.Node, was, now Marks) bool {
+// remark changes the Node, and tells whether that is a change.
+func remark(k *corev1.Node, was, now Marks) bool {
 	labels := maps.Clone(k.Labels)
 	if labels == nil {
 		labels = map[string]string{}
