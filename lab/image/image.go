@@ -75,21 +75,32 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 	return g.Wait()
 }
 
-// programs builds the components, two at a time: one alone leaves processors idle while it downloads and links.
+// programs builds the components, two at a time: one alone leaves processors idle while it downloads and links. Those that are not built beside
+// Kubernetes come after it, because they would make its time longer.
 func (b *builder) programs(ctx context.Context, spec Spec) error {
-	components := fixed()
-	g, ctx := errgroup.WithContext(ctx)
+	beside, after := fixed()[:3], fixed()[3:]
+	g, beforehand := errgroup.WithContext(ctx)
+	g.Go(func() error { return b.kubernetes(beforehand, spec) })
 	g.Go(func() error {
-		if err := b.kubernetes(ctx, spec); err != nil {
-			return err
+		for _, c := range beside {
+			if err := b.compile(beforehand, c); err != nil {
+				return err
+			}
 		}
-		asked, err := b.askedFor()
-		if err != nil {
-			return err
-		}
-		return b.compile(ctx, asked)
+		return nil
 	})
-	g.Go(func() error { return b.compile(ctx, components) })
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	asked, err := b.askedFor()
+	if err != nil {
+		return err
+	}
+	g, ctx = errgroup.WithContext(ctx)
+	g.SetLimit(2)
+	for _, c := range append(after, asked...) {
+		g.Go(func() error { return b.compile(ctx, c) })
+	}
 	return g.Wait()
 }
 
@@ -111,14 +122,8 @@ func (b *builder) askedFor() ([]component, error) {
 	return components, nil
 }
 
-func (b *builder) compile(ctx context.Context, components []component) error {
-	for _, c := range components {
-		err := b.program(ctx, c.name, c.version(), c.inputs(), func(dir string, step *event.Step) error { return c.build(ctx, dir, step) })
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+func (b *builder) compile(ctx context.Context, c component) error {
+	return b.program(ctx, c.name, c.version(), c.inputs(), func(dir string, step *event.Step) error { return c.build(ctx, dir, step) })
 }
 
 // imageList is the file beside kubeadm with the names of the images that it asks for.
