@@ -205,7 +205,11 @@ func TestUnpinnedNeedsTheChecksumDatabase(t *testing.T) {
 func TestProgramsAreBuilt(t *testing.T) {
 	built := map[string]bool{}
 	for _, c := range defaults() {
-		for _, tool := range c.tools {
+		programs := c.tools
+		if c.main != nil {
+			programs = []string{c.modules[0].path}
+		}
+		for _, tool := range programs {
 			name := filepath.Base(tool)
 			if name == "v3" { // a major version's directory
 				name = filepath.Base(filepath.Dir(tool))

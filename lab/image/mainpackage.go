@@ -70,7 +70,11 @@ func mainWithout(source []byte, imports []string) (text []byte, found []string, 
 	file.Name.Name = "main"
 	for _, spec := range slices.Clone(file.Imports) {
 		if p, err := strconv.Unquote(spec.Path.Value); err == nil && slices.Contains(imports, p) {
-			astutil.DeleteNamedImport(files, file, spec.Name.String(), p)
+			name := ""
+			if spec.Name != nil {
+				name = spec.Name.Name
+			}
+			astutil.DeleteNamedImport(files, file, name, p)
 			found = append(found, p)
 		}
 	}
