@@ -41,17 +41,18 @@ func (w *world) done() (string, error) {
 func TestPlanAtEveryStage(t *testing.T) {
 	// The network of the world is nobody's to make, and this lab has no add-ons.
 	want := map[bringup.Stage]string{
-		bringup.StageImage: "network resize addons", bringup.StageNetwork: "network resize addons",
-		bringup.StageMachines:      "image network machines resize addons",
-		bringup.StageInit:          "image network machines init resize addons",
-		bringup.StageNetworkPlugin: "image network machines init network-plugin resize addons",
-		bringup.StageJoin:          "image network machines init network-plugin join resize addons proof",
-		bringup.StageResize:        "image network machines init network-plugin join resize addons proof",
-		bringup.StageAddons:        "image network machines init network-plugin join resize addons proof",
-		bringup.StageProof:         "image network machines init network-plugin join resize addons proof",
+		bringup.StageImage: "network reconfigure resize addons", bringup.StageNetwork: "network reconfigure resize addons",
+		bringup.StageMachines:      "image network machines reconfigure resize addons",
+		bringup.StageInit:          "image network machines init reconfigure resize addons",
+		bringup.StageNetworkPlugin: "image network machines init network-plugin reconfigure resize addons",
+		bringup.StageJoin:          "image network machines init network-plugin join reconfigure resize addons proof",
+		bringup.StageReconfigure:   "image network machines init network-plugin join reconfigure resize addons proof",
+		bringup.StageResize:        "image network machines init network-plugin join reconfigure resize addons proof",
+		bringup.StageAddons:        "image network machines init network-plugin join reconfigure resize addons proof",
+		bringup.StageProof:         "image network machines init network-plugin join reconfigure resize addons proof",
 	}
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
-		if got, err := w.done(); err != nil || got != "network resize addons" {
+		if got, err := w.done(); err != nil || got != "network reconfigure resize addons" {
 			t.Errorf("before: %q, %v", got, err)
 		}
 		for _, stage := range bringup.Stages() {
@@ -73,13 +74,13 @@ func TestPlanOfABrokenLab(t *testing.T) {
 		name, want string
 		damage     func(*world)
 	}{
-		{"a machine is off", "image network machines(cp1 cp2 cp3 w2) init network-plugin join(cp2 cp3 w2) resize addons", func(w *world) { w.box("w1").state = machine.Off }},
-		{"a machine is gone", "network machines(cp1 cp2 w1 w2) init network-plugin join(cp2 w1 w2) resize addons", func(w *world) { w.box("cp3").state = machine.Absent }},
-		{"a node was reset", "image network machines init network-plugin join(cp2 cp3 w2) resize addons", func(w *world) {
+		{"a machine is off", "image network machines(cp1 cp2 cp3 w2) init network-plugin join(cp2 cp3 w2) reconfigure resize addons", func(w *world) { w.box("w1").state = machine.Off }},
+		{"a machine is gone", "network machines(cp1 cp2 w1 w2) init network-plugin join(cp2 w1 w2) reconfigure resize addons", func(w *world) { w.box("cp3").state = machine.Absent }},
+		{"a node was reset", "image network machines init network-plugin join(cp2 cp3 w2) reconfigure resize addons", func(w *world) {
 			w.box("w1").facts.Joined = false
 			delete(w.objects, "/api/v1/nodes/w1")
 		}},
-		{"flannel was changed", "image network machines init join resize addons", func(w *world) { delete(w.objects, flannelSet) }},
+		{"flannel was changed", "image network machines init join reconfigure resize addons", func(w *world) { delete(w.objects, flannelSet) }},
 	}
 	for _, tt := range tests {
 		inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {

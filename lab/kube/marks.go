@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,20 +23,31 @@ type Taint struct{ Key, Value, Effect string }
 
 // Mark gives a Node its marks instead of those that it had for the same reason. What others gave it stays.
 func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
-	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		limited, cancel := c.bound(ctx)
 		defer cancel()
 		k, err := c.set.CoreV1().Nodes().Get(limited, node, metav1.GetOptions{})
-		if err != nil || !remark(k, was, now) {
+		if err != nil {
+			return fmt.Errorf("read node %s: %w", node, err)
+		}
+		labels := map[string]any{}
+		for key := range k.Labels {
+			labels[key] = nil // unless it stays
+		}
+		if !remark(k, was, now) {
+			return nil
+		}
+		for key, value := range k.Labels {
+			labels[key] = value
+		}
+		patch, err := json.Marshal(map[string]any{ // the version, because a list is replaced as a whole
+			"metadata": map[string]any{"labels": labels, "resourceVersion": k.ResourceVersion}, "spec": map[string]any{"taints": k.Spec.Taints},
+		})
+		if err != nil {
 			return err
 		}
-		_, err = c.set.CoreV1().Nodes().Update(limited, k, metav1.UpdateOptions{FieldManager: fieldManager})
-		return err
+		return c.patchNode(ctx, node, string(patch))
 	})
-	if err != nil {
-		return fmt.Errorf("change node %s: %w", node, err)
-	}
-	return nil
 }
 
 // remark changes the Node, and tells whether that is a change.
