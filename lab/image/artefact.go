@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -166,9 +167,11 @@ func Push(ctx context.Context, dir, reference string, step *event.Step) error {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		for u := range updates {
-			if u.Error == nil {
+		said := time.Time{}
+		for u := range updates { // one for each piece that is sent
+			if u.Error == nil && time.Since(said) > time.Second {
 				step.Progress("%d of %d MiB", u.Complete>>20, u.Total>>20)
+				said = time.Now()
 			}
 		}
 	}()

@@ -43,7 +43,7 @@ type Container struct {
 	Pod     string `json:"pod"` // namespace/name
 	State   string `json:"state"`
 	Attempt uint32 `json:"attempt"`
-	Created int64  `json:"created"` // seconds of the epoch
+	Created int64  `json:"created"`           // seconds of the epoch
 	ID      string `json:"id,omitempty"`      // its first ShortID digits, as crictl prints it
 	Sandbox string `json:"sandbox,omitempty"` // of its pod's sandbox, likewise
 }
