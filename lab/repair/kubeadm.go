@@ -122,14 +122,20 @@ func running(ctx context.Context, on session.Reader, name string) ([]string, err
 func restartPods(ctx context.Context, on session.Node, names ...string) error {
 	for _, name := range names {
 		ids, err := running(ctx, on, name)
-		if err != nil {
-			return err
+		if err == nil {
+			err = stop(ctx, on, ids)
 		}
-		if len(ids) > 0 {
-			if err := session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", stopGrace}, ids...)...); err != nil {
-				return fmt.Errorf("restart %s: %w", name, err)
-			}
+		if err != nil {
+			return fmt.Errorf("restart %s: %w", name, err)
 		}
 	}
 	return session.Do(ctx, on, "systemctl", "restart", "kubelet")
+}
+
+// stop ends containers. kubelet would give them half a minute.
+func stop(ctx context.Context, on session.Node, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	return session.Do(ctx, on, append([]string{"crictl", "--timeout", "60s", "stop", "--timeout", stopGrace}, ids...)...)
 }

@@ -139,6 +139,7 @@ func (r *repairRun) newManifests(ctx context.Context, n config.Node) error {
 		return err
 	}
 	old := map[string][]string{} // the IDs of their containers
+	var all []string
 	for _, p := range staticPods {
 		want := made[p.name+".yaml"]
 		if !readable(want) || sameManifest(is[p.file()], want) {
@@ -151,9 +152,16 @@ func (r *repairRun) newManifests(ctx context.Context, n config.Node) error {
 		if err := p.write(ctx, on, is[p.file()], want); err != nil {
 			return err
 		}
+		all = append(all, old[p.name]...)
 	}
 	if len(old) == 0 {
 		return nil
+	}
+	if err := session.Do(ctx, on, "systemctl", "restart", "kubelet"); err != nil { // it reads the manifests, and begins to end the old pods
+		return err
+	}
+	if err := stop(ctx, on, all); err != nil {
+		return err
 	}
 	err = wait.For(ctx, "the static pods of "+n.Name+" with new manifests", manifestTime, r.Pace(), session.ShowWaiting(r.step, func(ctx context.Context) error {
 		for name, ids := range old {
