@@ -121,13 +121,19 @@ func (u *upRun) reconfigure(ctx context.Context) error {
 		return nil
 	}
 	after := u.reconfigured()
-	return u.Reconfigure(func() error { return repair.Reconfigure(ctx, u.run.Of(after), u.Cluster) })
+	return u.Reconfigure(func() error {
+		err := session.ForEachNode(after.Cluster.Members(), func(n config.Node) error { return provision.WritePatches(ctx, after, n) })
+		if err != nil {
+			return err
+		}
+		return repair.Reconfigure(ctx, u.run.Of(after), u.Cluster)
+	})
 }
 
 // reconfigured is the session with the options that cluster.yaml has now.
 func (u *upRun) reconfigured() *session.Session {
 	after := *u.Session
-	after.Cluster = u.Session.Reconfigured()
+	after.Cluster = u.Reconfigured()
 	return &after
 }
 

@@ -12,14 +12,13 @@ import (
 	"k8slab/config"
 	"k8slab/lab/cluster"
 	"k8slab/lab/kube"
-	"k8slab/lab/provision"
 	"k8slab/lab/session"
 	"k8slab/lab/wait"
 )
 
 // Reconfigure gives the cluster the options that the run's description of the lab has. It does what kubeadm's documentation says of a cluster
-// that is there: kubeadm records them, and makes its files of them again. was is the description that the cluster was made with. One node after
-// another: what reads a file that changes restarts. Done again after an interruption, it goes on.
+// that is there: kubeadm records them, and makes its files of them again. The nodes have their patches already. was is the description that the
+// cluster was made with. One node after another: what reads a file that changes restarts. Done again after an interruption, it goes on.
 // https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/
 func Reconfigure(ctx context.Context, c *cluster.Run, was *config.Cluster) error {
 	r := &repairRun{Run: c, step: c.Events.Start("", "reconfigure", 0)}
@@ -68,9 +67,6 @@ func (r *repairRun) node(ctx context.Context, n config.Node, was *config.Cluster
 	r.step.Progress("every etcd member a healthy voter")
 	err := wait.For(ctx, "etcd before "+n.Name+" is reconfigured", r.StabilizeBudget(), r.Pace(), session.ShowWaiting(r.step, r.Admin.Etcd.Healthy))
 	if err != nil {
-		return err
-	}
-	if err := provision.WritePatches(ctx, r.Session, n); err != nil {
 		return err
 	}
 	if n.Role == config.ControlPlane {
