@@ -179,7 +179,7 @@ func (j *judgement) userPods() {
 
 func (j *judgement) userPod(node string, cause kube.PullCause, text string) {
 	stranded := !j.f.Uplink && (cause == kube.PullUnknown || cause == kube.PullUnreachable)
-	f := j.findKind(symptom.ImagePullFailure, userPod+string(cause), node, "API", text)
+	f := j.findKind(symptom.ImagePullFailure, symptom.UserPod+string(cause), node, "API", text)
 	f.Level = symptom.Warn
 	f.Meaning, f.Hint = pullTexts[cause].meaning, pullTexts[cause].hint+" Without the registry: "+loadImage
 	if stranded {

@@ -7,10 +7,7 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// userPod begins the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else. The failure's cause follows.
-const userPod = "user-pod "
-
-func ofUserPod(f symptom.Finding) bool { return strings.HasPrefix(f.Detail, userPod) }
+func ofUserPod(f symptom.Finding) bool { return strings.HasPrefix(f.Detail, symptom.UserPod) }
 
 // pullTexts say why a pod's image does not come, and what to do about it.
 var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
@@ -18,12 +15,15 @@ var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
 		"`kubectl describe pod NAME` says what the registry answers. Mirrors, authorities and logins: registries in cluster.yaml."},
 	kube.PullUnreachable: {"A pod waits for an image: the registry, or its mirror, does not answer the node.",
 		"`crictl pull IMAGE` on the node shows which address it asks."},
+	kube.PullClosed: {"A pod waits for an image: nothing listens at the address of the registry, or of its mirror.",
+		"Start what should listen there (`crictl pull IMAGE` on the node shows the address), or name another mirror: mirrors of the registry in cluster.yaml, " +
+			"or /etc/containerd/certs.d/REGISTRY/hosts.toml."},
 	kube.PullUntrusted: {"A pod waits for an image: the node does not believe the registry's certificate.",
 		"Name the authority that signed it: ca_file of the registry in cluster.yaml, or ca in /etc/containerd/certs.d/REGISTRY/hosts.toml."},
 	kube.PullPlain: {"A pod waits for an image: the registry speaks HTTP, and the node asks it in TLS.",
 		"Name it as its own mirror with http://: mirrors of the registry in cluster.yaml, or /etc/containerd/certs.d/REGISTRY/hosts.toml."},
 	kube.PullRefused: {"A pod waits for an image: the registry refuses the login, or wants one.",
-		"Give one: credentials_file of the registry in cluster.yaml, or an imagePullSecret of the pod."},
+		"Give the right one: credentials_file of the registry in cluster.yaml, or an imagePullSecret of the pod."},
 	kube.PullLimited: {"A pod waits for an image: the registry has had too many requests from this address.",
 		"Wait, log in (the limit of a login is higher), or name a mirror of the registry in cluster.yaml."},
 	kube.PullAbsent: {"A pod waits for an image that the registry does not have.", "Look at the name and tag of the image."},

@@ -49,7 +49,8 @@ func TestUserPodsWithAnUplink(t *testing.T) {
 // What the registry answers is what the finding says. A mirror in the lab answers without an uplink too.
 func TestUserPodsSayWhatTheRegistrySays(t *testing.T) {
 	for cause, want := range map[kube.PullCause][2]string{
-		kube.PullUnreachable: {"does not answer", "no uplink"}, kube.PullUntrusted: {"certificate", "certificate"}, kube.PullPlain: {"HTTP", "HTTP"},
+		kube.PullUnreachable: {"does not answer", "no uplink"}, kube.PullClosed: {"nothing listens", "nothing listens"},
+		kube.PullUntrusted: {"certificate", "certificate"}, kube.PullPlain: {"HTTP", "HTTP"},
 		kube.PullRefused: {"login", "login"}, kube.PullLimited: {"too many requests", "too many requests"}, kube.PullAbsent: {"does not have", "does not have"},
 	} {
 		for i, uplink := range []bool{true, false} {

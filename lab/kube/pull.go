@@ -9,6 +9,7 @@ type PullCause string
 const (
 	PullUnknown     PullCause = ""
 	PullUnreachable PullCause = "unreachable" // the registry does not answer
+	PullClosed      PullCause = "closed"      // nothing listens at its address
 	PullUntrusted   PullCause = "untrusted"   // its certificate is not believed
 	PullPlain       PullCause = "plain"       // it speaks HTTP and is asked in TLS
 	PullRefused     PullCause = "refused"     // it wants a login, or refuses the one that it got
@@ -26,6 +27,8 @@ var pullWords = []struct {
 	{PullUntrusted, []string{"x509: ", "tls: failed to verify certificate"}},
 	{PullRefused, []string{"401 Unauthorized", "403 Forbidden", "pull access denied", "authorization failed", "unauthorized: ",
 		"no basic auth credentials", "access to the resource is denied"}},
+	{PullUnreachable, []string{"proxyconnect "}}, // what is said of the proxy is not said of the registry
+	{PullClosed, []string{"connect: connection refused"}},
 	{PullUnreachable, []string{"connection refused", "no route to host", "network is unreachable", "i/o timeout", "no such host",
 		"Temporary failure in name resolution", "TLS handshake timeout", "server misbehaving", "connection reset by peer", "context deadline exceeded", "Client.Timeout exceeded"}},
 	{PullAbsent, []string{"not found", "manifest unknown"}},
