@@ -16,7 +16,7 @@ func TestDocument(t *testing.T) {
 	var table strings.Builder
 	table.WriteString("| fault | story | made on | symptom | recovery | clusters that exist |\n|---|---|---|---|---|---|\n")
 	for _, f := range All() {
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s |\n", f.Name, f.Story, where(f), code(string(f.Symptom), "none: it passes by itself"),
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s | %s |\n", f.Name, f.Story, where(f), named(f),
 			recovery(f), cmp.Or(f.LabsOnly(), "yes"))
 	}
 	golden.CheckBlock(t, document, "faults", table.String())
@@ -54,11 +54,15 @@ func TestReadmeNamesFaults(t *testing.T) {
 	}
 }
 
-func code(s, otherwise string) string {
-	if s == "" {
-		return otherwise
+// named is how the diagnosis names the fault.
+func named(f Fault) string {
+	switch {
+	case f.Symptom == "":
+		return "none: it passes by itself"
+	case f.Detail == "":
+		return "`" + string(f.Symptom) + "`"
 	}
-	return "`" + s + "`"
+	return "`" + string(f.Symptom) + "`, `" + f.Detail + "`"
 }
 
 // where says what kind of node the fault is made on.
@@ -79,8 +83,10 @@ func recovery(f Fault) string {
 	for _, c := range f.Calls(Node) {
 		calls = append(calls, "`"+strings.Join(c, " ")+"`")
 	}
-	text := cmp.Or(strings.Join(calls, ", "), "–")
+	text := strings.Join(calls, ", ")
 	switch {
+	case len(f.Recover) == 0:
+		text = "by hand: " + f.ByHand
 	case f.ByHand != "":
 		text = "[" + text + "], by hand: " + f.ByHand
 	case f.Stops():

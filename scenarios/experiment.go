@@ -233,8 +233,8 @@ func (e *experiment) name(ctx context.Context) error {
 		first, err := diagnosed(ctx, e.target)
 		e.named = first
 		e.result.Symptom, e.result.SymptomOn, e.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
-		says := statement{first.Symptom, first.Node}
-		if err != nil || slices.Contains(wanted, says) {
+		says := statement{first.Symptom, first.Detail, first.Node}
+		if err != nil || slices.ContainsFunc(wanted, func(w statement) bool { return w.wants(says) }) {
 			return err
 		}
 		return &misdiagnosedError{wanted: wanted, says: says}

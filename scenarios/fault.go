@@ -53,9 +53,12 @@ type Fault struct {
 	Effect func(context.Context, Target) error
 	// Symptom is what a diagnosis says first; "" when the cluster recovers alone and there is nothing to say.
 	Symptom symptom.ID
+	// Detail is which kind of Symptom it says; "" for any.
+	Detail string
 	// Of are the nodes that the diagnosis may name with Symptom, "" for the cluster; nil is Target.Node.
 	Of func(Target) []string
-	// Recover are the calls of labctl that end the fault, in order: the narrowest repair. Node in one stands for Target.Node.
+	// Recover are the calls of labctl that end the fault, in order: the narrowest repair. Node in one stands for Target.Node. A fault that no
+	// command ends has none, and ByHand.
 	Recover [][]string
 	// Remedy is what a person must have done before Recover, which labctl refuses until then, with the symptom. The experiment takes the
 	// commands from the hint of the finding that names the fault.
@@ -128,7 +131,7 @@ var (
 	up        = [][]string{{"up"}}
 )
 
-// Stops reports whether labctl refuses to recover from the fault until a person has acted.
+// Stops reports whether labctl does not recover from the fault until a person has acted.
 func (f Fault) Stops() bool { return f.Remedy.Text != "" || f.ByHand != "" }
 
 // What only labs have: see Fault.Lab.

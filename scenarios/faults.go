@@ -22,9 +22,10 @@ var faults = []Fault{
 	kubeletOtherAuthority, kubeletProxy, kubeletStarted, kubeletStopped, kubeletUnknownFlag, kubeletWrongRuntime, leaderLostDuringJoin,
 	learnerLagging, learnerNeverStarted, learnerPortBlocked, learnerPromotedLate, learnerSlowDisk, leftoverState, lossyLink,
 	machineIDCloned, memoryLimitTooLow, missingCNI, nodeDeleted, pauseImageRemoved, peerPortBlocked, podCIDRNotAssigned, portInUse,
-	proxyInEnvironment, quorumLost, readOnlyConfiguration, runcEmpty, sandboxImageChanged, schedulersGone, slowEtcdDisk, sshStopped,
-	staleCNI, staleLearner, standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookRejectsNodes, webhookUnreachable, wipedVoter,
-	workerPoweredOff, workerSuspended, wrongCAHash, wrongPeerAddress,
+	proxyInEnvironment, quorumLost, readOnlyConfiguration, registryCAWrong, registryCredentialsRefused, registryMirrorDead,
+	registryRateLimited, runcEmpty, sandboxImageChanged, schedulersGone, slowEtcdDisk, sshStopped, staleCNI, staleLearner,
+	standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookRejectsNodes, webhookUnreachable, wipedVoter, workerPoweredOff,
+	workerSuspended, wrongCAHash, wrongPeerAddress,
 }
 
 // All returns the faults, sorted by name.

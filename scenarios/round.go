@@ -86,20 +86,31 @@ func compose(faults []placed) error {
 	return nil
 }
 
-// statement is what a diagnosis says: a symptom, and the node that has it or "" for the cluster. The zero statement is that nothing is wrong.
+// statement is what a diagnosis says: a symptom with its kind, and the node that has it or "" for the cluster. The zero statement is that
+// nothing is wrong.
 type statement struct {
 	symptom symptom.ID
+	detail  string // "" in what is wanted is any
 	of      string
 }
 
 func (s statement) String() string {
-	switch {
-	case s.symptom == "":
+	if s.symptom == "" {
 		return "nothing"
-	case s.of == "":
-		return string(s.symptom)
 	}
-	return string(s.symptom) + " on " + s.of
+	text := string(s.symptom)
+	if s.detail != "" {
+		text += " (" + s.detail + ")"
+	}
+	if s.of != "" {
+		text += " on " + s.of
+	}
+	return text
+}
+
+// wants reports whether the statement is what is wanted.
+func (s statement) wants(says statement) bool {
+	return s.symptom == says.symptom && s.of == says.of && (s.detail == "" || s.detail == says.detail)
 }
 
 // statements are what a diagnosis may say first. A fault from which the cluster recovers alone has none, unless no other fault has one.
@@ -113,7 +124,7 @@ func statements(faults []placed) (all []statement) {
 			of = f.Of(f.target)
 		}
 		for _, node := range of {
-			all = append(all, statement{f.Symptom, node})
+			all = append(all, statement{f.Symptom, f.Detail, node})
 		}
 	}
 	if all == nil {

@@ -55,7 +55,11 @@ func faultSteps(faults ...scenarios.Placement) (steps []string) {
 			steps = append(steps, fmt.Sprintf("take %s out of the cluster (labctl reset), and join it again in the end", node))
 		}
 		steps = append(steps, fmt.Sprintf("break %s: %s: %s", node, p.Fault.Name, p.Fault.Story))
-		steps = append(steps, fmt.Sprintf("end it with %s; labctl fault restore takes it back at any time", quoted(p.Fault.Calls(node))))
+		end := "end it"
+		if len(p.Fault.Recover) > 0 {
+			end += " with " + quoted(p.Fault.Calls(node))
+		}
+		steps = append(steps, end+"; labctl fault restore takes it back at any time")
 	}
 	return steps
 }

@@ -129,7 +129,10 @@ fault has taken effect.`,
 // advice says what to do with an injected fault.
 func advice(f scenarios.Fault, node string) string {
 	end := quoted(f.Calls(node))
-	if f.Stops() {
+	switch {
+	case len(f.Recover) == 0:
+		return "Look with `labctl diagnose`, which says how to end it; `labctl fault restore` undoes the fault"
+	case f.Stops():
 		return "Look with `labctl diagnose`; " + end + " is refused until you have done what it says; `labctl fault restore` undoes the fault"
 	}
 	return "Look with `labctl diagnose`; end it with " + end + "; `labctl fault restore` undoes the fault, or the rest of it"

@@ -15,6 +15,8 @@ func TestAdvice(t *testing.T) {
 	for name, want := range map[string]string{
 		"missing-cni": "end it with `labctl repair`",
 		"port-in-use": "`labctl join w1` is refused until",
+
+		"registry-rate-limited": "`labctl diagnose`, which says how to end it",
 	} {
 		f, err := faultOf(name)
 		if err != nil {

@@ -33,7 +33,7 @@ func (a *app) faultListCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the faults: what each imitates, its diagnosis and its recovery",
 		Long: `List the faults: what each imitates, the diagnosis that names it, the command of labctl that ends it, and the node where it is active.
-A recovery in brackets works only after a person has acted. A fault "only in labs" is not made in a cluster that labctl did not make (machines: ssh). Without a cluster.yaml the list cannot tell where faults are active.`,
+A recovery in brackets works only after a person has acted, and by hand is what no command of labctl ends. A fault "only in labs" is not made in a cluster that labctl did not make (machines: ssh). Without a cluster.yaml the list cannot tell where faults are active.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			in, known, err := a.activeFaults(cmd)
@@ -112,6 +112,9 @@ func printFaults(w io.Writer, rows []listed, known bool) {
 
 // recovery is the labctl commands that recover from the fault, in brackets if labctl refuses them until a person has acted.
 func (r listed) recovery() string {
+	if len(r.Recover) == 0 {
+		return "by hand"
+	}
 	var calls []string
 	for _, c := range r.Recover {
 		calls = append(calls, strings.TrimPrefix(c, "labctl "))
