@@ -110,7 +110,7 @@ func (l *lab) must(ctx context.Context, args ...string) string {
 // running is a labctl at work, in a process group of its own.
 type running struct {
 	lab    *lab
-	args   []string
+	shown  string // in the transcript
 	cmd    *exec.Cmd
 	begun  time.Time
 	stdout lines
@@ -132,8 +132,14 @@ func (l *lab) startWith(ctx context.Context, stdin io.Reader, onLine func(r *run
 // startAs is startWith for a lab that is named in another way than by its file.
 func (l *lab) startAs(ctx context.Context, lab []string, stdin io.Reader, onLine func(r *running, line string), args ...string) *running {
 	GinkgoHelper()
-	r := &running{lab: l, args: args, begun: time.Now()}
-	argv := slices.Concat(l.enter, []string{suite.labctl}, lab, args)
+	return l.launch(ctx, "labctl "+strings.Join(args, " "), slices.Concat([]string{suite.labctl}, lab, args), stdin, onLine)
+}
+
+// launch starts a program where labctl runs. shown is what the transcript has of its command line.
+func (l *lab) launch(ctx context.Context, shown string, program []string, stdin io.Reader, onLine func(r *running, line string)) *running {
+	GinkgoHelper()
+	r := &running{lab: l, shown: shown, begun: time.Now()}
+	argv := slices.Concat(l.enter, program)
 	r.cmd = exec.CommandContext(ctx, argv[0], argv[1:]...)
 	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	// A suite that is killed takes its labctl with it.
@@ -161,7 +167,7 @@ func (r *running) signal(s syscall.Signal) { _ = syscall.Kill(-r.cmd.Process.Pid
 func (r *running) wait() result {
 	_ = r.cmd.Wait() // the exit code says it; -1 for a signal
 	res := result{code: r.cmd.ProcessState.ExitCode(), stdout: r.stdout.String(), stderr: r.stderr.String(), took: time.Since(r.begun)}
-	entry := fmt.Sprintf("$ labctl %s\n%s\n", strings.Join(r.args, " "), res)
+	entry := fmt.Sprintf("$ %s\n%s\n", r.shown, res)
 	GinkgoWriter.Print(entry)
 	r.lab.mu.Lock()
 	defer r.lab.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 func (l *lab) asked(ctx context.Context, answers map[string]string, args ...string) result {
 	GinkgoHelper()
 	command := "stty -echo; exec " + strings.Join(slices.Concat(l.enter, []string{suite.labctl, "-c", l.config}, args), " ")
-	r := &running{lab: l, args: args, begun: time.Now()}
+	r := &running{lab: l, shown: "labctl " + strings.Join(args, " "), begun: time.Now()}
 	r.cmd = exec.CommandContext(ctx, "script", "--quiet", "--return", "--command", command, "/dev/null")
 	r.cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+l.home)
 	r.cmd.WaitDelay = 5 * time.Second

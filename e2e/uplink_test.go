@@ -20,6 +20,7 @@ import (
 
 	"github.com/google/go-containerregistry/pkg/name"
 	"github.com/google/go-containerregistry/pkg/registry"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -119,6 +120,14 @@ func newInternet(ctx context.Context) internet {
 	return w
 }
 
+// has puts an image into the registry.
+func (w internet) has(ctx context.Context, reference string, img v1.Image) {
+	GinkgoHelper()
+	tag, err := name.NewTag(internetIP+"/"+reference, name.Insecure)
+	Expect(err).NotTo(HaveOccurred())
+	Expect(remote.Write(tag, img, remote.WithTransport(w.outside.transport()), remote.WithContext(ctx))).To(Succeed())
+}
+
 // enter has labctl run on the computer.
 func (w internet) enter() []string {
 	return []string{"nsenter", "--net=" + w.computer.file, "--", "unshare", "--mount", "--", "sh", "-c",
@@ -156,16 +165,12 @@ var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
 		l.enter = w.enter()
 		l.rewrite("network: {", "network: {uplink: nat, ")
 		l.rewrite("nodes:\n", "registries: [{name: "+internetRegistry+", mirrors: ['http://"+internetRegistry+"']}]\nnodes:\n")
-		ref, err := name.NewTag(internetRegistry+"/shop/web:1", name.Insecure)
-		Expect(err).NotTo(HaveOccurred())
-		direct, err := name.NewTag(internetIP+"/shop/web:1", name.Insecure)
-		Expect(err).NotTo(HaveOccurred())
-		Expect(remote.Write(direct, containerImage("--help"), remote.WithTransport(w.outside.transport()), remote.WithContext(ctx))).To(Succeed())
+		w.has(ctx, "shop/web:1", containerImage("--help"))
 
 		l.must(ctx, "up")
 		again := l.run(ctx, "up")
 		Expect(again.stderr).To(ContainSubstring("nothing changed"), "%s", again)
-		l.kubectl(ctx, "run", "web", "--image="+ref.String(), "--restart=Never")
+		l.kubectl(ctx, "run", "web", "--image="+internetRegistry+"/shop/web:1", "--restart=Never")
 		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
 			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
 
