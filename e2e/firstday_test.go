@@ -127,7 +127,8 @@ func (n *newcomer) types(ctx context.Context, s story, code int) {
 		By(s.name + ": " + step.command)
 		r := n.launch(ctx, step.command, []string{"bash", "-c", step.command}, nil, nil)
 		if strings.HasPrefix(step.command, "labctl open ") {
-			Eventually(r.stdout.String).WithContext(ctx).WithTimeout(30*time.Second).Should(ContainSubstring(strings.TrimSpace(step.output)), "%s", &r.stderr)
+			Eventually(r.stdout.String).WithContext(ctx).WithTimeout(30*time.Second).
+				Should(ContainSubstring(strings.TrimSpace(step.output)), "%s", &r.stderr)
 			defer func() {
 				r.signal(syscall.SIGINT)
 				Expect(r.wait().code).To(BeZero())

@@ -16,8 +16,8 @@ const (
 	mirrorUnit = "fault-registry"
 )
 
-// pullsFromMirror has containerd ask the mirror for the registry's images, and makes a pod that waits for one. start is the script that starts
-// the mirror, with the arguments from $2 on.
+// pullsFromMirror has containerd ask the mirror for the registry's images, and makes a pod that waits for one. start is the script that
+// starts the mirror, with the arguments from $2 on.
 func pullsFromMirror(scheme, start string, args ...string) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		if err := t.shell(ctx, t.Node, useMirror+start, append([]string{scheme + "://" + mirrorAt}, args...)...); err != nil {
@@ -37,8 +37,10 @@ const useMirror = `
 	printf 'server = "%s"\n' "$1" >` + mirrorDir + `/hosts.toml
 `
 
-// runMirror begins the command that is the mirror. Its output would be in the node's journal, where a diagnosis looks for causes.
-const runMirror = `systemd-run --quiet --collect --property StandardOutput=null --property StandardError=null --unit ` + mirrorUnit + ` `
+// runMirror begins the command that is the mirror. Its arguments and its output would be in the node's journal, where a diagnosis looks
+// for causes.
+const runMirror = `systemd-run --quiet --collect --unit ` + mirrorUnit +
+	` --description mirror --property StandardOutput=null --property StandardError=null `
 
 // answers is a mirror that answers every request with a status and a header.
 func answers(status, header string) func(context.Context, Target) error {
@@ -94,7 +96,8 @@ func pullFails(words string) func(context.Context, Target) error {
 // forgetsMirror removes the pod and the mirror.
 var forgetsMirror = each(
 	func(ctx context.Context, t Target) error {
-		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl --namespace default delete "pod/$1" "secret/$1" --ignore-not-found --now`, probeSandbox)
+		return t.shell(ctx, t.ControlPlane, asAdmin+`kubectl --namespace default delete "pod/$1" "secret/$1" --ignore-not-found --now`,
+			probeSandbox)
 	},
 	stopUnit(mirrorUnit),
 	script(`rm -rf `+mirrorDir+dropSandboxes),

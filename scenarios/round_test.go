@@ -308,39 +308,3 @@ func TestExperimentOfACauseOfAnotherNode(t *testing.T) {
 		}
 	})
 }
-
-// warned is a model whose diagnosis warns of a pod without its image.
-type warned struct {
-	*model
-	detail string
-}
-
-func (w warned) Labctl(ctx context.Context, args ...string) (string, error) {
-	if args[0] == "diagnose" && len(w.on) > 0 {
-		return fmt.Sprintf(`{"findings": [{"symptom": "image-pull-failure", "detail": %q, "level": "warn", "node": "w1"}]}`, w.detail), nil
-	}
-	return w.model.Labctl(ctx, args...)
-}
-
-// The diagnosis must also say of which kind the cause is. Where no command ends the fault, its own script acts as a person does.
-func TestExperimentOfAFaultThatNoCommandEnds(t *testing.T) {
-	for detail, want := range map[string]struct {
-		class         Class
-		calls, reason string
-	}{
-		"user-pod closed": {Passed, "[]", ""},
-		"user-pod limited": {Failed, "[repair up]",
-			"expected image-pull-failure (user-pod closed) on w1, diagnosis said image-pull-failure (user-pod limited) on w1"},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			m := newModel(t)
-			f := m.breaks("a", symptom.ImagePullFailure, nil)
-			f.Detail, f.ByHand = "user-pod closed", "somebody starts the mirror again"
-			f.Restore = func(_ context.Context, s Target) error { delete(m.on, s.Node); return nil }
-			r := Round{{f, "w1"}}.Run(t.Context(), warned{m, detail}, Options{})
-			if calls := fmt.Sprint(m.calls); r.Class != want.class || calls != want.calls || !strings.Contains(r.Reason, want.reason) {
-				t.Errorf("%s: %+v, called %s", detail, r, calls)
-			}
-		})
-	}
-}

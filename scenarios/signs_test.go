@@ -45,8 +45,8 @@ func TestSigns(t *testing.T) {
 		{"a request of a member", "system:node:w1 " + seconds(30) + " \n", requestWaits, "neither"},
 		{"a closed port", "closed\n", sshStopped.Effect, "effect"},
 		{"an open port", "open\n", sshStopped.Effect, "absence"},
-		{"a pod without its image", "fault-probe: Back-off pulling image: 429 Too Many Requests\n", registryRateLimited.Effect, "effect"},
-		{"a pod without its image for another reason", "fault-probe: Back-off pulling image: 401 Unauthorized\n", registryRateLimited.Effect, "neither"},
+		{"a pod without its image", "fault-probe: 429 Too Many Requests\n", registryRateLimited.Effect, "effect"},
+		{"a pod without its image for another reason", "fault-probe: 401 Unauthorized\n", registryRateLimited.Effect, "neither"},
 		{"no pod that waits for an image", "", registryRateLimited.Effect, "absence"},
 		{"two machines of one identity", "0123", machineIDCloned.Effect, "effect"},
 	} {

@@ -16,8 +16,8 @@ var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
 	kube.PullUnreachable: {"A pod waits for an image: the registry, or its mirror, does not answer the node.",
 		"`crictl pull IMAGE` on the node shows which address it asks."},
 	kube.PullClosed: {"A pod waits for an image: nothing listens at the address of the registry, or of its mirror.",
-		"Start what should listen there (`crictl pull IMAGE` on the node shows the address), or name another mirror: mirrors of the registry in cluster.yaml, " +
-			"or /etc/containerd/certs.d/REGISTRY/hosts.toml."},
+		"Start what should listen there (`crictl pull IMAGE` on the node shows the address), or name another mirror: mirrors of the registry in " +
+			"cluster.yaml, or /etc/containerd/certs.d/REGISTRY/hosts.toml."},
 	kube.PullUntrusted: {"A pod waits for an image: the node does not believe the registry's certificate.",
 		"Name the authority that signed it: ca_file of the registry in cluster.yaml, or ca in /etc/containerd/certs.d/REGISTRY/hosts.toml."},
 	kube.PullPlain: {"A pod waits for an image: the registry speaks HTTP, and the node asks it in TLS.",

@@ -51,7 +51,8 @@ const (
 	AlreadyPromoted = "already-promoted"
 )
 
-// UserPod begins the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else. Why the image does not come follows.
+// UserPod begins the detail of an image-pull-failure that concerns users' pods only: it breaks nothing else. Why the image does not come
+// follows.
 const UserPod = "user-pod "
 
 // perhaps begins the meaning of what is only suspected.
