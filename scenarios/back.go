@@ -18,9 +18,11 @@ func (e *experiment) leaveFault(ctx context.Context) error {
 		if !f.Stops() {
 			continue
 		}
-		e.step("refuse")
-		if err := f.refused(ctx); err != nil {
-			return err
+		if len(f.Recover) > 0 {
+			e.step("refuse")
+			if err := f.refused(ctx); err != nil {
+				return err
+			}
 		}
 		if err := e.act(ctx, f); err != nil {
 			return err

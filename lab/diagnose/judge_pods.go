@@ -178,11 +178,10 @@ func (j *judgement) userPods() {
 }
 
 func (j *judgement) userPod(node string, cause kube.PullCause, text string) {
-	stranded := !j.f.Uplink && (cause == kube.PullUnknown || cause == kube.PullUnreachable)
 	f := j.findKind(symptom.ImagePullFailure, symptom.UserPod+string(cause), node, "API", text)
 	f.Level = symptom.Warn
 	f.Meaning, f.Hint = pullTexts[cause].meaning, pullTexts[cause].hint+" Without the registry: "+loadImage
-	if stranded {
+	if !j.f.Uplink && cause.Stranded() {
 		f.Meaning = "A pod waits for an image that its node does not have and cannot pull: nodes of this lab have no uplink."
 		f.Hint = loadImage + " Or give nodes a way to registries: `uplink: nat` in the section network of cluster.yaml. " +
 			"Or name a registry in the lab as a mirror in its section registries."

@@ -137,7 +137,7 @@ func imageWarnings(f fact.Facts) []string {
 		if w.Always {
 			next += ", and another imagePullPolicy"
 		}
-		if f.Uplink {
+		if f.Uplink || !w.Cause.Stranded() {
 			why, next = "", "labctl diagnose"
 		}
 		all = append(all, w.String()+why+"; next: "+next)

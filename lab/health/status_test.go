@@ -25,6 +25,11 @@ func TestImageWarnings(t *testing.T) {
 	if got := imageWarnings(facts); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
+	facts.API.Pods[2].Missing[0].Cause = kube.PullClosed
+	if got := imageWarnings(facts)[1]; got != "pod default/web-1 on w1 cannot get the image redis:8; next: labctl diagnose" {
+		t.Errorf("a registry that is reached: %q", got)
+	}
+	facts.API.Pods[2].Missing[0].Cause = kube.PullUnknown
 	facts.Uplink = true
 	if got := imageWarnings(facts)[1]; got != "pods default/web-1, default/web-2 on w1, w2 cannot get the image redis:8; next: labctl diagnose" {
 		t.Errorf("with an uplink: %q", got)

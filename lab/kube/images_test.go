@@ -39,9 +39,11 @@ func TestImageWaits(t *testing.T) {
 	}
 }
 
-// Messages of containerd 2 and CRI-O, as kubelet passes them on.
+// Messages of containerd 2 and CRI-O, as kubelet passes them on. Those of the faults of registries are of containerd v2.4.2.
 func TestPullCause(t *testing.T) {
 	const failed = `Back-off pulling image "r.example/a:1": ErrImagePull: failed to pull and unpack image "r.example/a:1": failed to resolve reference "r.example/a:1": `
+	const fault = `Back-off pulling image "fault-registry.invalid/shop/web:1": ErrImagePull: failed to pull and unpack image "fault-registry.invalid/shop/web:1": ` +
+		`failed to resolve image: `
 	for message, want := range map[string]PullCause{
 		"": PullUnknown, `Back-off pulling image "r.example/a:1"`: PullUnknown,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp 192.0.2.1:443: connect: connection refused`:                              PullClosed,
@@ -55,6 +57,12 @@ func TestPullCause(t *testing.T) {
 		failed + `unexpected status from HEAD request to https://r.example/v2/a/manifests/1: 403 Forbidden`:                                                          PullRefused,
 		failed + `unexpected status from HEAD request to https://r.example/v2/a/manifests/1: 429 Too Many Requests`:                                                  PullLimited,
 		failed + `r.example/a:1: not found`: PullAbsent,
+
+		fault + `failed to do request: Head "http://127.0.0.1:5959/v2/shop/web/manifests/1?ns=%5BREDACTED%5D": dial tcp 127.0.0.1:5959: connect: connection refused`:                              PullClosed,
+		fault + `failed to do request: Head "https://127.0.0.1:5959/v2/shop/web/manifests/1?ns=%5BREDACTED%5D": tls: failed to verify certificate: x509: certificate signed by unknown authority`: PullUntrusted,
+		fault + `unexpected status from HEAD request to http://127.0.0.1:5959/v2/shop/web/manifests/1?ns=fault-registry.invalid: 401 Unauthorized`:                                                PullRefused,
+		fault + `unexpected status from HEAD request to http://127.0.0.1:5959/v2/shop/web/manifests/1?ns=fault-registry.invalid: 429 Too Many Requests`:                                           PullLimited,
+
 		"reading manifest 1 in r.example/a: toomanyrequests: You have reached your pull rate limit": PullLimited,
 		"pinging container registry r.example: received unexpected HTTP status: 500":                PullUnknown,
 	} {

@@ -17,6 +17,9 @@ const (
 	PullAbsent      PullCause = "absent"      // it has no such image
 )
 
+// Stranded reports whether the node may have no way to any registry.
+func (c PullCause) Stranded() bool { return c == PullUnknown || c == PullUnreachable }
+
 // pullWords are what containerd and CRI-O write, the most certain first: a registry that refuses also says that there may be no such image.
 var pullWords = []struct {
 	cause PullCause
