@@ -74,16 +74,17 @@ func (n *newcomer) install() {
 	} {
 		Expect(os.WriteFile(filepath.Join(bin, program), []byte("#!/bin/sh\n"+script+"\n"), 0o700)).To(Succeed())
 	}
-	for _, image := range []string{"nginx:1.29", "shop:dev"} {
+	// They differ: of an image that kubelet has pulled under one name, it pulls another name too.
+	for image, arguments := range map[string][]string{"nginx:1.29": webServer, "shop:dev": {"probe"}} {
 		tag, err := name.NewTag(image)
 		Expect(err).NotTo(HaveOccurred())
-		Expect(tarball.WriteToFile(filepath.Join(bin, image+".tar"), tag, containerImage(webServer...))).To(Succeed())
+		Expect(tarball.WriteToFile(filepath.Join(bin, image+".tar"), tag, containerImage(arguments...))).To(Succeed())
 	}
 	GinkgoT().Setenv("PATH", bin+":"+os.Getenv("PATH"))
 	GinkgoT().Setenv("KUBECONFIG", n.kubeconfig)
 }
 
-// webServer is what the page's images run in a spec.
+// webServer is what the page's nginx is in a spec.
 var webServer = []string{"probe", "--listen", ":80"}
 
 // live goes through the page, without the story that is left out.
