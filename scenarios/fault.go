@@ -139,6 +139,7 @@ const (
 	theProbe   = "it shows in the probes that only a lab has"
 	theFlannel = "it is made in the lab's own Flannel, whose manifest labctl knows"
 	theImage   = "it is repaired from copies that the lab's node image has"
+	usersPods  = "it shows in users' pods, at which labctl looks in labs alone"
 	theStart   = "it is repaired by a start of the machine, at which only a lab's gets its own machine-id"
 )
 

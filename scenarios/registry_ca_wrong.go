@@ -8,6 +8,7 @@ import (
 var registryCAWrong = Fault{
 	Name:    "registry-ca-wrong",
 	Story:   "the certificate of the mirror was signed by an authority that the node does not know (k3s#1148)",
+	Lab:     usersPods,
 	Roles:   everyRole,
 	Symptom: symptom.ImagePullFailure,
 	Detail:  symptom.UserPod + string(kube.PullUntrusted),

@@ -8,6 +8,7 @@ import (
 var registryCredentialsRefused = Fault{
 	Name:    "registry-credentials-refused",
 	Story:   "the registry's password was changed, and the pod's pull secret has the old one: 401 (containerd#4862)",
+	Lab:     usersPods,
 	Roles:   everyRole,
 	Symptom: symptom.ImagePullFailure,
 	Detail:  symptom.UserPod + string(kube.PullRefused),

@@ -8,6 +8,7 @@ import (
 var registryMirrorDead = Fault{
 	Name:    "registry-mirror-dead",
 	Story:   "the mirror from which a registry's images come was stopped, and its port refuses connections (containerd#11015)",
+	Lab:     usersPods,
 	Roles:   everyRole,
 	Symptom: symptom.ImagePullFailure,
 	Detail:  symptom.UserPod + string(kube.PullClosed),

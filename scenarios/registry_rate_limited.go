@@ -8,6 +8,7 @@ import (
 var registryRateLimited = Fault{
 	Name:    "registry-rate-limited",
 	Story:   "the registry has had too many requests from this address, and says 429 (calico#4918)",
+	Lab:     usersPods,
 	Roles:   everyRole,
 	Symptom: symptom.ImagePullFailure,
 	Detail:  symptom.UserPod + string(kube.PullLimited),
