@@ -122,7 +122,7 @@ part-foreign: PART_TIMEOUT = 60m
 part-onboard part-foreign: export E2E_URI = lxc:///system
 part-onboard: export E2E_RACE = 1
 part-vms part-hosts: DISK = --disk
-# The first build of the image, a quarter of an hour, is not of the part's time.
+# The first build of the image, ten minutes, is not of the part's time.
 # The report, not the suite's status, says what the night was: it knows the earlier ones.
 part-containers part-vms part-onboard part-hosts part-foreign:
 	$(LABCTL) image build $(DISK)

@@ -71,7 +71,7 @@ resources:
 	}, SpecTimeout(6*time.Minute))
 
 	It("change in place, one node after another, where kubeadm can", func(ctx SpecContext) {
-		l.rewrite("value: 30m", "value: 40m")
+		l.rewrite("value: 30m}]", "value: 40m}], certSANs: [api.example]")
 		l.rewrite("maxPods: 32", "maxPods: 33")
 		l.rewrite("lab.example/disk: ssd", "lab.example/disk: nvme")
 		l.rewrite(gate+": true", gate+": false")
@@ -83,6 +83,7 @@ resources:
 		Expect(argv).To(And(ContainSubstring(`"--event-ttl=40m"`), ContainSubstring(`"--feature-gates=`+gate+`=false"`)))
 		Expect(l.must(ctx, "kubectl", "get", "--raw", "/api/v1/nodes/w1/proxy/configz")).To(And(ContainSubstring(`"maxPods":33`), ContainSubstring(`"`+gate+`":false`)))
 		Expect(l.must(ctx, "kubectl", "get", "node", "w1", "-o", "jsonpath={.metadata.labels}")).To(ContainSubstring(`"lab.example/disk":"nvme"`))
+		l.must(ctx, "kubectl", "--tls-server-name", "api.example", "get", "node", "w1")
 		began = time.Now()
 		Expect(l.must(ctx, "up")).NotTo(ContainSubstring("reconfigure"))
 		AddReportEntry("labctl up again", time.Since(began).Round(100*time.Millisecond).String())

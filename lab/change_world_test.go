@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"reflect"
@@ -169,6 +170,53 @@ func TestChangeKilledAtEveryChange(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Names of the API server make a new certificate on each control plane. What an interrupted attempt did is undone by the file that was there.
+func TestReconfigureAndBack(t *testing.T) {
+	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
+		w.up()
+		before := *w.lab.described
+		w.edit(func(c *config.Cluster) {
+			c.Kubernetes.Kubeadm.Cluster = config.Fragment{"apiServer": config.Fragment{"certSANs": []any{"api.example"}}}
+			c.Resources.ControlPlane.Labels, c.Resources.Worker.Labels = map[string]string{"rack": "b"}, map[string]string{"rack": "c"}
+		})
+		labels := func(name string) object {
+			all, _ := w.objects["/api/v1/nodes/"+name]["metadata"].(object)["labels"].(object)
+			return all
+		}
+		certified := func(name string) bool {
+			_, saved := w.box(name).files[pkiFiles+"apiserver.crt.k8slab-saved"]
+			return saved
+		}
+		w.fails = func(call string) error {
+			if call == "api: PATCH /api/v1/nodes/w1" {
+				return errors.New("interrupted")
+			}
+			return nil
+		}
+		err := w.lab.Up(w.ctx, bringup.StageProof)
+		w.fails = nil
+		if err == nil || labels("cp2")["rack"] != "b" || !certified("cp1") || !certified("cp3") {
+			t.Fatalf("%v; cp2 has %v", err, labels("cp2"))
+		}
+		w.calls = nil
+		w.lab.described = &before
+		w.reborn()
+		w.up()
+		for _, name := range []string{"cp1", "cp2", "cp3", "w1"} {
+			if rack, is := labels(name)["rack"]; is {
+				t.Errorf("%s is still in rack %v", name, rack)
+			}
+			if !slices.Contains(w.calls, name+": systemctl restart kubelet") {
+				t.Errorf("kubelet of %s may still run with what the attempt wrote", name)
+			}
+		}
+		if !slices.ContainsFunc(w.calls, func(call string) bool { return strings.Contains(call, "rollout restart daemonset/kube-proxy") }) {
+			t.Error("kube-proxy may still run with what the attempt wrote")
+		}
+		w.wantChanged("cp1, cp2, cp3, w1, w2")
+	})
 }
 
 // A new control plane starts when all others know its address: otherwise it would take the virtual IP too.

@@ -113,7 +113,9 @@ func (w *world) command(b *box, argv []string, stdin string) (out string, status
 	case line == "true", line == "sync", argv[0] == "systemctl" && argv[1] != "show", argv[0] == "mkdir", line == "/usr/lib/k8slab/follow":
 		if line == "systemctl restart kubelet" && b.facts.Joined {
 			b.heals("services")
-			w.addNode(b)
+			if w.objects["/api/v1/nodes/"+b.node.Name] == nil {
+				w.addNode(b)
+			}
 		}
 		return "", 0
 	case argv[0] == "sh" && len(argv) == 7 && argv[4] == "/": // a backup

@@ -110,7 +110,7 @@ func describeReconfigure(l state.Lab) []Step {
 	steps := []Step{{Action: with("have kubeadm record the options, and kube-proxy read them", clusterOptions(c.Kubernetes)...), After: "all joins"}}
 	for _, n := range append(c.ControlPlanes(), c.Workers()...) {
 		steps = append(steps, Step{Node: n.Name, After: "the node before is healthy",
-			Action: with("have kubeadm make its files again, restart what reads one that changes, and set labels and taints", nodeOptions(c, n, "join")...)})
+			Action: with("have kubeadm make its files again, restart what reads one that changes, and set labels and taints", nodeOptions(c, n, "")...)})
 	}
 	return steps
 }
@@ -121,12 +121,12 @@ func (u *upRun) reconfigure(ctx context.Context) error {
 		return nil
 	}
 	after := u.reconfigured()
-	return u.Reconfigure(func() error {
+	return u.Reconfigure(func(was []*config.Cluster) error {
 		err := session.ForEachNode(after.Cluster.Members(), func(n config.Node) error { return provision.WritePatches(ctx, after, n) })
 		if err != nil {
 			return err
 		}
-		return repair.Reconfigure(ctx, u.run.Of(after), u.Cluster)
+		return repair.Reconfigure(ctx, u.run.Of(after), was)
 	})
 }
 

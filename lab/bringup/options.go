@@ -38,7 +38,7 @@ func clusterOptions(k config.Kubernetes) (all []string) {
 	return append(all, fragments(k.Kubeadm, "cluster", "kubelet", "kube_proxy")...)
 }
 
-// nodeOptions are what of cluster.yaml goes into the node; the document is the one that kubeadm gets with its verb.
+// nodeOptions are what of cluster.yaml goes into the node; the document is the one that kubeadm gets with its verb, "" for none.
 func nodeOptions(c *config.Cluster, n config.Node, document string) []string {
 	all, o := fragments(c.Kubernetes.Kubeadm, document), c.OptionsOf(n)
 	for _, name := range slices.Sorted(maps.Keys(c.Kubernetes.Kubeadm.Patches)) {

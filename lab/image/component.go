@@ -71,7 +71,7 @@ func etcd(version string) component {
 	}
 }
 
-// coredns is without the plugins that ask clouds, and their libraries, which are half of what would be compiled.
+// coredns is without the plugins that ask clouds, and so without their libraries.
 func coredns(version string) component {
 	c := component{
 		name:    "coredns",

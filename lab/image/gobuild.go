@@ -57,7 +57,7 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	return nil
 }
 
-// compile puts the programs into dir. Nobody debugs them: what only a debugger reads is not written, which saves a tenth of the time.
+// compile puts the programs into dir. Nobody debugs them: what only a debugger reads is not written.
 func (c component) compile(ctx context.Context, work, dir string, step *event.Step) error {
 	what := "tool"
 	if c.main != nil {

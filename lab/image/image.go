@@ -76,13 +76,14 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 }
 
 // programs builds the components, two at a time: one alone leaves processors idle while it downloads and links. Those that are not built beside
-// Kubernetes come after it, because they would make its time longer.
+// Kubernetes come after it, because they would make its time longer: Flannel, and what kubeadm says the version of.
 func (b *builder) programs(ctx context.Context, spec Spec) error {
-	beside, after := fixed()[:3], fixed()[3:]
+	components := fixed()
+	last := len(components) - 1
 	g, beforehand := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.kubernetes(beforehand, spec) })
 	g.Go(func() error {
-		for _, c := range beside {
+		for _, c := range components[:last] {
 			if err := b.compile(beforehand, c); err != nil {
 				return err
 			}
@@ -98,7 +99,7 @@ func (b *builder) programs(ctx context.Context, spec Spec) error {
 	}
 	g, ctx = errgroup.WithContext(ctx)
 	g.SetLimit(2)
-	for _, c := range append(after, asked...) {
+	for _, c := range append(components[last:], asked...) {
 		g.Go(func() error { return b.compile(ctx, c) })
 	}
 	return g.Wait()
@@ -254,7 +255,7 @@ func Prune(before time.Time, used func(path string) bool) ([]Entry, error) {
 	return removed, errors.Join(errs...)
 }
 
-// Compiled tells whether the cache has the programs of a node image, which take a quarter of an hour to compile: those of fixed versions, and
+// Compiled tells whether the cache has the programs of a node image, which take ten minutes to compile: those of fixed versions, and
 // Kubernetes unless it comes from elsewhere.
 func Compiled(version, source string) bool {
 	dir, err := CacheDir()

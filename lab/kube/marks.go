@@ -21,8 +21,8 @@ type Marks struct {
 // Taint is one taint of a Node.
 type Taint struct{ Key, Value, Effect string }
 
-// Mark gives a Node its marks instead of those that it had for the same reason. What others gave it stays.
-func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
+// Mark gives a Node its marks instead of those that it had, or may have, for the same reason. What others gave it stays.
+func (c *Client) Mark(ctx context.Context, node string, now Marks, was ...Marks) error {
 	return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		limited, cancel := c.bound(ctx)
 		defer cancel()
@@ -34,7 +34,7 @@ func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
 		for key := range k.Labels {
 			labels[key] = nil // unless it stays
 		}
-		if !remark(k, was, now) {
+		if !remark(k, now, was...) {
 			return nil
 		}
 		for key, value := range k.Labels {
@@ -51,16 +51,19 @@ func (c *Client) Mark(ctx context.Context, node string, was, now Marks) error {
 }
 
 // remark changes the Node, and tells whether that is a change.
-func remark(k *corev1.Node, was, now Marks) bool {
+func remark(k *corev1.Node, now Marks, was ...Marks) bool {
 	labels := maps.Clone(k.Labels)
 	if labels == nil {
 		labels = map[string]string{}
 	}
-	maps.DeleteFunc(labels, func(key, value string) bool { had, ours := was.Labels[key]; return ours && had == value })
+	maps.DeleteFunc(labels, func(key, value string) bool {
+		return slices.ContainsFunc(was, func(w Marks) bool { had, ours := w.Labels[key]; return ours && had == value })
+	})
 	maps.Copy(labels, now.Labels)
 	taints := slices.DeleteFunc(slices.Clone(k.Spec.Taints), func(t corev1.Taint) bool {
 		is := Taint{t.Key, t.Value, string(t.Effect)}
-		return slices.Contains(was.Taints, is) && !slices.Contains(now.Taints, is) || slices.ContainsFunc(now.Taints, func(n Taint) bool {
+		ours := slices.ContainsFunc(was, func(w Marks) bool { return slices.Contains(w.Taints, is) })
+		return ours && !slices.Contains(now.Taints, is) || slices.ContainsFunc(now.Taints, func(n Taint) bool {
 			return n != is && n.Key == is.Key && n.Effect == is.Effect // a Node has one value of each
 		})
 	})

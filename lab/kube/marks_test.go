@@ -35,7 +35,7 @@ func TestMark(t *testing.T) {
 	for _, tt := range tests {
 		k := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: labels("rack", "a", "zone", "z")}}
 		k.Spec.Taints = []corev1.Taint{{Key: "gpu", Value: "a", Effect: "NoSchedule"}, {Key: "other", Effect: "NoExecute"}}
-		changed := remark(k, tt.was, tt.now)
+		changed := remark(k, tt.now, Marks{Labels: labels("never", "set")}, tt.was)
 		var taints []string
 		for _, t := range k.Spec.Taints {
 			taints = append(taints, t.Key+"="+t.Value+":"+string(t.Effect))

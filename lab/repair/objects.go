@@ -20,10 +20,10 @@ type addon struct {
 	workload string
 }
 
-var addons = []addon{
-	{"kube-proxy", symptom.KubeProxyCrash, []string{"data.config.conf"}, "daemonset/kube-proxy"},
-	{"coredns", symptom.DNSResolutionFailure, []string{"spec.replicas", "data.Corefile"}, ""},
-}
+var (
+	kubeProxy = addon{"kube-proxy", symptom.KubeProxyCrash, []string{"data.config.conf"}, "daemonset/kube-proxy"}
+	coreDNS   = addon{"coredns", symptom.DNSResolutionFailure, []string{"spec.replicas", "data.Corefile"}, ""}
+)
 
 // objects restores the objects that kubeadm made in the cluster and that somebody deleted or edited: its add-ons, and what joins need. It
 // looks only where something fails or could not join, so that a healthy cluster keeps what its administrator set.
@@ -36,7 +36,7 @@ func (r *repairRun) objects(ctx context.Context) error {
 	if len(failures(r.before, nil)) == 0 {
 		return nil
 	}
-	for _, a := range addons {
+	for _, a := range []addon{kubeProxy, coreDNS} {
 		if err := r.addon(ctx, a); err != nil {
 			return err
 		}

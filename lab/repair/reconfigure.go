@@ -18,25 +18,33 @@ import (
 
 // Reconfigure gives the cluster the options that the run's description of the lab has. It does what kubeadm's documentation says of a cluster
 // that is there: kubeadm records them, and makes its files of them again. The nodes have their patches already. was is the description that the
-// cluster was made with. One node after another: what reads a file that changes restarts. Done again after an interruption, it goes on.
+// cluster was made with, and those of attempts that were interrupted: then what reads a file restarts, whether or not this attempt changes it.
+// One node after another.
 // https://kubernetes.io/docs/tasks/administer-cluster/kubeadm/kubeadm-reconfigure/
-func Reconfigure(ctx context.Context, c *cluster.Run, was *config.Cluster) error {
-	r := &repairRun{Run: c, step: c.Events.Start("", "reconfigure", 0)}
+func Reconfigure(ctx context.Context, c *cluster.Run, was []*config.Cluster) error {
+	r := &reconfiguration{repairRun: &repairRun{Run: c, step: c.Events.Start("", "reconfigure", 0)}, was: was}
 	if err := r.step.End(r.record(ctx)); err != nil {
 		return fmt.Errorf("record the cluster's options: %w", err)
 	}
 	for _, n := range append(c.Cluster.ControlPlanes(), c.Cluster.Workers()...) {
 		step := c.Events.Start(n.Name, "reconfigure", 0)
 		r.step = step
-		if err := step.End(r.node(ctx, n, was)); err != nil {
+		if err := step.End(r.node(ctx, n)); err != nil {
 			return fmt.Errorf("%s: reconfigure: %w\nnext: labctl diagnose; or put the options back in cluster.yaml, and labctl up", n.Name, err)
 		}
 	}
 	return nil
 }
 
+type reconfiguration struct {
+	*repairRun
+	was []*config.Cluster
+}
+
+func (r *reconfiguration) again() bool { return len(r.was) > 1 }
+
 // record has kubeadm write its documents into the cluster, and kube-proxy read its own.
-func (r *repairRun) record(ctx context.Context) error {
+func (r *reconfiguration) record(ctx context.Context) error {
 	from := r.Admin.From
 	text, err := cluster.Described(r.Session, from)
 	if err != nil {
@@ -46,45 +54,50 @@ func (r *repairRun) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return r.proxy(ctx)
-}
-
-func (r *repairRun) proxy(ctx context.Context) error {
-	a := addons[0]
-	manifest, err := r.kubeadm(ctx, r.Admin.From, true, "init", "phase", "addon", a.name, "--print-manifest")
+	manifest, err := r.kubeadm(ctx, from, true, "init", "phase", "addon", kubeProxy.name, "--print-manifest")
 	if err != nil {
 		return err
 	}
 	lacking, err := r.Admin.Kube.Lacking(ctx, []byte(manifest))
-	if err != nil || len(lacking) == 0 {
+	if err != nil || len(lacking) == 0 && !r.again() {
 		return err
 	}
-	return r.apply(ctx, a, manifest, true)
+	return r.apply(ctx, kubeProxy, manifest, true)
 }
 
 // node gives a node what it has of the options.
-func (r *repairRun) node(ctx context.Context, n config.Node, was *config.Cluster) error {
+func (r *reconfiguration) node(ctx context.Context, n config.Node) error {
 	r.step.Progress("every etcd member a healthy voter")
 	err := wait.For(ctx, "etcd before "+n.Name+" is reconfigured", r.StabilizeBudget(), r.Pace(), session.ShowWaiting(r.step, r.Admin.Etcd.Healthy))
 	if err != nil {
 		return err
 	}
+	phases := []string{"kubelet-start"}
 	if n.Role == config.ControlPlane {
-		if err := r.newNames(ctx, n, was); err != nil {
-			return err
-		}
-		if err := r.newManifests(ctx, n); err != nil {
-			return err
-		}
+		phases = append(phases, "etcd local", "control-plane all")
 	}
-	if err := r.newKubelet(ctx, n); err != nil {
+	made, err := r.made(ctx, n, phases...)
+	if err != nil {
 		return err
 	}
-	before, found := was.Node(n.Name)
-	if !found {
-		before = n
+	if n.Role == config.ControlPlane {
+		if err := r.newNames(ctx, n); err != nil {
+			return err
+		}
+		if err := r.newManifests(ctx, n, made); err != nil {
+			return err
+		}
 	}
-	return r.Admin.Kube.Mark(ctx, n.Name, marks(n.Role, was.OptionsOf(before)), marks(n.Role, r.Cluster.OptionsOf(n)))
+	if err := r.newKubelet(ctx, n, made); err != nil {
+		return err
+	}
+	var was []kube.Marks
+	for _, c := range r.was {
+		if before, found := c.Node(n.Name); found {
+			was = append(was, marks(n.Role, c.OptionsOf(before)))
+		}
+	}
+	return r.Admin.Kube.Mark(ctx, n.Name, marks(n.Role, r.Cluster.OptionsOf(n)), was...)
 }
 
 // marks are the labels and taints of a Node that come from the options. A control plane has kubeadm's own taint unless they say otherwise.
@@ -101,8 +114,8 @@ func marks(role config.Role, o config.NodeOptions) kube.Marks {
 }
 
 // newNames makes the API server's certificate anew, should the names that it is asked for be others now.
-func (r *repairRun) newNames(ctx context.Context, n config.Node, was *config.Cluster) error {
-	if reflect.DeepEqual(extraNames(was), extraNames(r.Cluster)) {
+func (r *reconfiguration) newNames(ctx context.Context, n config.Node) error {
+	if !slices.ContainsFunc(r.was, func(c *config.Cluster) bool { return !reflect.DeepEqual(extraNames(c), extraNames(r.Cluster)) }) {
 		return nil
 	}
 	if err := save(ctx, r.Nodes[n.Name], pkiDir+"apiserver.crt", pkiDir+"apiserver.key"); err != nil {
@@ -119,18 +132,14 @@ func extraNames(c *config.Cluster) any {
 	return server["certSANs"]
 }
 
-// newManifests writes the manifests that kubeadm makes otherwise now, and waits until their pods work.
-func (r *repairRun) newManifests(ctx context.Context, n config.Node) error {
+// newManifests writes the manifests that kubeadm made otherwise now, and waits until their pods work.
+func (r *reconfiguration) newManifests(ctx context.Context, n config.Node, made map[string]string) error {
 	on := r.Nodes[n.Name]
 	var files []string
 	for _, p := range staticPods {
 		files = append(files, p.file())
 	}
 	is, err := readFiles(ctx, on, files...)
-	if err != nil {
-		return err
-	}
-	made, err := r.made(ctx, n, "etcd local", "control-plane all")
 	if err != nil {
 		return err
 	}
@@ -173,18 +182,18 @@ func (r *repairRun) newManifests(ctx context.Context, n config.Node) error {
 	return r.awaitManifests(ctx, n, "etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 }
 
-// newKubelet writes kubelet's files that kubeadm makes otherwise now, and restarts it with them.
-func (r *repairRun) newKubelet(ctx context.Context, n config.Node) error {
-	made, err := r.made(ctx, n, "kubelet-start")
+// newKubelet writes kubelet's files that kubeadm made otherwise now, and restarts it with them.
+func (r *reconfiguration) newKubelet(ctx context.Context, n config.Node, made map[string]string) error {
+	var files []string
+	for name := range kubeletFiles {
+		files = append(files, kubeletDir+name)
+	}
+	on, began, changed := r.Nodes[n.Name], time.Now(), r.again()
+	is, err := readFiles(ctx, on, files...)
 	if err != nil {
 		return err
 	}
-	on, began, changed := r.Nodes[n.Name], time.Now(), false
 	for name, sound := range kubeletFiles {
-		is, err := readFiles(ctx, on, kubeletDir+name)
-		if err != nil {
-			return err
-		}
 		if !sound(made[name]) || sameText(is[kubeletDir+name], made[name]) {
 			continue
 		}

@@ -189,7 +189,7 @@ func written(n config.Node) string {
 // leaves tells whether the node's machine has to go: the file does not have the node, or has another machine by its name.
 func leaves(file *config.Cluster, was config.Node, admitted bool) bool {
 	n, found := file.Node(was.Name)
-	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted || !slices.Equal(was.Disks, n.Disks)
+	return !found || n.Role != was.Role || !n.Auto && n.IP != was.IP || n.Onboard && !admitted || inText(was.Disks) != inText(n.Disks)
 }
 
 // leavingDifferences are those of a node whose machine has to go. spared tells whether the lab can do without it.
@@ -215,8 +215,8 @@ func leavingDifferences(file *config.Cluster, was config.Node, spared bool) (all
 	if n.Onboard && !was.Onboard {
 		add(".onboard", "false", "true", takesPrune)
 	}
-	if !slices.Equal(was.Disks, n.Disks) {
-		add(".disks", inText(was.Disks), inText(n.Disks), takesAnew)
+	if made, now := inText(was.Disks), inText(n.Disks); made != now {
+		add(".disks", made, now, takesAnew)
 	}
 	return all
 }

@@ -88,6 +88,7 @@ func TestCompare(t *testing.T) {
 		{name: "options of a node", edit: set("w1", func(n *config.Node) {
 			n.NodeOptions = config.NodeOptions{Kubelet: config.Fragment{"maxPods": 32}, Taints: config.List[string]{}, Disks: config.List[int]{1, 2}}
 		}), want: `remove nodes[w1].disks: , [1,2]`},
+		{name: "no disks, where the role has some", edit: set("w1", func(n *config.Node) { n.Disks = config.List[int]{} }), want: `remove nodes[w1].disks: , []`},
 		{name: "options of a node, not its disks", edit: set("w1", func(n *config.Node) {
 			n.NodeOptions = config.NodeOptions{Kubelet: config.Fragment{"maxPods": 32}, Taints: config.List[string]{}}
 		}), want: `reconfigure nodes[w1].kubelet: , {"maxPods":32}; reconfigure nodes[w1].labels: {"rack":"a"}, ; reconfigure nodes[w1].taints: , []`},

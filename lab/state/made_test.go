@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -206,14 +207,23 @@ func TestReconfigured(t *testing.T) {
 		t.Errorf("up leaves %+v, %+v", o, c.Kubernetes)
 	}
 	failure := errors.New("interrupted")
-	if err := now.Reconfigure(func() error { return failure }); !errors.Is(err, failure) {
-		t.Error(err)
+	for range 2 {
+		if err := now.Reconfigure(func([]*config.Cluster) error { return failure }); !errors.Is(err, failure) {
+			t.Error(err)
+		}
 	}
 	if back := read(t, l.Described); len(back.Differences) > 0 || !back.Reconfigures() {
 		t.Errorf("with the old options: %v, reconfigures: %v", back.Differences, back.Reconfigures())
 	}
-	if err := now.Reconfigure(func() error { return nil }); err != nil {
-		t.Fatal(err)
+	var pods []any // that kubelet was to have, in what was made and in each attempt
+	err := now.Reconfigure(func(was []*config.Cluster) error {
+		for _, c := range was {
+			pods = append(pods, c.Kubernetes.Kubeadm.Kubelet["maxPods"])
+		}
+		return nil
+	})
+	if err != nil || !reflect.DeepEqual(pods, []any{64, 32, 32}) {
+		t.Fatalf("%v, was %v", err, pods)
 	}
 	if now = read(t, now.Described); len(now.Differences) > 0 || now.Reconfigures() {
 		t.Errorf("then %v", now.Differences)

@@ -1,9 +1,9 @@
 package state
 
 import (
-	"errors"
-	"io/fs"
+	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"k8slab/config"
@@ -69,7 +69,8 @@ func setOptions(c, from *config.Cluster) {
 	}
 }
 
-// reconfiguring is an empty file in the lab's directory while up changes options: which of them an interrupted up has changed is not known.
+// reconfiguring is a directory of the lab's while up changes options. It has a cluster.yaml for each attempt: what an interrupted one has
+// changed is not known.
 const reconfiguring = "reconfiguring"
 
 // Reconfigures tells whether up changes options.
@@ -85,24 +86,51 @@ func (l Lab) Reconfigured() *config.Cluster {
 	return &c
 }
 
-// Reconfigure notes that options are being changed. They are what the lab was made with once change succeeds.
-func (l Lab) Reconfigure(change func() error) error {
-	if err := l.Write(reconfiguring, nil); err != nil {
-		return err
-	}
-	if err := change(); err != nil {
-		return err
-	}
+// Reconfigure has change give the lab the options that cluster.yaml has. It gets what the lab was made with, and after that what earlier
+// attempts, which were interrupted, wanted. Once it succeeds the options are what the lab was made with.
+func (l Lab) Reconfigure(change func(was []*config.Cluster) error) error {
 	made, err := l.Made()
 	if err != nil {
 		return err
 	}
-	setOptions(made, l.Described)
-	if err := l.writeMade(made); err != nil {
+	attempts, err := l.attempts()
+	if err != nil {
 		return err
 	}
-	if err := os.Remove(l.Path(reconfiguring)); !errors.Is(err, fs.ErrNotExist) {
+	now := *made
+	setOptions(&now, l.Described)
+	text, err := now.YAML()
+	if err != nil {
 		return err
 	}
-	return nil
+	if err := l.Write(filepath.Join(reconfiguring, fmt.Sprintf("%d.yaml", len(attempts))), text); err != nil {
+		return err
+	}
+	if err := change(append([]*config.Cluster{made}, attempts...)); err != nil {
+		return err
+	}
+	if err := l.writeMade(&now); err != nil {
+		return err
+	}
+	return os.RemoveAll(l.Path(reconfiguring))
+}
+
+// attempts are what earlier attempts wanted.
+func (l Lab) attempts() (all []*config.Cluster, err error) {
+	files, err := filepath.Glob(l.Path(reconfiguring, "*.yaml"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		c, _, err := config.Parse(file, text)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
