@@ -43,6 +43,7 @@ still succeeds. On a member it makes a pod sandbox of its own and removes it; ot
 		},
 	}
 	cmd.Flags().DurationVar(&o.Since, "since", 0*time.Second, "read journals since this long ago; 0 means since the last boot")
+	cmd.Flags().BoolVar(&o.Recent, "recent", false, "read no more of journals than can explain what is wrong now: about ten minutes")
 	cmd.Flags().StringVar(&o.Role, "role", "", "the role that the machine should have: control-plane or worker")
 	cmd.Flags().StringVar(&o.Endpoint, "endpoint", "", "`HOST:PORT` of the cluster's API server, to try the way there")
 	cmd.Flags().IntVar(&o.Patience, "patience", 1, "wait this many times longer than usual for each answer: for a busy machine")

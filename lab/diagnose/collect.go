@@ -37,6 +37,7 @@ type Sources struct {
 	Labnode  string        // on every machine
 	Endpoint string        // HOST:PORT of the API server, as nodes should reach it
 	Since    time.Duration // how far back texts are read; 0 is from the last boot on
+	Recent   bool          // read no more of them than can explain what is wrong now
 	Machines []Machine
 	// Patience is how many times the limits everything may take: machines whose processor is emulated need more; 0 is once.
 	Patience int
@@ -212,6 +213,9 @@ func late(m fact.Machine) bool {
 
 func (s Sources) command(m Machine) []string {
 	argv := []string{s.Labnode, "collect", "--role", m.Role, "--endpoint", s.Endpoint, "--since", s.Since.String()}
+	if s.Recent {
+		argv = append(argv, "--recent")
+	}
 	if s.Patience > 1 {
 		argv = append(argv, "--patience", strconv.Itoa(s.Patience))
 	}

@@ -13,9 +13,6 @@ import (
 	"k8slab/lab/symptom/reader"
 )
 
-// recent is how far back a text can explain what is wrong now, unless the user asked for another time.
-const recent = 10 * time.Minute
-
 // explain searches journals and logs for the cause of a measured failure that no other measurement explains. A cause that a measurement
 // refutes is old trouble. A text about one thing does not explain the failure of another.
 func (j *judgement) explain() {
@@ -134,27 +131,18 @@ func (j *judgement) site() {
 
 // recent is what of a machine's text can explain what is wrong now.
 func (j *judgement) recent(m *fact.Machine, t fact.Text) string {
-	if t.Name == "kubeadm" || t.Name == "k8slab-kubeadm" { // these texts are of one series of attempts only, however old
+	if fact.WholeText(t.Name) {
 		return t.Text
 	}
 	return after(t.Text, j.horizon(m.Inside, t.Name))
 }
 
-// horizon is the time before which a text is about old trouble: the start of the unit's last run, at most some minutes before that run's
-// end, and never before the machine's last join.
+// horizon is the time before which a text is about old trouble: its unit's, and never before the machine's last join.
 func (j *judgement) horizon(n *fact.Node, name string) time.Time {
 	if j.f.Since > 0 {
 		return n.Time.Add(-j.f.Since)
 	}
-	from := n.Time.Add(-recent)
-	if unit, known := n.Units[name]; known {
-		if unit.Active != "active" && !unit.Since.IsZero() {
-			from = unit.Since.Add(-recent)
-		}
-		if unit.Started.After(from) {
-			from = unit.Started.Add(-time.Second)
-		}
-	}
+	from := n.Units[name].Horizon(n.Time)
 	if began := lifeBegan(n); began.After(from) {
 		return began
 	}

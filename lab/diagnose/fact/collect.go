@@ -27,6 +27,7 @@ type Options struct {
 	Role     string        // that the machine is to have
 	Endpoint string        // HOST:PORT of the cluster's API server; "" is not asked for
 	Since    time.Duration // how far back journals are read; 0 is the last boot
+	Recent   bool          // read no more of them than can explain what is wrong now
 	Peers    []Peer
 	Patience int // how many times longer than usual each question may take; 0 is once, and more where the processor is emulated
 }
@@ -214,28 +215,17 @@ func (c *collector) member(ctx context.Context) error {
 	return nil
 }
 
-// services are the units that a node is about. Distributions name them differently: one that is not there has no state.
-var services = []string{"kubelet", "containerd", "crio", "keepalived", "ssh", "sshd", "k8slab-kubeadm", "k8slab-join"}
+// serviceNames are the units that a node is about. Distributions name them differently: one that is not there has no state.
+var serviceNames = []string{"kubelet", "containerd", "crio", "keepalived", "ssh", "sshd", "k8slab-kubeadm", "k8slab-join"}
 
+// units keeps what the services do.
 func (c *collector) units(ctx context.Context) error {
-	argv := []string{"systemctl", "show", "--timestamp=unix",
-		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp,UnitFileState,TriggeredBy"}
-	for _, name := range services {
-		argv = append(argv, name+".service")
-	}
-	out, err := c.m.Run(ctx, argv...)
+	found, err := c.services(ctx)
 	if err != nil {
 		return err
 	}
-	for id, u := range join.ParseUnits(out) {
-		name := strings.TrimSuffix(id, ".service")
-		unit := Unit{
-			Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
-			Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]), Boot: u["UnitFileState"],
-		}
-		if u["TriggeredBy"] != "" { // a socket starts it
-			unit.Boot = ""
-		}
+	for name, u := range found {
+		unit := unitFrom(u)
 		c.set(func(n *Node) { n.Units[name] = unit })
 		if pid := u["MainPID"]; name == "kubelet" && pid != "" && pid != "0" {
 			line, _ := c.m.Read("/proc/" + pid + "/cmdline")
@@ -244,6 +234,35 @@ func (c *collector) units(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// services asks systemd for the properties of the services, by their names without ".service".
+func (c *collector) services(ctx context.Context) (map[string]map[string]string, error) {
+	argv := []string{"systemctl", "show", "--timestamp=unix",
+		"--property=Id,LoadState,ActiveState,SubState,Result,MainPID,StateChangeTimestamp,ExecMainStartTimestamp,UnitFileState,TriggeredBy"}
+	for _, name := range serviceNames {
+		argv = append(argv, name+".service")
+	}
+	out, err := c.m.Run(ctx, argv...)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]map[string]string{}
+	for id, u := range join.ParseUnits(out) {
+		found[strings.TrimSuffix(id, ".service")] = u
+	}
+	return found, nil
+}
+
+func unitFrom(u map[string]string) Unit {
+	unit := Unit{
+		Load: u["LoadState"], Active: u["ActiveState"], Sub: u["SubState"], Result: u["Result"],
+		Since: unixTime(u["StateChangeTimestamp"]), Started: unixTime(u["ExecMainStartTimestamp"]), Boot: u["UnitFileState"],
+	}
+	if u["TriggeredBy"] != "" { // a socket starts it
+		unit.Boot = ""
+	}
+	return unit
 }
 
 // unixTime reads systemd's "@1700000000"; the zero time for anything else.

@@ -44,6 +44,10 @@ func (c *collector) texts(ctx context.Context) error {
 	if c.o.Since == NoTexts {
 		return nil
 	}
+	var services map[string]map[string]string
+	if c.o.Recent {
+		services, _ = c.services(ctx) // without them, all of the journals is read
+	}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var all []Text
@@ -58,13 +62,13 @@ func (c *collector) texts(ctx context.Context) error {
 	}
 	for _, unit := range journals {
 		wg.Go(func() {
-			text, err := c.journal(ctx, "--unit="+unit+".service")
+			text, err := c.journal(ctx, "--unit="+unit+".service", c.begin(unit, services))
 			keep(unit, text, err)
 		})
 	}
 	if !c.m.Container() { // whose kernel, and so its log, is its host's
 		wg.Go(func() {
-			text, err := c.journal(ctx, "--dmesg")
+			text, err := c.journal(ctx, "--dmesg", c.begin("kernel", services))
 			keep("kernel", text, err)
 		})
 	}
@@ -84,10 +88,39 @@ func (c *collector) texts(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (c *collector) journal(ctx context.Context, which string) (string, error) {
+// Recent is how far back a text can explain what is wrong now, unless somebody asks for another time.
+const Recent = 10 * time.Minute
+
+// WholeText tells whether all of a text is of one series of attempts, however old.
+func WholeText(name string) bool { return name == "kubeadm" || name == "k8slab-kubeadm" }
+
+// Horizon is the time before which a unit's text is about old trouble: the start of its last run, at most some minutes before that run's end.
+func (u Unit) Horizon(now time.Time) time.Time {
+	from := now.Add(-Recent)
+	if u.Active != "" && u.Active != "active" && !u.Since.IsZero() {
+		from = u.Since.Add(-Recent)
+	}
+	if u.Started.After(from) {
+		from = u.Started.Add(-time.Second)
+	}
+	return from
+}
+
+// begin is the time from which a text is read, zero for the last boot.
+func (c *collector) begin(name string, services map[string]map[string]string) time.Time {
+	switch {
+	case c.o.Since > 0:
+		return c.m.Now().Add(-c.o.Since)
+	case services == nil || WholeText(name):
+		return time.Time{}
+	}
+	return unitFrom(services[name]).Horizon(c.m.Now()).Add(-time.Second)
+}
+
+func (c *collector) journal(ctx context.Context, which string, from time.Time) (string, error) {
 	argv := []string{"journalctl", "--boot", "--no-pager", "--quiet", "--output=short-iso", fmt.Sprintf("--lines=%d", journalLines), which}
-	if c.o.Since > 0 {
-		argv = append(argv, fmt.Sprintf("--since=@%d", c.m.Now().Add(-c.o.Since).Unix()))
+	if !from.IsZero() {
+		argv = append(argv, fmt.Sprintf("--since=@%d", from.Unix()))
 	}
 	end := &tail{limit: journalLimit}
 	err := c.stream(ctx, end, argv...)
