@@ -49,17 +49,7 @@ var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Di
 // getsOver runs the experiment of a fault there, if the list says that it may be made in a cluster that exists.
 func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 	GinkgoHelper()
-	var rows []struct {
-		Name     string
-		Existing bool
-	}
-	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
-	applies := map[string]bool{}
-	for _, r := range rows {
-		applies[r.Name] = r.Existing
-	}
-	Expect(applies).To(ContainElement(true), "the list says of no fault that it may be made there")
-	if !applies[f.Name] {
+	if !h.applies(ctx)[f.Name] {
 		Skip("not in a cluster that exists")
 	}
 	h.keepLabnode()
@@ -69,4 +59,23 @@ func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 	}
 	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
 	Expect(r.Symptom).To(Equal(f.Symptom))
+}
+
+// applies are the faults that may be made in a cluster that exists, as the list says.
+func (h *home) applies(ctx SpecContext) map[string]bool {
+	GinkgoHelper()
+	if h.faults != nil {
+		return h.faults
+	}
+	var rows []struct {
+		Name     string
+		Existing bool
+	}
+	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
+	h.faults = map[string]bool{}
+	for _, r := range rows {
+		h.faults[r.Name] = r.Existing
+	}
+	Expect(h.faults).To(ContainElement(true), "the list says of no fault that it may be made there")
+	return h.faults
 }

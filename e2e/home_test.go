@@ -32,6 +32,7 @@ type home struct {
 	nodes   []homeNode
 	network int // 10.<network>.0.0/24
 	options homeOptions
+	faults  map[string]bool // see applies
 }
 
 // homeNode is a machine: the name of its Node in the cluster is not its own.

@@ -99,8 +99,7 @@ func (e *experiment) inDirectory(ctx context.Context) (class Class, err error) {
 }
 
 func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
-	e.step("healthy before")
-	lab, err := survey(ctx, e.target)
+	lab, err := e.survey(ctx)
 	if err == nil {
 		err = e.place(lab.members)
 	}
@@ -128,10 +127,19 @@ func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 	if err != nil {
 		return class, errors.Join(err, e.rescue(ctx))
 	}
-	if err := errors.Join(e.forget(ctx), e.options.Record.Forget(e.written...)); err != nil {
+	if err := errors.Join(e.forget(ctx), e.options.Record.Forget(e.written...), e.options.Record.proven(lab.members)); err != nil {
 		return Failed, err
 	}
 	return Passed, nil
+}
+
+// survey looks whether the lab is healthy, unless the experiment before has just proven that.
+func (e *experiment) survey(ctx context.Context) (surveyed, error) {
+	if members := e.options.Record.takeProof(); members != nil {
+		return surveyed{members: members}, nil
+	}
+	e.step("healthy before")
+	return survey(ctx, e.target)
 }
 
 // place finds the target of each fault.

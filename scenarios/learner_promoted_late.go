@@ -32,7 +32,10 @@ var learnerPromotedLate = Fault{
 		if err := joinFailed(ctx, t); err != nil {
 			return err
 		}
-		return t.votes(ctx)
+		if err := t.votes(ctx); err != nil {
+			return err
+		}
+		return t.freePeers(ctx) // the link was slow for a while
 	},
 	Recover: repair,
 	Restore: func(ctx context.Context, t Target) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -76,4 +77,40 @@ func (r Record) write(faults []Injected) error {
 		return err
 	}
 	return atomicfile.Write(r.Path, atomicfile.Private, data)
+}
+
+// proof says that an experiment has just ended in a healthy lab.
+type proof struct {
+	Time    time.Time `json:"time"`
+	Members []Member  `json:"members"`
+}
+
+// proofHolds is how long an experiment that follows another one relies on its proof.
+const proofHolds = 10 * time.Second
+
+func (r Record) proofFile() string { return filepath.Join(filepath.Dir(r.Path), "proof.json") }
+
+// proven keeps the proof for an experiment that follows.
+func (r Record) proven(members []Member) error {
+	if r.Path == "" {
+		return nil
+	}
+	data, err := json.Marshal(proof{time.Now(), members})
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(r.proofFile(), atomicfile.Private, data)
+}
+
+// takeProof returns the members of a lab that was proven healthy a moment ago, nil for none. A proof is for one experiment.
+func (r Record) takeProof() []Member {
+	if r.Path == "" {
+		return nil
+	}
+	data, err := os.ReadFile(r.proofFile())
+	var p proof
+	if err != nil || json.Unmarshal(data, &p) != nil || os.Remove(r.proofFile()) != nil || time.Since(p.Time) > proofHolds {
+		return nil
+	}
+	return p.Members
 }

@@ -275,6 +275,28 @@ func TestExperimentIsRecorded(t *testing.T) {
 	}
 }
 
+// An experiment relies on the proof of the one that has just ended, and on no older one.
+func TestOneProofBetweenExperiments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, record := newModel(t), Record{Path: filepath.Join(t.TempDir(), "faults.json")}
+		looked := func() (before bool) {
+			o := Options{Record: record, Progress: func(step string) { before = before || step == "healthy before" }}
+			if r := (Round{{m.breaks("a", symptom.CNINotInitialized, repair), "w1"}}).Run(t.Context(), m, o); r.Class != Passed {
+				t.Fatalf("got %+v", r)
+			}
+			return before
+		}
+		first, next := looked(), looked()
+		time.Sleep(proofHolds + time.Second)
+		if later := looked(); !first || next || !later {
+			t.Errorf("looked whether the lab is healthy: first %t, at once %t, later %t", first, next, later)
+		}
+		if record.takeProof(); record.takeProof() != nil {
+			t.Error("a proof is taken twice")
+		}
+	})
+}
+
 func TestSayingsOfSeveral(t *testing.T) {
 	at := Target{Node: "w1", ControlPlane: "cp1"}
 	silent := placed{Fault{}, at}

@@ -52,6 +52,9 @@ func (w *member) await(ctx context.Context, limit time.Duration, report func(Che
 	})
 }
 
+// memberAnswer is how long one look waits for an answer: an API server without its etcd gives none.
+const memberAnswer = 4 * time.Second
+
 // memberPoll is how often what cannot be watched is asked again.
 const memberPoll = 250 * time.Millisecond
 
@@ -70,6 +73,8 @@ func each(checks []probe, do func(probe) Check) []Check {
 
 func (w *member) timed(ctx context.Context, pr probe) Check {
 	begin := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, w.m.Patience()*memberAnswer)
+	defer cancel()
 	c := pr.ask(w, ctx)
 	c.ID, c.Elapsed = pr.id, time.Since(begin).Round(time.Millisecond)
 	c.Evidence, c.Hint = event.Redact(c.Evidence), event.Redact(c.Hint)
