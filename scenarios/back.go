@@ -33,7 +33,7 @@ func (e *experiment) leaveFault(ctx context.Context) error {
 		return err
 	}
 	e.step("healthy after")
-	if err := e.target.await(ctx, "a healthy lab", healthyBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
+	if err := e.target.await(ctx, "a healthy lab", healthyBudget, 300*time.Millisecond, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
 		return err
 	}
 	if err := e.awaitEffectGone(ctx); err != nil {
