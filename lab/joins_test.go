@@ -78,7 +78,7 @@ func TestJoinsThatEnd(t *testing.T) {
 				t.Errorf("%s: tokens %q", tt.name, left)
 			}
 			w.reborn()
-			w.killed = true // init's certificates are left to their expiry by an up that failed, too
+			w.expire = true // init's certificates are left to their expiry by an up that failed, too
 			w.up()
 			w.wantHealthy()
 		})

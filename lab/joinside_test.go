@@ -186,7 +186,7 @@ func TestJoinsAreEnded(t *testing.T) {
 				delete(w.objects, requests+"/csr-w1")
 			})
 			w.reborn()
-			w.killed = true
+			w.expire = true
 			w.up()
 			w.wantHealthy()
 		})

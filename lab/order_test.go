@@ -210,7 +210,7 @@ func TestInitAtWork(t *testing.T) {
 			})
 			w.clean()
 			w.up()
-			w.killed = true // nobody knows the certificates that the killed labctl uploaded
+			w.expire = true // nobody knows the certificates that the killed labctl uploaded
 			w.wantHealthy()
 			if got := w.count("cp1: systemd-run"); got != map[bool]int{true: 0, false: 1}[works] {
 				t.Errorf("works %v: %d more inits", works, got)

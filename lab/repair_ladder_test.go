@@ -227,7 +227,7 @@ func TestLadderKilledAtEveryChange(t *testing.T) {
 					w.up()
 				}
 				_, err := w.lab.Repair(t.Context(), false, repair.Recreate)
-				w.killed = true
+				w.expire = true
 				if err != nil {
 					t.Errorf("%s, killed before change %d (%s): %v", node, at, last, err)
 				}

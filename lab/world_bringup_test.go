@@ -35,8 +35,7 @@ func (w *world) wantHealthy() {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// Nobody can tell certificates that a killed run uploaded from those that an administrator did; they expire.
-	left := slices.DeleteFunc(w.tokens(), func(t string) bool { return w.killed && strings.HasPrefix(t, "Proxy for managing TTL") })
+	left := slices.DeleteFunc(w.tokens(), func(t string) bool { return w.expire && strings.HasPrefix(t, "Proxy for managing TTL") })
 	if len(left) > 0 {
 		w.t.Errorf("tokens are left: %q", left)
 	}

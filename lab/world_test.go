@@ -56,7 +56,7 @@ type world struct {
 	dieAt    int // the change before which labctl is killed; 0 for none
 	changes  int
 	dead     bool
-	killed   bool // once
+	expire   bool // certificates that nobody can tell from an administrator's may be left: they expire
 	api      *pipes
 	probe    *pipes
 	ended    []func()
@@ -154,7 +154,6 @@ func (w *world) attach(l *Lab) {
 func (w *world) reborn() *Lab {
 	w.t.Helper()
 	w.mu.Lock()
-	w.killed = w.killed || w.dead
 	w.ctx, w.death = w.t.Context(), nil
 	w.dieAt, w.changes, w.dead, w.fails = 0, 0, false, nil
 	w.mu.Unlock()

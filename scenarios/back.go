@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8slab/lab/symptom"
+	"k8slab/lab/wait"
 )
 
 // leaveFault recovers the lab from the faults, until it is healthy.
@@ -208,8 +209,13 @@ func (e *experiment) saveEvidence(ctx context.Context, of string) {
 // rest, such as starting machines, and proves that the lab is healthy.
 func BringBack(ctx context.Context, d Driver) error {
 	_, _ = d.Labctl(ctx, "repair")
-	if _, err := d.Labctl(ctx, "up"); err != nil {
-		return fmt.Errorf("the lab did not come back: %w", err)
+	_, err := d.Labctl(ctx, "up")
+	if err == nil {
+		return nil
 	}
-	return nil
+	// In a cluster that exists up looks once, and pods that were repaired may not have started.
+	if wait.For(ctx, "a healthy lab", goneBudget, time.Second, func(ctx context.Context) error { return healthy(ctx, Target{Driver: d}) }) == nil {
+		return nil
+	}
+	return fmt.Errorf("the lab did not come back: %w", err)
 }

@@ -80,6 +80,9 @@ func (f *Forming) run(ctx context.Context, c *cluster.Run) error {
 	if err := c.JoinNodes(ctx, outside); err != nil {
 		return err
 	}
+	if err := c.Retire(ctx); err != nil { // before the proof, in which a run that is killed would leave them
+		return err
+	}
 	return health.Prove(ctx, f.Session, c.Admin)
 }
 

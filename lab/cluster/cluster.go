@@ -290,8 +290,9 @@ func (c *Run) NetworkPlugin(ctx context.Context) error {
 	}))
 }
 
-// Retire deletes the certificates that this run uploaded, and all bootstrap tokens of the lab: that of kubeadm init and those that killed
-// runs left. A join that still runs keeps its token, because a control plane's kubelet needs it until the end.
+// Retire deletes all bootstrap tokens of the lab: that of kubeadm init and those that killed runs left. It also deletes the certificates that
+// this run uploaded, or a killed one: it has left the token of an init or of a control plane's join. A join that still runs keeps its token,
+// because a control plane's kubelet needs it until the end.
 func (c *Run) Retire(ctx context.Context) error {
 	if c.DryRun || c.retired {
 		return nil
@@ -300,22 +301,35 @@ func (c *Run) Retire(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range c.Cluster.Members() {
-		if !c.Fact(n).JoinRunning() {
-			continue
-		}
-		needed, err := c.Admin.Kube.BootstrapTokens(ctx, joinMark(n.Name))
+	uploaded := c.certificateKey != ""
+	if len(ids) > 0 {
+		inits, err := c.Admin.Kube.BootstrapTokens(ctx, initMark)
 		if err != nil {
 			return err
 		}
-		ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(needed, id) })
+		uploaded = uploaded || len(inits) > 0
 	}
-	if c.certificateKey != "" {
+	for _, n := range c.Cluster.Members() {
+		running := c.Fact(n).JoinRunning()
+		if len(ids) == 0 || !running && n.Role != config.ControlPlane {
+			continue
+		}
+		own, err := c.Admin.Kube.BootstrapTokens(ctx, joinMark(n.Name))
+		if err != nil {
+			return err
+		}
+		if running {
+			ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(own, id) })
+		} else if len(own) > 0 {
+			uploaded = true
+		}
+	}
+	if uploaded {
 		uploads, err := c.Admin.Kube.BootstrapTokens(ctx, certificatesMark)
 		if err != nil {
 			return err
 		}
-		ids = append(ids, uploads...)
+		ids = append(uploads, ids...) // first: the others tell of them
 	}
 	for _, id := range ids {
 		if err := c.Admin.Kube.DeleteBootstrapToken(ctx, id); err != nil {

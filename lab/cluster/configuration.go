@@ -64,7 +64,7 @@ func known(text string, err error) string {
 func ownInit(s *session.Session, n config.Node, token string) object {
 	return object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
-		"bootstrapTokens":  []any{object{"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String()}},
+		"bootstrapTokens":  []any{object{"token": token, "description": initMark, "ttl": tokenTTL.String()}},
 		"localAPIEndpoint": object{"advertiseAddress": n.IP.String(), "bindPort": 6443},
 		"nodeRegistration": registration(s, n),
 	}

@@ -23,6 +23,9 @@ const tokenTTL = 30 * time.Minute
 // tokenMark begins the description of the lab's own bootstrap tokens.
 const tokenMark = "labctl: "
 
+// initMark is the description of the token that kubeadm init makes.
+const initMark = tokenMark + "init"
+
 // certificatesMark begins the description of the token that owns the uploaded certificates: Kubernetes deletes them together with it.
 // Nobody can join with this token (kubeadm, copycerts.go).
 const certificatesMark = "Proxy for managing TTL for the kubeadm-certs secret"

@@ -127,7 +127,7 @@ func initDocuments(s *session.Session, n config.Node, token, certificateKey stri
 	init := object{
 		"apiVersion": kubeadmAPI, "kind": "InitConfiguration",
 		"bootstrapTokens": []any{object{
-			"token": token, "description": tokenMark + "init", "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
+			"token": token, "description": initMark, "ttl": tokenTTL.String(), "usages": []string{"signing", "authentication"},
 			"groups": []string{"system:bootstrappers:kubeadm:default-node-token"},
 		}},
 		"certificateKey":   certificateKey,

@@ -9,6 +9,7 @@ import (
 	"k8slab/config"
 	"k8slab/lab/etcd"
 	"k8slab/lab/event"
+	"k8slab/lab/health"
 	"k8slab/lab/host"
 	"k8slab/lab/join"
 	"k8slab/lab/kube"
@@ -165,10 +166,51 @@ func (c *Run) takeOut(ctx context.Context, n config.Node, clear func(*nodeJoin, 
 	return j.step.End(err)
 }
 
+// joinOne joins the node, and waits for its first pods.
 func (c *Run) joinOne(ctx context.Context, n config.Node) error {
 	pin, err := kube.CACertHash(c.Admin.Config)
 	if err != nil {
 		return err
 	}
-	return c.joinNode(ctx, n, pin)
+	if err := c.joinNode(ctx, n, pin); err != nil {
+		return err
+	}
+	c.awaitPods(ctx, n)
+	return nil
+}
+
+// podsBudget is what kube-proxy and flannel may take to run on a node that has just joined.
+const podsBudget = 15 * time.Second
+
+// awaitPods waits until kube-proxy and flannel, where the cluster has them, run on the node: before, a diagnosis misses them. The node is a
+// member also without them, so it is no error if they do not run.
+func (c *Run) awaitPods(ctx context.Context, n config.Node) {
+	budget := podsBudget * time.Duration(c.TimeScale())
+	step := c.Events.Start(n.Name, "pods", budget)
+	err := wait.For(ctx, "kube-proxy and flannel on "+n.Name, budget, c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
+		return errors.Join(c.runsOn(ctx, n, "kube-system", "k8s-app=kube-proxy"), c.runsOn(ctx, n, health.FlannelNamespace, "app=flannel"))
+	}))
+	if err != nil {
+		step.EndWith(err.Error() + "; next: labctl diagnose")
+		return
+	}
+	_ = step.End(nil)
+}
+
+// runsOn says why the node has no ready pod of those that every node has, nil if it has one, or no node has.
+func (c *Run) runsOn(ctx context.Context, n config.Node, namespace, selector string) error {
+	pods, err := c.Admin.Kube.Pods(ctx, namespace, selector)
+	if err != nil || len(pods) == 0 {
+		return err
+	}
+	err = fmt.Errorf("no pod %s yet", selector)
+	for _, p := range pods {
+		switch {
+		case p.Node == n.Name && p.Ready && !p.Deleting:
+			return nil
+		case p.Node == n.Name:
+			err = fmt.Errorf("pod %s/%s is not ready: %s", p.Namespace, p.Name, p.Reason)
+		}
+	}
+	return err
 }

@@ -181,17 +181,27 @@ func (r *resetRun) kubeadm(ctx context.Context) {
 		r.did("kubeadm is not installed: labnode cleans up in its place, except for the mounts and containers of pods")
 		return
 	}
-	argv := []string{program, "reset", "--force"}
-	if r.o.CRISocket != "" {
-		argv = append(argv, "--cri-socket", r.o.CRISocket)
-	}
 	ctx, cancel := context.WithTimeout(ctx, resetBudget)
 	defer cancel()
-	if _, err := r.m.Run(ctx, argv...); err != nil {
+	err := r.m.writeJSON(kubeadmConfig, resetConfiguration(r.o.CRISocket))
+	if err == nil {
+		_, err = r.m.Run(ctx, program, "reset", "--config", r.m.Path(kubeadmConfig))
+	}
+	if err = errors.Join(err, remove(r.m.Path(kubeadmConfig))); err != nil {
 		r.did("kubeadm reset failed: %v", err)
 		return
 	}
 	r.did("kubeadm reset")
+}
+
+// resetConfiguration is kubeadm's document of that name, as JSON. A reset reads the cluster's configuration for etcd's directory alone. On a
+// control plane whose join has failed it would ask a minute for the pod of an API server that there is not.
+func resetConfiguration(socket string) any {
+	c := map[string]any{"apiVersion": configAPI, "kind": "ResetConfiguration", "force": true, "timeouts": map[string]string{"kubernetesAPICall": "5s"}}
+	if socket != "" {
+		c["criSocket"] = socket
+	}
+	return c
 }
 
 func (r *resetRun) stopKubelet(ctx context.Context) error {

@@ -46,7 +46,7 @@ func joinedMachine(t *testing.T) *fakeMachine {
 		f.write(file, "x")
 	}
 	f.write(etcdManifest, etcdYAML)
-	f.answer("/usr/bin/kubeadm reset --force", "")
+	f.answer("/usr/bin/kubeadm reset", "")
 	f.answer("systemctl stop kubelet.service", "")
 	f.answer("systemctl reset-failed kubelet.service", "")
 	f.does("ip link delete cni0", func() (string, error) { return "", os.RemoveAll(f.Path("/sys/class/net/cni0")) })
@@ -128,13 +128,19 @@ func TestResetRefuses(t *testing.T) {
 }
 
 func TestResetTakesTheWordOfWhoRemovedTheMember(t *testing.T) {
-	f := joinedMachine(t)
+	f, told := joinedMachine(t), ""
+	f.does("/usr/bin/kubeadm reset --config "+f.Path(kubeadmConfig), func() (string, error) {
+		told, _ = f.Read(kubeadmConfig)
+		return "", nil
+	})
 	report, err := f.reset(ResetOptions{MemberRemoved: true, CRISocket: "unix:///run/containerd/containerd.sock"}, &fakeEtcd{err: errors.New("not asked")})
-	if err != nil || !report.Clean || f.Exists(defaultEtcd+"/member") {
+	if err != nil || !report.Clean || f.Exists(defaultEtcd+"/member") || f.Exists(kubeadmConfig) {
 		t.Errorf("%+v, %v", report, err)
 	}
-	if ran := f.changed(); ran[0] != "/usr/bin/kubeadm reset --force --cri-socket unix:///run/containerd/containerd.sock" {
-		t.Errorf("%q", ran)
+	for _, want := range []string{`"force": true`, `"criSocket": "unix:///run/containerd/containerd.sock"`, `"kubernetesAPICall": "5s"`} {
+		if !strings.Contains(told, want) {
+			t.Errorf("kubeadm is told %s, without %s", told, want)
+		}
 	}
 }
 
@@ -156,7 +162,7 @@ func TestResetOfALearnerThatNeverStarted(t *testing.T) {
 // kubeadm's failure leaves the work to the later steps, and a kubelet that does not stop is said.
 func TestResetGoesOnWithoutKubeadm(t *testing.T) {
 	f := joinedMachine(t)
-	f.does("/usr/bin/kubeadm reset --force", func() (string, error) { return "", errors.New("exit status 1") })
+	f.does("/usr/bin/kubeadm reset", func() (string, error) { return "", errors.New("exit status 1") })
 	if report, err := f.reset(ResetOptions{MemberRemoved: true}, nil); err != nil || !report.Clean || !strings.Contains(report.Did[0], "kubeadm reset failed") {
 		t.Errorf("%+v, %v", report, err)
 	}
@@ -197,7 +203,7 @@ func TestCleaningIsForLaterAttempts(t *testing.T) {
 	for number, want := range map[int]bool{1: false, 2: true} {
 		s := newScenery(t, false, "exit 1")
 		s.write(manifestsDir+"/kube-scheduler.yaml", "x")
-		s.answer("/usr/bin/kubeadm reset --force", "")
+		s.answer("/usr/bin/kubeadm reset", "")
 		s.answer("systemctl reset-failed kubelet.service", "")
 		s.job.Number = number
 		s.engine.Attempt(t.Context(), s.job)
