@@ -188,7 +188,9 @@ func (c *Run) awaitPods(ctx context.Context, n config.Node) {
 	budget := podsBudget * time.Duration(c.TimeScale())
 	step := c.Events.Start(n.Name, "pods", budget)
 	err := wait.For(ctx, "kube-proxy and flannel on "+n.Name, budget, c.Pace(), session.ShowWaiting(step, func(ctx context.Context) error {
-		return errors.Join(c.runsOn(ctx, n, "kube-system", "k8s-app=kube-proxy"), c.runsOn(ctx, n, health.FlannelNamespace, "app=flannel"))
+		proxies, err := c.Admin.Kube.Pods(ctx, "kube-system", "k8s-app=kube-proxy")
+		flannels, err2 := c.Admin.Kube.Pods(ctx, health.FlannelNamespace, "app=flannel")
+		return errors.Join(err, err2, runsOn(n.Name, "kube-proxy", proxies), runsOn(n.Name, "flannel", flannels))
 	}))
 	if err != nil {
 		step.EndWith(err.Error() + "; next: labctl diagnose")
@@ -197,18 +199,17 @@ func (c *Run) awaitPods(ctx context.Context, n config.Node) {
 	_ = step.End(nil)
 }
 
-// runsOn says why the node has no ready pod of those that every node has, nil if it has one, or no node has.
-func (c *Run) runsOn(ctx context.Context, n config.Node, namespace, selector string) error {
-	pods, err := c.Admin.Kube.Pods(ctx, namespace, selector)
-	if err != nil || len(pods) == 0 {
-		return err
+// runsOn says why no pod of what every node has is ready on the node, nil if one is, or no node has any.
+func runsOn(node, what string, pods []kube.Pod) error {
+	if len(pods) == 0 {
+		return nil
 	}
-	err = fmt.Errorf("no pod %s yet", selector)
+	err := fmt.Errorf("%s has no pod there yet", what)
 	for _, p := range pods {
 		switch {
-		case p.Node == n.Name && p.Ready && !p.Deleting:
+		case p.Node == node && p.Ready && !p.Deleting:
 			return nil
-		case p.Node == n.Name:
+		case p.Node == node && !p.Deleting:
 			err = fmt.Errorf("pod %s/%s is not ready: %s", p.Namespace, p.Name, p.Reason)
 		}
 	}
