@@ -102,7 +102,8 @@ func (r Record) proven(members []Member) error {
 	return atomicfile.Write(r.proofFile(), atomicfile.Private, data)
 }
 
-// takeProof returns the members of a lab that was proven healthy a moment ago, nil for none. A proof is for one experiment.
+// takeProof returns the members of a lab that was proven healthy a moment ago, nil for none. A proof is for one experiment, and says nothing of
+// a lab that has got a fault since.
 func (r Record) takeProof() []Member {
 	if r.Path == "" {
 		return nil
@@ -110,6 +111,9 @@ func (r Record) takeProof() []Member {
 	data, err := os.ReadFile(r.proofFile())
 	var p proof
 	if err != nil || json.Unmarshal(data, &p) != nil || os.Remove(r.proofFile()) != nil || time.Since(p.Time) > proofHolds {
+		return nil
+	}
+	if faults, err := r.Faults(); err != nil || len(faults) > 0 {
 		return nil
 	}
 	return p.Members

@@ -275,6 +275,37 @@ func TestExperimentIsRecorded(t *testing.T) {
 	}
 }
 
+// late is a model whose up looks once, too early. It is well at the given look after that, if it ever is.
+type late struct {
+	*model
+	well, looks int
+}
+
+func (l *late) Labctl(ctx context.Context, args ...string) (string, error) {
+	switch args[0] {
+	case "up":
+		return "", errors.New("3 of 4 pods ready")
+	case "status":
+		if l.looks++; l.looks == l.well {
+			clear(l.on)
+		}
+	}
+	return l.model.Labctl(ctx, args...)
+}
+
+// A lab has come back if it is healthy a moment after up has looked, and not if it stays ill.
+func TestBringBackWaits(t *testing.T) {
+	for _, well := range []int{3, 0} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newModel(t)
+			m.on["w1"], m.repairs = symptom.KubeProxyCrash, func(*model) error { return nil }
+			if err := BringBack(t.Context(), &late{model: m, well: well}); (err == nil) != (well > 0) {
+				t.Errorf("well at look %d: %v", well, err)
+			}
+		})
+	}
+}
+
 // An experiment relies on the proof of the one that has just ended, and on no older one.
 func TestOneProofBetweenExperiments(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -291,8 +322,12 @@ func TestOneProofBetweenExperiments(t *testing.T) {
 		if later := looked(); !first || next || !later {
 			t.Errorf("looked whether the lab is healthy: first %t, at once %t, later %t", first, next, later)
 		}
-		if record.takeProof(); record.takeProof() != nil {
-			t.Error("a proof is taken twice")
+		if record.takeProof() == nil || record.takeProof() != nil {
+			t.Error("a proof is taken once")
+		}
+		looked()
+		if err := record.Add(Injected{Fault: "by-hand", Node: "w2"}); err != nil || record.takeProof() != nil {
+			t.Errorf("%v; a proof holds for a lab that has got a fault since", err)
 		}
 	})
 }

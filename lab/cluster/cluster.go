@@ -336,5 +336,6 @@ func (c *Run) Retire(ctx context.Context) error {
 			return err
 		}
 	}
+	c.retired = true
 	return nil
 }

@@ -89,7 +89,6 @@ func (c *Run) Remove(ctx context.Context, n config.Node) error {
 		if err := c.Retire(ctx); err != nil { // before its machine is gone: the connection to the cluster may go through it
 			return err
 		}
-		c.retired = true
 		if err := provision.Delete(ctx, c.Session, n.Name); err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -155,6 +156,44 @@ func TestDialsForReal(t *testing.T) {
 	udp.Close()
 	if got := []string{dial(open, "tcp"), dial(closed, "udp")}; !slices.Equal(got, []string{"refused", "refused"}) {
 		t.Error(got)
+	}
+}
+
+// A diagnosis of what is wrong now reads a unit's journal since its start, or of about ten minutes. That of kubeadm is of one series of attempts.
+func TestRecentJournals(t *testing.T) {
+	for _, recent := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			m := machine(t, nil)
+			started := m.Now().Add(-time.Minute)
+			m.Run = func(_ context.Context, argv ...string) (string, error) {
+				if argv[0] != "systemctl" {
+					return "", errors.New("not here")
+				}
+				return fmt.Sprintf("Id=kubelet.service\nActiveState=active\nExecMainStartTimestamp=@%d\n\nId=containerd.service\nActiveState=active\n", started.Unix()), nil
+			}
+			var mu sync.Mutex
+			read := map[string]string{}
+			collect(t.Context(), m, Options{Recent: recent}, func(_ context.Context, _ io.Writer, argv ...string) error {
+				mu.Lock()
+				defer mu.Unlock()
+				for i, arg := range argv {
+					if unit, is := strings.CutPrefix(arg, "--unit="); is {
+						read[unit] = strings.Join(argv[i+1:], " ")
+					}
+				}
+				return nil
+			})
+			since := func(at time.Time) string { return fmt.Sprintf("--since=@%d", at.Unix()) }
+			want := map[string]string{"kubelet.service": since(started.Add(-2 * time.Second)), "containerd.service": since(m.Now().Add(-Recent - time.Second)), "k8slab-kubeadm.service": ""}
+			for unit, from := range want {
+				if !recent {
+					from = ""
+				}
+				if got, is := read[unit]; !is || got != from {
+					t.Errorf("recent %t: the journal of %s is read (%t) with %q, wanted %q", recent, unit, is, got, from)
+				}
+			}
+		})
 	}
 }
 
