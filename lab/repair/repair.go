@@ -21,17 +21,20 @@ import (
 // deleted while their kubelet runs, nodes that are in no cluster, what kubeadm made, and the pod network. For a node that still fails it
 // climbs the ladder, as far as upTo. For what needs a person it returns the diagnosis' findings. It starts no machine that is off. It
 // returns when the repairs have taken effect: the diagnosis no longer finds their causes, and the proof holds, unless something is left.
-// A run that follows a dry run begins with what that has seen, which may be nil.
+// A run that follows a dry run begins with what that has seen, which may be nil: its first pass does what the dry run has told of.
 func Run(ctx context.Context, c *cluster.Run, upTo Rung, seen *Seen) ([]Repaired, error) {
 	r := &repairRun{Run: c, upTo: upTo, more: morePasses, step: c.Events.Start("", "repair", 0)}
 	begun := time.Now()
-	if r.before = seen.fresh(); r.before == nil {
+	if seen.fresh() {
+		r.before, r.idle = seen.findings, seen.idle
+	} else {
 		r.look(ctx)
 	}
-	if seen != nil {
-		*seen = Seen{r.before, begun}
-	}
 	err := r.onePass(ctx)
+	if seen != nil {
+		*seen = Seen{r.before, begun, r.idle}
+	}
+	r.idle = nil
 	if err != nil && !r.DryRun && ctx.Err() == nil && r.didAnything() { // what was repaired since may be why a repair failed
 		err = r.anotherPass(ctx)
 	}
@@ -48,19 +51,15 @@ func Run(ctx context.Context, c *cluster.Run, upTo Rung, seen *Seen) ([]Repaired
 	return r.found, r.step.End(err)
 }
 
-// Seen is what the diagnosis of a dry run found.
+// Seen is what a dry run found.
 type Seen struct {
-	findings []symptom.Finding
+	findings []symptom.Finding // of its diagnosis
 	at       time.Time
+	idle     map[string]bool // the stages that had nothing to do
 }
 
-// fresh are the findings, if no more than a backup and a quick yes lay between.
-func (s *Seen) fresh() []symptom.Finding {
-	if s == nil || time.Since(s.at) > 15*time.Second {
-		return nil
-	}
-	return s.findings
-}
+// fresh tells whether a dry run was made, and no more than a backup and a quick yes lay between.
+func (s *Seen) fresh() bool { return s != nil && time.Since(s.at) <= 15*time.Second }
 
 // look diagnoses the cluster.
 func (r *repairRun) look(ctx context.Context) {
@@ -96,9 +95,11 @@ func (r *repairRun) onePass(ctx context.Context) error {
 	return errors.Join(err, waited)
 }
 
-// all makes the repairs, from cause to effect. Each is tried, even if one before it failed.
+// all makes the repairs, from cause to effect. Each is tried, even if one before it failed, but for those that had nothing to do in the dry
+// run a moment ago.
 func (r *repairRun) all(ctx context.Context) error {
 	var errs []error
+	idle := map[string]bool{}
 	for _, stage := range []struct {
 		name string
 		do   func(context.Context) error
@@ -106,7 +107,7 @@ func (r *repairRun) all(ctx context.Context) error {
 	}{
 		{"rights of the administrator", r.administrators, false},
 		{"files of the image", r.files, true},
-		{"kubeadm's configuration of the cluster", r.early, false},
+		{documentsStage, r.early, false},
 		{"what each node can repair itself", r.nodes, false},
 		{"container images of add-ons", r.images, true},
 		{"certificates and kubeconfigs of control planes", r.credentials, false},
@@ -120,14 +121,25 @@ func (r *repairRun) all(ctx context.Context) error {
 		{"pod network", r.network, false},
 		{"addresses of pods", r.addresses, false},
 	} {
-		if stage.made && r.Cluster.OverSSH() {
+		if stage.made && r.Cluster.OverSSH() || r.idle[stage.name] {
 			continue
 		}
 		r.step.Progress("%s", stage.name)
-		errs = append(errs, stage.do(ctx))
+		had := r.added
+		err := stage.do(ctx)
+		if r.DryRun && err == nil && r.added == had && stage.name != documentsStage {
+			idle[stage.name] = true
+		}
+		errs = append(errs, err)
+	}
+	if r.DryRun {
+		r.idle = idle
 	}
 	return errors.Join(errs...)
 }
+
+// documentsStage is a stage that others build on: it is never left out.
+const documentsStage = "kubeadm's configuration of the cluster"
 
 // nodes repairs what each node can repair itself.
 func (r *repairRun) nodes(ctx context.Context) error {

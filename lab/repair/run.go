@@ -37,12 +37,14 @@ type repairRun struct {
 	before  []symptom.Finding    // of the diagnosis before the first repair of this pass
 	wrong   []kube.WrongDocument // that were found in this pass
 	looked  bool                 // at the documents in this pass
+	idle    map[string]bool      // stages that the first pass leaves out; in a dry run, those that had nothing to do
 	emerged bool                 // the last wait ended because a repair has uncovered another failure
 	more    int                  // passes that may still follow because a repair uncovers another failure
 	waited  bool                 // it did something that the cluster shows only after a while
 	settle  time.Duration        // how long that may take, if not effectTime
 	mu      sync.Mutex
 	found   []Repaired
+	added   int // how often something was added to found
 	pass    int // how many of found are of earlier passes
 }
 
@@ -51,6 +53,7 @@ func (r *repairRun) add(f Repaired) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.found = append(r.found, f)
+	r.added++
 	r.step.Progress("%s", f)
 }
 

@@ -82,6 +82,10 @@ var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDi
 // otherSnapshotter finds that containerd, which tries all its snapshotters when it starts, cannot use one that Kubernetes does not need.
 var otherSnapshotter = regexp.MustCompile(`plugin \\?"?io\.containerd\.snapshotter\.v1\.(?:aufs|blockfile|btrfs|devmapper|erofs|zfs)\b`)
 
+// halfWritten finds that containerd has read a configuration of the pod network at the first of several writes. It says nothing when the next one
+// makes it whole. If none does, it says that there is no network.
+var halfWritten = regexp.MustCompile(`failed to reload cni configuration after receiving fs change .*: unexpected end of JSON input`)
+
 // housekeeping is the kubelet's, so it says nothing about etcd.
 var housekeeping = []byte("Housekeeping took longer")
 
@@ -91,7 +95,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 		return found
 	}
 	computers, start := o.container && isComputers(raw), otherSnapshotter.Match(raw)
-	old := pastEvent.Match(raw)
+	past := pastEvent.Match(raw) || halfWritten.Match(raw)
 	return slices.DeleteFunc(found, func(f find) bool {
 		switch {
 		case f.known.kind != ofCause:
@@ -100,7 +104,7 @@ func (o *origin) withoutHarmless(found []find, raw []byte) []find {
 			return true
 		case f.known.id == symptom.EtcdSlow && bytes.Contains(raw, housekeeping):
 			return true
-		case symptom.General(f.known.id) && probed.Match(raw), old:
+		case symptom.General(f.known.id) && probed.Match(raw), past:
 			return true
 		case f.known.id == symptom.NodeUnreachable && programOf(raw) == "sshd": // a client went away; the node did answer
 			return true

@@ -30,6 +30,21 @@ func TestNodeAuthorizerThatLags(t *testing.T) {
 	}
 }
 
+// containerd reads a configuration of the pod network at the first of several writes, and does not say that it is whole later.
+func TestConfigurationThatIsBeingWritten(t *testing.T) {
+	const (
+		failed  = `msg="failed to reload cni configuration after receiving fs change event(WRITE         \"/etc/cni/net.d/10-flannel.conflist\")" `
+		failure = `error="cni config load failed: failed to load CNI config list file /etc/cni/net.d/10-flannel.conflist: error parsing configuration list: `
+		written = `Nov 28 06:43:29 w2 containerd[218]: time="2026-11-28T06:43:29Z" level=error ` + failed + failure
+	)
+	if got := symptomsOf(judge(t, written+`unexpected end of JSON input: invalid cni config: failed to load cni config"`+"\n")); len(got) > 0 {
+		t.Errorf("half of it: %v", got)
+	}
+	if got := symptomsOf(judge(t, written+`invalid character 'x': invalid cni config: failed to load cni config"`+"\n")); !slices.Contains(got, symptom.CNIStaleConfig) {
+		t.Errorf("what cannot be read: %v", got)
+	}
+}
+
 func constraint(memcg string) string {
 	return "Nov 24 21:51:02 w1 kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=" + memcg +
 		",task_memcg=" + memcg + "/system.slice/kubelet.service,task=kubelet,pid=812,uid=0\n"
