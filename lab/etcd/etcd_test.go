@@ -94,6 +94,57 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// An election is no failure: the members are asked again until they have a leader.
+func TestStatusDuringAnElection(t *testing.T) {
+	for name, first := range map[string]map[uint64]uint64{ // the leader that each member names
+		"some know it":        {1: 1, 2: 3, 3: 3},
+		"the old one stepped": {1: 0, 2: 1, 3: 1},
+	} {
+		f := newFake(t)
+		f.cluster(3, member(1), member(2), member(3))
+		for id, leader := range first {
+			asked := 0
+			f.statuses[at(id)] = func(context.Context) (answer, error) {
+				if asked++; asked == 1 {
+					return answer{id: id, leader: leader}, nil
+				}
+				return answer{id: id, leader: 3}, nil
+			}
+		}
+		if err := f.client(nil, at(1)).Healthy(t.Context()); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Members that are only cut off from the leader are not waited for.
+func TestElecting(t *testing.T) {
+	status := func(id, leader uint64) Status {
+		s := Status{Member: member(id), LeaderID: leader, Leader: id == leader, Healthy: leader != 0, State: Serving}
+		if leader == 0 {
+			s.State = Leaderless
+		}
+		return s
+	}
+	silent := Status{Member: member(1), State: Silent}
+	for name, tt := range map[string]struct {
+		of   []Status
+		want bool
+	}{
+		"all agree":            {[]Status{status(1, 1), status(2, 1), status(3, 1)}, false},
+		"two leaders":          {[]Status{status(1, 1), status(2, 3), status(3, 3)}, true},
+		"one is cut off":       {[]Status{status(1, 1), status(2, 1), status(3, 0)}, false},
+		"the leader is gone":   {[]Status{silent, status(2, 1), status(3, 1)}, false},
+		"the leader stepped":   {[]Status{status(1, 0), status(2, 1), status(3, 1)}, true},
+		"nobody knows any":     {[]Status{silent, status(2, 0), status(3, 0)}, false},
+		"it leads for another": {[]Status{status(1, 2), status(2, 1)}, true},
+	} {
+		if got := electing(tt.of); got != tt.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 func TestStatusTriesNextURL(t *testing.T) {
 	f := newFake(t)
 	m := member(1)

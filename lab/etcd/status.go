@@ -8,11 +8,44 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 )
 
-// Status lists the members and asks each about itself. A member that cannot be asked has its Err; the call fails only if there is no list.
+// electionTime is longer than an election takes with etcd's defaults, and electionPace lies between two looks at one.
+const (
+	electionTime = 2500 * time.Millisecond
+	electionPace = 200 * time.Millisecond
+)
+
+// Status lists the members and asks each about itself. A member that cannot be asked has its Err; the call fails only if there is no list. If
+// the members are electing a leader, which is no failure, it asks again until they have one.
 func (c *Client) Status(ctx context.Context) ([]Status, error) {
-	return c.statuses(ctx, false)
+	end := time.Now().Add(electionTime)
+	for {
+		statuses, err := c.statuses(ctx, false)
+		if err != nil || !electing(statuses) || time.Now().After(end) {
+			return statuses, err
+		}
+		select {
+		case <-ctx.Done():
+			return statuses, nil
+		case <-time.After(electionPace):
+		}
+	}
+}
+
+// electing tells whether the members that answer name different leaders, or one that answers and does not lead.
+func electing(statuses []Status) bool {
+	leaders := map[uint64]bool{}
+	for _, s := range statuses {
+		if s.Healthy {
+			leaders[s.LeaderID] = true
+		}
+	}
+	deposed := func(s Status) bool {
+		return leaders[s.Member.ID] && !s.Leader && (s.State == Serving || s.State == Leaderless)
+	}
+	return len(leaders) > 1 || slices.ContainsFunc(statuses, deposed)
 }
 
 // LocalStatus is Status of the members that the first endpoint to answer remembers. It needs no quorum, and may be out of date.
