@@ -53,6 +53,7 @@ func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 		Skip("not in a cluster that exists")
 	}
 	h.keepLabnode()
+	h.retrySoon()
 	r := h.cluster.experiment(ctx, f, "--i-break", h.cluster.name, "--yes")
 	if r.Class == scenarios.NotApplicable {
 		Skip(r.Reason)

@@ -171,6 +171,12 @@ func (h *home) keepLabnode() {
 	h.amend("keep_labnode", `(ssh: \{.*)\}`, "$1, keep_labnode: true}")
 }
 
+// retrySoon has a join that fails be tried again after seconds: the labs' experiments wait as long as users do.
+func (h *home) retrySoon() {
+	GinkgoHelper()
+	h.amend("tuning", `\A`, "tuning: {cp_join_retry_sleep_seconds: 2}\n")
+}
+
 // amend adds a key to the cluster.yaml, unless it is there.
 func (h *home) amend(key, place, with string) {
 	GinkgoHelper()
