@@ -95,16 +95,16 @@ func (r *repairRun) onePass(ctx context.Context) error {
 	return errors.Join(err, waited)
 }
 
-// all makes the repairs, from cause to effect. Each is tried, even if one before it failed, but for those that had nothing to do in the dry
-// run a moment ago.
+// stage repairs one kind of thing.
+type stage struct {
+	name string
+	do   func(context.Context) error
+	made bool // only of what labctl made
+}
+
+// all makes the repairs, from cause to effect.
 func (r *repairRun) all(ctx context.Context) error {
-	var errs []error
-	idle := map[string]bool{}
-	for _, stage := range []struct {
-		name string
-		do   func(context.Context) error
-		made bool // only of what labctl made
-	}{
+	return r.each(ctx, []stage{
 		{"rights of the administrator", r.administrators, false},
 		{"files of the image", r.files, true},
 		{documentsStage, r.early, false},
@@ -120,16 +120,21 @@ func (r *repairRun) all(ctx context.Context) error {
 		{"rights of the cluster's parts", r.rights, false},
 		{"pod network", r.network, false},
 		{"addresses of pods", r.addresses, false},
-	} {
-		if stage.made && r.Cluster.OverSSH() || r.idle[stage.name] {
+	})
+}
+
+// each tries every stage, even if one before it failed, but for those that had nothing to do in the dry run a moment ago.
+func (r *repairRun) each(ctx context.Context, stages []stage) error {
+	var errs []error
+	idle := map[string]bool{}
+	for _, s := range stages {
+		if s.made && r.Cluster.OverSSH() || r.idle[s.name] {
 			continue
 		}
-		r.step.Progress("%s", stage.name)
+		r.step.Progress("%s", s.name)
 		had := r.added
-		err := stage.do(ctx)
-		if r.DryRun && err == nil && r.added == had && stage.name != documentsStage {
-			idle[stage.name] = true
-		}
+		err := s.do(ctx)
+		idle[s.name] = err == nil && r.added == had && s.name != documentsStage
 		errs = append(errs, err)
 	}
 	if r.DryRun {
