@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -34,23 +33,15 @@ func (e *experiment) leaveFault(ctx context.Context) error {
 	if err := e.recover(ctx); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(e.faults, func(f placed) bool { return !f.repaired() }) {
-		e.step("healthy after")
-		if err := e.target.await(ctx, "a healthy lab", healthyBudget, 300*time.Millisecond, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
-			return err
-		}
+	e.step("healthy after")
+	if err := e.target.await(ctx, "a healthy lab", healthyBudget, 300*time.Millisecond, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
+		return err
 	}
 	if err := e.awaitEffectGone(ctx); err != nil {
 		return err
 	}
 	e.result.ToRecover = time.Since(begun).Seconds()
 	return e.restore(ctx)
-}
-
-// repaired tells whether the recovery ends with a repair, which has proven that the lab is healthy, and whether the effect shows that itself.
-func (f placed) repaired() bool {
-	calls := f.Calls(f.target.Node)
-	return len(calls) > 0 && calls[len(calls)-1][0] == "repair" && !f.Outside && !f.Once
 }
 
 // diagnoseAgain waits until the diagnosis finds nothing that fails.

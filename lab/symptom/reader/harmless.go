@@ -83,7 +83,7 @@ var atStart = regexp.MustCompile(`Image garbage collection failed once|InvalidDi
 var otherSnapshotter = regexp.MustCompile(`plugin \\?"?io\.containerd\.snapshotter\.v1\.(?:aufs|blockfile|btrfs|devmapper|erofs|zfs)\b`)
 
 // halfWritten finds that containerd has read a configuration of the pod network at the first of several writes. It says nothing when the next one
-// makes it whole. If none does, it says that there is no network.
+// makes it whole. If none does, kubelet complains that the network is not ready.
 var halfWritten = regexp.MustCompile(`failed to reload cni configuration after receiving fs change .*: unexpected end of JSON input`)
 
 // housekeeping is the kubelet's, so it says nothing about etcd.
