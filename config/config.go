@@ -40,17 +40,18 @@ type Cluster struct {
 }
 
 // AddonNames are the accepted names of add-ons, in alphabetical order.
-var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "sops"}
+var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "proxy", "sops"}
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {
 	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3. With
 	// MachinesSSH it is required.
 	Version string `yaml:"version"`
-	// Source is where the programs come from: SourceModules (the default), the
-	// absolute path of a directory, or the http:// or https:// URL of a release
-	// mirror. docs/images.md has their layouts.
-	Source string `yaml:"source"`
+	// Source is where the programs come from: SourceAuto (the default),
+	// SourceRelease, SourceModules, the absolute path of a directory, or the
+	// http:// or https:// URL of a release mirror. docs/images.md has their layouts.
+	Source  string  `yaml:"source"`
+	Release Release `yaml:"release,omitempty"`
 	// IgnorePreflightErrors are checks of kubeadm that do not stop a join, such
 	// as NumCPU; default none. Only with MachinesSSH.
 	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors,omitempty"`
@@ -60,8 +61,22 @@ type Kubernetes struct {
 	Kubeadm      Kubeadm         `yaml:"kubeadm,omitempty"`
 }
 
-// SourceModules compiles Kubernetes from Go modules.
-const SourceModules = "modules"
+// The sources of Kubernetes that are words.
+const (
+	SourceAuto    = "auto"    // what is in the cache, else SourceRelease if its servers answer, else SourceModules
+	SourceRelease = "release" // upstream's programs, and etcd and CoreDNS of its images
+	SourceModules = "modules" // compiled from Go modules
+)
+
+// Release says where upstream publishes Kubernetes, for SourceRelease.
+type Release struct {
+	// Server is the http:// or https:// URL of its programs; default
+	// https://dl.k8s.io/release.
+	Server string `yaml:"server"`
+	// Images is the registry, HOST[:PORT][/PATH], of the images that kubeadm asks
+	// for; default registry.k8s.io. Plain HTTP only on private addresses.
+	Images string `yaml:"images"`
+}
 
 // Image says what virtual machines boot from.
 type Image struct {
@@ -109,6 +124,16 @@ type Network struct {
 	// Uplink says whether nodes reach what this computer reaches; default
 	// UplinkAuto. Not valid with MachinesSSH.
 	Uplink Uplink `yaml:"uplink,omitempty"`
+	// Proxy is the http:// URL of the HTTP proxy that containerd and kubelet use;
+	// default none. The add-on proxy tells pods of it. Not valid with MachinesSSH.
+	Proxy string `yaml:"proxy,omitempty"`
+	// NoProxy are what is reached without the proxy, beside the lab's own: hosts,
+	// domains with a dot before them, addresses and CIDRs; default none.
+	NoProxy []string `yaml:"no_proxy,omitempty"`
+	// CAFile is the absolute path of a PEM file with authorities that containerd
+	// and kubelet believe beside those of their system; default none. Not valid
+	// with MachinesSSH.
+	CAFile string `yaml:"ca_file,omitempty"`
 	// Endpoint is the HOST:PORT of the API servers of machines that exist:
 	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
 	// VirtualIP the first control plane's address. Only with MachinesSSH.

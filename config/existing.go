@@ -14,6 +14,7 @@ import (
 // machines: ssh cannot have them.
 var notWithSSH = []struct{ field, why string }{
 	{"kubernetes.source", "labctl puts no Kubernetes of its own on machines that it did not make"},
+	{"kubernetes.release", "labctl puts no Kubernetes of its own on machines that it did not make"},
 	{"kubernetes.feature_gates", "labctl does not set up these machines, and the cluster has its own settings"},
 	{"kubernetes.kubeadm", "labctl does not set up these machines, and the cluster has its own settings"},
 	{"image", "labctl does not make these machines, and they have a system already"},
@@ -22,6 +23,9 @@ var notWithSSH = []struct{ field, why string }{
 	{"network.cidr", "labctl does not make these machines, and they have a network already"},
 	{"registries", "labctl does not configure the runtime of machines that it did not make"},
 	{"network.load_balancer", "labctl installs no add-ons there"},
+	{"network.proxy", "labctl does not configure the runtime of machines that it did not make"},
+	{"network.no_proxy", "labctl does not configure the runtime of machines that it did not make"},
+	{"network.ca_file", "labctl does not configure the runtime of machines that it did not make"},
 	{"resources", "labctl does not make these machines, and they have their size already"},
 	{"addons", "what runs in a cluster that labctl did not make is its owner's choice"},
 }

@@ -72,7 +72,7 @@ func checkSafe(t *testing.T, c *Cluster) {
 		t.Error("accepted a cluster without a control plane")
 	}
 	if c.OverSSH() {
-		if c.Kubernetes.Source != "" || c.Image != (Image{}) || c.Libvirt != (Libvirt{}) || c.Network.CIDR.IsValid() || len(c.Addons) > 0 {
+		if c.Kubernetes.Source != "" || c.Kubernetes.Release != (Release{}) || c.Image != (Image{}) || c.Libvirt != (Libvirt{}) || c.Network.CIDR.IsValid() || len(c.Addons) > 0 {
 			t.Errorf("accepted what labctl would make: %+v", c)
 		}
 		return
@@ -84,6 +84,10 @@ func checkSafe(t *testing.T, c *Cluster) {
 		t.Errorf("accepted the URI %q", uri)
 	}
 	checkSourceSafe(t, c.Kubernetes.Source)
+	checkSourceSafe(t, c.Kubernetes.Release.Server)
+	if strings.ContainsAny(c.Kubernetes.Release.Images, " '\"\\$`;&|<>@?#\n\x00") {
+		t.Errorf("accepted the registry %q", c.Kubernetes.Release.Images)
+	}
 	if base := c.Image.Base; base != "" && (!strings.HasPrefix(base, "/") || strings.ContainsFunc(base, unicode.IsControl)) {
 		t.Errorf("accepted the image %q", base)
 	}
@@ -106,7 +110,7 @@ func checkSourceSafe(t *testing.T, source string) {
 	if strings.ContainsFunc(source, unicode.IsControl) {
 		t.Errorf("accepted the source %q", source)
 	}
-	if source == SourceModules || strings.HasPrefix(source, "/") {
+	if source == SourceAuto || source == SourceRelease || source == SourceModules || strings.HasPrefix(source, "/") {
 		return
 	}
 	if u, err := url.Parse(source); err != nil || u.Host == "" || u.User != nil || strings.ContainsAny(source, "?#") {

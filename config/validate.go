@@ -23,6 +23,7 @@ func (d *document) validate(c *Cluster) {
 		d.checkExistingNetwork(c.Network)
 	default:
 		d.checkSource(c.Kubernetes.Source)
+		d.checkRelease(c.Kubernetes.Release)
 		d.checkBase(c.Image.Base)
 		d.checkFrom(c.Image)
 		d.checkURI(c.Libvirt.URI)
@@ -67,25 +68,43 @@ func (d *document) checkVersion(v string) {
 func (d *document) checkSource(source string) {
 	const field = "kubernetes.source"
 	if why := sourceProblem(source); why != "" && d.trusted(field) {
-		d.report(field, "%s; use modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release", why)
+		d.report(field, "%s; use auto, release, modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release", why)
+	}
+}
+
+var registryPath = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
+
+func (d *document) checkRelease(r Release) {
+	const server, images = "kubernetes.release.server", "kubernetes.release.images"
+	if why := urlProblem(r.Server); why != "" && d.trusted(server) {
+		d.report(server, "%s; use the URL of a release server such as https://mirror.example/release", why)
+	}
+	if d.trusted(images) && !registryPath.MatchString(r.Images) {
+		d.report(images, "%s is not a registry; use HOST, HOST:PORT or HOST/PATH, without https://", quote(r.Images))
 	}
 }
 
 // sourceProblem says why a source is refused, or "" when it is accepted. It
 // shows a path but nothing else: what was meant as a URL may hold a password.
 func sourceProblem(source string) string {
-	if strings.HasPrefix(source, "/") {
+	switch {
+	case source == SourceAuto || source == SourceRelease || source == SourceModules:
+		return ""
+	case strings.HasPrefix(source, "/"):
 		return plainPathProblem(source)
 	}
-	u, err := url.Parse(source)
+	return urlProblem(source)
+}
+
+// urlProblem is sourceProblem for a URL.
+func urlProblem(text string) string {
+	u, err := url.Parse(text)
 	switch {
-	case source == SourceModules:
-		return ""
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsFunc(source, unicode.IsControl):
-		return "is neither modules, nor an absolute path, nor an HTTP URL"
+	case err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsFunc(text, unicode.IsControl):
+		return "is not an HTTP URL"
 	case u.User != nil:
 		return "the URL has a user or a password, which would be shown in logs"
-	case u.RawQuery != "" || u.ForceQuery || strings.Contains(source, "#"):
+	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
 		return "the URL has a query or a fragment, which would be shown in logs and do not name a directory"
 	case u.Hostname() == "":
 		return "the URL has no host"

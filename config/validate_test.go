@@ -100,11 +100,13 @@ func TestAddons(t *testing.T) {
 }
 
 func TestSource(t *testing.T) {
-	const use = "; use modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release"
-	const unknown = "is neither modules, nor an absolute path, nor an HTTP URL"
+	const use = "; use auto, release, modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release"
+	const unknown = "is not an HTTP URL"
 	const user = "the URL has a user or a password, which would be shown in logs"
 	const query = "the URL has a query or a fragment, which would be shown in logs and do not name a directory"
 	tests := []struct{ name, want string }{
+		{"auto", ""},
+		{"release", ""},
 		{"modules", ""},
 		{"/srv/k8s v1.36", ""},
 		{"https://mirror.example/release", ""},

@@ -6,17 +6,28 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/registry"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+
+	"k8slab/lab/command"
 )
 
 var (
@@ -53,16 +64,9 @@ var _ = Describe("a lab whose Kubernetes comes from", Label("nightly", "Slow"), 
 	}, SpecTimeout(10*time.Minute))
 
 	It("a release mirror refuses what is not of its checksum, and comes up proven healthy; so does one of image archives", func(ctx SpecContext) {
-		tree := GinkgoT().TempDir()
-		programs := filepath.Join(tree, version, "bin/linux/amd64")
-		Expect(os.MkdirAll(programs, 0o755)).To(Succeed())
-		copyPrograms(compiled, programs, slices.Concat(nodePrograms, staticPrograms))
-		inDirectory(ctx, programs, `for p in kube*; do sha256sum "$p" >"$p.sha256"; done`)
-		server := httptest.NewServer(http.FileServer(http.Dir(tree)))
-		DeferCleanup(server.Close)
-
+		programs, url := serveRelease(ctx, compiled, version)
 		l := useLab("e2e-mirror", 62, 1, 1)
-		l.configure(fmt.Sprintf("kubernetes: {version: %s, source: '%s'}\n", version, server.URL))
+		l.configure(fmt.Sprintf("kubernetes: {version: %s, source: '%s'}\n", version, url))
 		putBack := damage(filepath.Join(programs, "kubelet"))
 		Expect(l.refused(ctx)).To(ContainSubstring("kubelet does not match its checksum"))
 
@@ -81,7 +85,56 @@ var _ = Describe("a lab whose Kubernetes comes from", Label("nightly", "Slow"), 
 		of.must(ctx, "up")
 		of.expectHealthy(ctx)
 	}, SpecTimeout(15*time.Minute))
+
+	It("upstream's release, with etcd and CoreDNS of its images, comes up proven healthy", func(ctx SpecContext) {
+		_, url := serveRelease(ctx, compiled, version)
+		images := serveImages(compiled)
+		l := useLab("e2e-release", 62, 1, 1)
+		l.configure(fmt.Sprintf("kubernetes: {version: %s, source: release, release: {server: '%s', images: '%s'}}\n", version, url, images))
+		l.must(ctx, "up")
+		l.expectHealthy(ctx)
+	}, SpecTimeout(10*time.Minute))
 })
+
+// serveRelease is upstream's server with the programs of a version; they are in a directory.
+func serveRelease(ctx context.Context, compiled, version string) (programs, url string) {
+	GinkgoHelper()
+	tree := GinkgoT().TempDir()
+	programs = filepath.Join(tree, version, "bin/linux/amd64")
+	Expect(os.MkdirAll(programs, 0o755)).To(Succeed())
+	copyPrograms(compiled, programs, slices.Concat(nodePrograms, staticPrograms))
+	inDirectory(ctx, programs, `for p in kube*; do sha256sum "$p" >"$p.sha256"; done`)
+	server := httptest.NewServer(http.FileServer(http.Dir(tree)))
+	DeferCleanup(server.Close)
+	return programs, server.URL
+}
+
+// serveImages is a registry with etcd and CoreDNS, under the names that the kubeadm which was compiled asks for.
+func serveImages(compiled string) (at string) {
+	GinkgoHelper()
+	server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	DeferCleanup(server.Close)
+	at = strings.TrimPrefix(server.URL, "http://")
+	list, err := os.ReadFile(filepath.Join(compiled, "images"))
+	Expect(err).NotTo(HaveOccurred())
+	for component, where := range map[string]string{"etcd": "usr/local/bin", "coredns": "."} {
+		found, err := filepath.Glob(cached(component + "-v*"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(found).NotTo(BeEmpty())
+		layer := filepath.Join(GinkgoT().TempDir(), "layer.tar")
+		_, err = command.Run(context.Background(), "tar", "--create", "--file="+layer, "--directory="+found[0], "--transform=s,^[.]/,"+where+"/,", ".")
+		Expect(err).NotTo(HaveOccurred())
+		l, err := tarball.LayerFromFile(layer)
+		Expect(err).NotTo(HaveOccurred())
+		image, err := mutate.AppendLayers(empty.Image, l)
+		Expect(err).NotTo(HaveOccurred())
+		_, ref, _ := strings.Cut(regexp.MustCompile(`(?m)^\S+/`+component+`:\S+$`).FindString(string(list)), "/")
+		to, err := name.ParseReference(at + "/" + ref)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(to, image)).To(Succeed())
+	}
+	return at
+}
 
 // cached is a path in labctl's cache.
 func cached(path string) string {

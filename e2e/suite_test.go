@@ -61,6 +61,7 @@ var _ = BeforeSuite(func(ctx SpecContext) {
 	Expect(suite.lock.TryLock()).To(BeTrue(), "another suite uses %s", suite.home)
 	// The first build of the image takes minutes. It must not count as a bring-up.
 	l := newLab("e2e-image", 49, 1, 0)
+	l.configure("kubernetes: {source: modules}\n") // no spec asks a server outside; the source auto finds this image
 	l.must(ctx, "image", "build")
 }, NodeTimeout(22*time.Minute))
 

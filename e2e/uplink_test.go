@@ -14,7 +14,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -24,6 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"k8s.io/client-go/util/cert"
 
 	"k8slab/lab/host"
 )
@@ -78,13 +81,21 @@ func (n network) get(url string) (string, error) {
 	return string(text), errors.Join(err, answer.Body.Close())
 }
 
-// serve answers requests there.
-func (n network) serve(address string, handler http.Handler) {
+func (n network) listen(address string) (l net.Listener) {
 	GinkgoHelper()
-	var l net.Listener
 	var err error
 	Expect(host.InNamespace(n.file, func() { l, err = net.Listen("tcp4", address) })).To(Succeed())
 	Expect(err).NotTo(HaveOccurred())
+	return l
+}
+
+// serve answers requests there.
+func (n network) serve(address string, handler http.Handler) {
+	GinkgoHelper()
+	n.serveOn(n.listen(address), handler)
+}
+
+func (n network) serveOn(l net.Listener, handler http.Handler) {
 	s := &http.Server{Handler: handler, ReadHeaderTimeout: time.Minute}
 	go func() { _ = s.Serve(l) }()
 	DeferCleanup(func() { _ = s.Close() })
@@ -93,7 +104,8 @@ func (n network) serve(address string, handler http.Handler) {
 // internet is a network with a registry and a name server, and the computer that is in it.
 type internet struct {
 	outside, computer network
-	resolv            string // the computer's resolv.conf
+	resolv            string       // the computer's resolv.conf
+	images            http.Handler // the registry
 }
 
 const (
@@ -116,8 +128,57 @@ func newInternet(ctx context.Context) internet {
 	w.computer.run(ctx, "ip route add default via "+internetIP)
 	untilTheEnd(exec.Command("nsenter", "--net="+w.outside.file, "--", "sh", "-c", `"$@" & cat; kill $!`, "sh", "dnsmasq", "--keep-in-foreground",
 		"--conf-file=/dev/null", "--no-resolv", "--no-hosts", "--user=root", "--pid-file", "--address=/"+internetRegistry+"/"+internetIP, "--local=/"+internetRegistry+"/", "--address=/#/"), 0)
-	w.outside.serve(internetIP+":80", registry.New(registry.Logger(log.New(io.Discard, "", 0))))
+	w.images = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	w.outside.serve(internetIP+":80", w.images)
 	return w
+}
+
+// encrypted is the registry once more, in TLS; the file has the authority of its certificate.
+func (w internet) encrypted() (authority string) {
+	GinkgoHelper()
+	certificate, key, err := cert.GenerateSelfSignedCertKey(internetRegistry, nil, nil)
+	Expect(err).NotTo(HaveOccurred())
+	pair, err := tls.X509KeyPair(certificate, key)
+	Expect(err).NotTo(HaveOccurred())
+	w.outside.serveOn(tls.NewListener(w.outside.listen(internetIP+":443"), &tls.Config{Certificates: []tls.Certificate{pair}}), w.images)
+	authority = filepath.Join(GinkgoT().TempDir(), "authority.pem")
+	Expect(os.WriteFile(authority, certificate, 0o644)).To(Succeed())
+	return authority
+}
+
+// proxy is one that hands on what is encrypted, and tells what it was asked for.
+func (w internet) proxy(port string) (asked func() []string) {
+	GinkgoHelper()
+	var mu sync.Mutex
+	var all []string
+	w.outside.serveOn(w.outside.listen(internetIP+":"+port), http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		all = append(all, r.Host)
+		mu.Unlock()
+		if r.Method != http.MethodConnect {
+			http.Error(rw, "only CONNECT", http.StatusMethodNotAllowed)
+			return
+		}
+		there, err := w.outside.transport().DialContext(r.Context(), "tcp4", strings.Replace(r.Host, internetRegistry, internetIP, 1))
+		if err != nil {
+			http.Error(rw, err.Error(), http.StatusBadGateway)
+			return
+		}
+		here, _, err := http.NewResponseController(rw).Hijack()
+		if err != nil {
+			_ = there.Close()
+			return
+		}
+		_, _ = here.Write([]byte("HTTP/1.1 200 OK\r\n\r\n"))
+		go func() { _, _ = io.Copy(there, here); _ = there.Close() }()
+		_, _ = io.Copy(here, there)
+		_ = here.Close()
+	}))
+	return func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return slices.Clone(all)
+	}
 }
 
 // has puts an image into the registry.
@@ -181,5 +242,26 @@ var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
 
 		l.must(ctx, "down")
 		Expect(w.state(ctx)).To(Equal(before))
+	}, SpecTimeout(6*time.Minute))
+
+	It("asks the computer's proxy, believes the computer's authority, and tells pods of the proxy", Label("nightly"), func(ctx SpecContext) {
+		w := newInternet(ctx)
+		asked, authority := w.proxy("3128"), w.encrypted()
+		l := useLab("e2e-proxy", 79, 1, 1)
+		l.enter = w.enter()
+		l.rewrite("network: {", fmt.Sprintf("network: {uplink: nat, proxy: 'http://%s:3128', ca_file: %s, ", internetIP, authority))
+		l.rewrite("nodes:\n", "addons: [proxy]\nnodes:\n")
+		w.has(ctx, "shop/web:1", containerImage("--help"))
+
+		l.must(ctx, "up")
+		Expect(l.run(ctx, "up").stderr).To(ContainSubstring("nothing changed"))
+		l.kubectl(ctx, "run", "web", "--image="+internetRegistry+"/shop/web:1", "--restart=Never", "--env=NO_PROXY=its own")
+		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
+			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+		Expect(asked()).To(ContainElement(internetRegistry + ":443"))
+		env := l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={range .spec.containers[0].env[*]}{.name}={.value}{'\\n'}{end}")
+		Expect(env).To(And(ContainSubstring("HTTPS_PROXY=http://"+internetIP+":3128\n"), ContainSubstring("NO_PROXY=its own\n"), ContainSubstring("no_proxy=localhost,")))
+		Expect(l.must(ctx, "ssh", "w1", "--", "sh", "-c", `tr '\0' '\n' </proc/$(pidof kubelet)/environ`)).To(ContainSubstring("HTTPS_PROXY=http://" + internetIP))
+		l.expectHealthy(ctx)
 	}, SpecTimeout(6*time.Minute))
 })

@@ -157,7 +157,7 @@ func (a *app) withImage(cmd *cobra.Command, use func(version string, img image.I
 		return err
 	}
 	k8s := c.Kubernetes
-	spec := image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, From: c.Image.From, Labnode: program}
+	spec := image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Release: k8s.Release, From: c.Image.From, Labnode: program}
 	img, err := image.Build(cmd.Context(), spec, events)
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ describe() {
 		: >"$home/password"
 	fi
 	printf 'name: %s\nlibvirt: {uri: "lxc:///system"}\nnetwork: {cidr: %s.0/24}\n' "$name" "$network" >"$file"
-	[[ -z ${KUBERNETES:-} ]] || echo "kubernetes: {version: $KUBERNETES}" >>"$file"
+	[[ -z ${KUBERNETES:-} ]] || echo "kubernetes: {version: $KUBERNETES, source: modules}" >>"$file"
 	echo 'nodes:' >>"$file"
 	add() { # ROLE NODE MAKER'S-ROLE
 		machine=$((machine + 1))

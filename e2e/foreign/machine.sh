@@ -117,10 +117,14 @@ init() {
 			    keyFile: /etc/kubernetes/pki/apiserver-etcd-client.key
 		END
 	fi
+	# By the time that the API server answers, kubelet has backed off to many seconds; started again it registers at once.
+	until curl -sfk --max-time 2 https://127.0.0.1:6443/livez >/dev/null; do sleep 0.3; done && systemctl restart kubelet &
 	kubeadm init --config /root/kubeadm.yaml --upload-certs --ignore-preflight-errors "$ignored" >/root/kubeadm-init.log 2>&1 || {
+		kill $!
 		tail -n 40 /root/kubeadm-init.log >&2
 		exit 1
 	}
+	wait
 	mkdir -p "/home/$user/.kube"
 	cp /etc/kubernetes/admin.conf "/home/$user/.kube/config"
 	chown -R "$user:$user" "/home/$user/.kube"

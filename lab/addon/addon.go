@@ -46,6 +46,8 @@ type Values struct {
 	GitNode string   // the node with the Git repository
 	Sops    bool     // Flux decrypts secrets
 	Pool    []string // of addresses for Services, as ranges FIRST-LAST
+	Proxy   string   // network.proxy of cluster.yaml
+	NoProxy string   // NO_PROXY
 }
 
 //go:embed manifests

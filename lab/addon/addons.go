@@ -55,6 +55,10 @@ var catalogue = []Addon{
 		Workloads: []Workload{{Deployment, "monitoring", "prometheus"}},
 	},
 	{
+		Name:    "proxy",
+		Purpose: "the proxy of network.proxy in the environment of every new pod (Kubernetes 1.36 and later)",
+	},
+	{
 		Name:    "sops",
 		Purpose: "secrets in the Git repository, encrypted with SOPS and age, which Flux decrypts",
 		Needs:   []string{"flux"},

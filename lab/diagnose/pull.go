@@ -26,6 +26,8 @@ var pullTexts = map[kube.PullCause]struct{ meaning, hint string }{
 		"Give the right one: credentials_file of the registry in cluster.yaml, or an imagePullSecret of the pod."},
 	kube.PullLimited: {"A pod waits for an image: the registry has had too many requests from this address.",
 		"Wait, log in (the limit of a login is higher), or name a mirror of the registry in cluster.yaml."},
+	kube.PullProxy: {"A pod waits for an image: the proxy that its node asks does not answer.",
+		"Start the proxy, or name another: network.proxy in cluster.yaml; `systemctl show containerd --property=Environment` on the node shows it."},
 	kube.PullAbsent: {"A pod waits for an image that the registry does not have.", "Look at the name and tag of the image."},
 }
 

@@ -130,12 +130,12 @@ func TestModuleVersion(t *testing.T) {
 	tests := []struct{ program, want string }{{"etcd", "v3.6.8"}, {"coredns", "v1.14.2"}, {"pause", "v3.10.2"}, {"kube-apiserver", "v1.36.3"}}
 	for _, tt := range tests {
 		t.Run(tt.program, func(t *testing.T) {
-			if got, err := moduleVersion(images, tt.program); err != nil || got != tt.want {
+			if _, got, err := imageAsked(images, tt.program); err != nil || got != tt.want {
 				t.Errorf("got %q, %v, want %q", got, err, tt.want)
 			}
 		})
 	}
-	if got, err := moduleVersion(images, "kube-proxy"); err == nil || !strings.Contains(err.Error(), "kube-proxy") {
+	if _, got, err := imageAsked(images, "kube-proxy"); err == nil || !strings.Contains(err.Error(), "kube-proxy") {
 		t.Errorf("missing: %q, %v", got, err)
 	}
 }

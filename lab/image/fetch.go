@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
@@ -49,13 +50,31 @@ func Pull(ctx context.Context, reference string, events *event.Stream) (Fetched,
 	if d, pinned := ref.(name.Digest); pinned && exists(c.fetchedDir(d.DigestStr())) {
 		return c.fetched(d.DigestStr())
 	}
-	img, err := remote.Image(ref, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	img, err := ask(ctx, ref)
 	if err != nil {
-		return Fetched{}, fmt.Errorf("ask for the node image %s: %w", ref, err)
+		return Fetched{}, err
 	}
 	return c.fetch(ctx, img, func(dir string, layers []v1.Layer, step *event.Step) ([]string, error) {
 		return fetchLayers(ctx, ref.Context(), dir, layers, step)
 	})
+}
+
+// ask gets an image's manifest and configuration.
+func ask(ctx context.Context, ref name.Reference) (v1.Image, error) {
+	const idle = 30 * time.Second // as a download has it, for each of the two
+	budget, cancel := context.WithTimeoutCause(ctx, 2*idle, fmt.Errorf("no answer within %s", 2*idle))
+	defer cancel()
+	img, err := remote.Image(ref, remote.WithContext(budget), remote.WithAuthFromKeychain(authn.DefaultKeychain))
+	if err == nil {
+		_, err = img.RawConfigFile() // the image keeps it
+	}
+	if err != nil && budget.Err() != nil {
+		err = context.Cause(budget)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask for the image %s: %w", ref, err)
+	}
+	return img, nil
 }
 
 // Import reads an artefact that Export wrote, into the cache.

@@ -75,7 +75,7 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 	return g.Wait()
 }
 
-// programs builds the components, two at a time: one alone leaves processors idle while it downloads and links. Those that are not built beside
+// programs gets the components, two at a time: one alone leaves processors idle while it downloads and links. Those that are not built beside
 // Kubernetes come after it, because they would make its time longer: Flannel, and what kubeadm says the version of.
 func (b *builder) programs(ctx context.Context, spec Spec) error {
 	components := fixed()
@@ -99,32 +99,46 @@ func (b *builder) programs(ctx context.Context, spec Spec) error {
 	}
 	g, ctx = errgroup.WithContext(ctx)
 	g.SetLimit(2)
-	for _, c := range append(components[last:], asked...) {
-		g.Go(func() error { return b.compile(ctx, c) })
+	g.Go(func() error { return b.compile(ctx, components[last]) })
+	for _, of := range asked {
+		g.Go(func() error { return of(ctx) })
 	}
 	return g.Wait()
 }
 
-// askedFor are the components whose version kubeadm's list of images says.
-func (b *builder) askedFor() ([]component, error) {
+// askedFor gets the components whose version kubeadm's list of images says: compiled, or where Kubernetes is upstream's release, its images'.
+func (b *builder) askedFor() (get []func(context.Context) error, err error) {
 	list, err := os.ReadFile(b.bin(kubernetesName, imageList))
 	if err != nil {
 		return nil, err
 	}
 	b.images = strings.Fields(string(list))
-	var components []component
-	for _, c := range []func(string) component{etcd, coredns} {
-		v, err := moduleVersion(b.images, c("").name)
+	for _, of := range []struct {
+		component func(version string) component
+		programs  []string
+	}{{etcd, []string{"etcd", "etcdctl", "etcdutl"}}, {coredns, []string{"coredns"}}} {
+		ref, version, err := imageAsked(b.images, of.component("").name)
 		if err != nil {
 			return nil, err
 		}
-		components = append(components, c(v))
+		c := of.component(version)
+		if b.from == nil {
+			get = append(get, func(ctx context.Context) error { return b.compile(ctx, c) })
+			continue
+		}
+		image, err := b.from.imageOf(ref)
+		if err != nil {
+			return nil, err
+		}
+		p := published{image: image, programs: of.programs}
+		p.parts = b.path(c.name+"-"+version, p.inputs()) + downloads
+		get = append(get, func(ctx context.Context) error { return b.program(ctx, c.name, version, p) })
 	}
-	return components, nil
+	return get, nil
 }
 
 func (b *builder) compile(ctx context.Context, c component) error {
-	return b.program(ctx, c.name, c.version(), c.inputs(), func(dir string, step *event.Step) error { return c.build(ctx, dir, step) })
+	return b.program(ctx, c.name, c.version(), c)
 }
 
 // imageList is the file beside kubeadm with the names of the images that it asks for.
@@ -135,24 +149,35 @@ func (b *builder) kubernetes(ctx context.Context, spec Spec) error {
 	if err != nil {
 		return err
 	}
-	return b.program(ctx, kubernetesName, spec.KubernetesVersion, from.inputs(), func(dir string, step *event.Step) error {
-		if err := from.build(ctx, dir, step); err != nil {
-			return err
-		}
-		kubeadm := filepath.Join(dir, "kubeadm")
-		if err := os.Chmod(kubeadm, 0o755); err != nil { // whatever the umask: it is run as nobody
-			return err
-		}
-		names, err := imageNames(ctx, kubeadm, spec.KubernetesVersion)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(filepath.Join(dir, imageList), []byte(strings.Join(names, "\n")+"\n"), 0o644)
-	})
+	if u, ok := from.(upstream); ok {
+		b.from = &u
+	}
+	return b.program(ctx, kubernetesName, spec.KubernetesVersion, withImageList{from, spec.KubernetesVersion})
 }
 
-func (b *builder) program(ctx context.Context, name, version string, inputs []string, build func(string, *event.Step) error) error {
-	dir, err := b.get(ctx, name+"-"+version, inputs, build)
+// withImageList writes the names of the images that kubeadm asks for beside it.
+type withImageList struct {
+	source
+	version string
+}
+
+func (w withImageList) build(ctx context.Context, dir string, step *event.Step) error {
+	if err := w.source.build(ctx, dir, step); err != nil {
+		return err
+	}
+	kubeadm := filepath.Join(dir, "kubeadm")
+	if err := os.Chmod(kubeadm, 0o755); err != nil { // whatever the umask: it is run as nobody
+		return err
+	}
+	names, err := imageNames(ctx, kubeadm, w.version)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, imageList), []byte(strings.Join(names, "\n")+"\n"), 0o644)
+}
+
+func (b *builder) program(ctx context.Context, name, version string, from source) error {
+	dir, err := b.get(ctx, name+"-"+version, from.inputs(), func(dir string, step *event.Step) error { return from.build(ctx, dir, step) })
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.dirs[name] = dir
@@ -160,16 +185,16 @@ func (b *builder) program(ctx context.Context, name, version string, inputs []st
 	return err
 }
 
-// moduleVersion is the Go module version behind an image tag: etcd:3.6.8-0 is v3.6.8.
-func moduleVersion(images []string, program string) (string, error) {
+// imageAsked is the one of the images that has the program, and the Go module version behind its tag: etcd:3.6.8-0 is v3.6.8.
+func imageAsked(images []string, program string) (ref, version string, err error) {
 	for _, ref := range images {
 		path, tag, _ := strings.Cut(ref, ":")
 		if filepath.Base(path) == program {
 			v, _, _ := strings.Cut(strings.TrimPrefix(tag, "v"), "-")
-			return "v" + v, nil
+			return ref, "v" + v, nil
 		}
 	}
-	return "", fmt.Errorf("kubeadm's image list has no %s: %s", program, strings.Join(images, " "))
+	return "", "", fmt.Errorf("kubeadm's image list has no %s: %s", program, strings.Join(images, " "))
 }
 
 func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
@@ -268,5 +293,5 @@ func Compiled(version, source string) bool {
 		}
 	}
 	found, _ := filepath.Glob(filepath.Join(dir, kubernetesName+"-"+version+"-*", imageList))
-	return source != config.SourceModules || len(found) > 0
+	return source != config.SourceModules && source != config.SourceAuto || len(found) > 0
 }

@@ -63,15 +63,22 @@ func (m mirror) download(ctx context.Context, programs []string, step *event.Ste
 
 func (m mirror) part(program string) string { return filepath.Join(m.parts, program+".part") }
 
+func (m mirror) address(program string) string {
+	return fmt.Sprintf("%s/%s/bin/linux/amd64/%s", m.url, m.version, program)
+}
+
+// digestEnding comes after a program's address.
+const digestEnding = ".sha256"
+
 func (m mirror) program(ctx context.Context, program string, step *event.Step) error {
-	url := fmt.Sprintf("%s/%s/bin/linux/amd64/%s", m.url, m.version, program)
-	text, err := m.fetcher.text(ctx, url+".sha256", step)
+	url := m.address(program)
+	text, err := m.fetcher.text(ctx, url+digestEnding, step)
 	if err != nil {
 		return m.advise(err)
 	}
 	digest, err := parseDigest(text, program)
 	if err != nil {
-		return fmt.Errorf("%s.sha256 %w; check that kubernetes.source is a release mirror", url, err)
+		return fmt.Errorf("%s%s %w; check that kubernetes.source is a release mirror", url, digestEnding, err)
 	}
 	return m.advise(m.fetcher.file(ctx, url, digest, m.part(program), step))
 }

@@ -48,7 +48,7 @@ func TestPullCause(t *testing.T) {
 		"": PullUnknown, `Back-off pulling image "r.example/a:1"`: PullUnknown,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp 192.0.2.1:443: connect: connection refused`:                              PullClosed,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp 192.0.2.1:443: connect: no route to host`:                                PullUnreachable,
-		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": proxyconnect tcp: dial tcp 192.0.2.9:3128: connect: connection refused`:           PullUnreachable,
+		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": proxyconnect tcp: dial tcp 192.0.2.9:3128: connect: connection refused`:           PullProxy,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp: lookup r.example on [::1]:53: read: connection refused`:                 PullUnreachable,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": dial tcp: lookup r.example on 10.30.0.1:53: no such host`:                         PullUnreachable,
 		failed + `failed to do request: Head "https://r.example/v2/a/manifests/1": tls: failed to verify certificate: x509: certificate signed by unknown authority`: PullUntrusted,

@@ -15,6 +15,7 @@ const (
 	PullRefused     PullCause = "refused"     // it wants a login, or refuses the one that it got
 	PullLimited     PullCause = "limited"     // it has answered too often
 	PullAbsent      PullCause = "absent"      // it has no such image
+	PullProxy       PullCause = "proxy"       // the proxy that it is asked through cannot be had
 )
 
 // Stranded reports whether the node may have no way to any registry.
@@ -30,7 +31,7 @@ var pullWords = []struct {
 	{PullUntrusted, []string{"x509: ", "tls: failed to verify certificate"}},
 	{PullRefused, []string{"401 Unauthorized", "403 Forbidden", "pull access denied", "authorization failed", "unauthorized: ",
 		"no basic auth credentials", "access to the resource is denied"}},
-	{PullUnreachable, []string{"proxyconnect "}}, // what is said of the proxy is not said of the registry
+	{PullProxy, []string{"proxyconnect "}}, // what is said of the proxy is not said of the registry
 	{PullClosed, []string{"connect: connection refused"}},
 	{PullUnreachable, []string{"connection refused", "no route to host", "network is unreachable", "i/o timeout", "no such host",
 		"Temporary failure in name resolution", "TLS handshake timeout", "server misbehaving", "connection reset by peer", "context deadline exceeded", "Client.Timeout exceeded"}},

@@ -69,7 +69,7 @@ func NodeImage(ctx context.Context, s *session.Session) (image.Image, error) {
 	if err != nil {
 		return image.Image{}, err
 	}
-	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, From: s.Cluster.Image.From, Labnode: program}, s.Events)
+	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Release: k8s.Release, From: s.Cluster.Image.From, Labnode: program}, s.Events)
 	if err != nil {
 		return img, err
 	}

@@ -43,6 +43,11 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 		return nil, err
 	}
 	maps.Copy(files, registries)
+	proxy, err := proxyFiles(s.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	maps.Copy(files, proxy)
 	patches, err := patchFiles(s, n)
 	if err != nil {
 		return nil, err

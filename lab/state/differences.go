@@ -121,7 +121,7 @@ var settled = []struct {
 // that have machines, admitted those of them that were onboarded.
 func compare(file, made *config.Cluster, machines []config.Node, admitted []string) (all []Difference) {
 	for _, s := range settled {
-		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
+		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || s.key == "kubernetes.source" && file.Kubernetes.Source == config.SourceAuto || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
 			continue // labctl chose it when the lab was made
 		}
 		if was, now := s.of(made), s.of(file); was != now {
@@ -146,6 +146,18 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 	}
 	if was, now := fmt.Sprint(made.Registries), fmt.Sprint(file.Registries); was != now {
 		all = append(all, Difference{Key: "registries", Made: names(made.Registries), Now: names(file.Registries), Way: Applies, Takes: takesStart})
+	}
+	for _, key := range []struct {
+		name string
+		of   func(config.Network) string
+	}{
+		{"proxy", func(n config.Network) string { return n.Proxy }},
+		{"no_proxy", func(n config.Network) string { return strings.Join(n.NoProxy, ", ") }},
+		{"ca_file", func(n config.Network) string { return n.CAFile }},
+	} {
+		if was, now := key.of(made.Network), key.of(file.Network); was != now {
+			all = append(all, Difference{Key: "network." + key.name, Made: was, Now: now, Way: Applies, Takes: takesStart})
+		}
 	}
 	all = append(all, addonDifferences(file, made)...)
 	return append(all, tuningDifferences(file, made)...)

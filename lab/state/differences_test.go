@@ -102,6 +102,7 @@ func TestCompare(t *testing.T) {
 			want: "refuse libvirt.uri: lxc:///system, qemu:///system"},
 		{name: "versions", edit: func(c *config.Cluster) { c.Kubernetes.Version, c.Kubernetes.Source = "v1.36.2", "/releases" },
 			want: "refuse kubernetes.version: v1.36.3, v1.36.2; refuse kubernetes.source: modules, /releases"},
+		{name: "any source", edit: func(c *config.Cluster) { c.Kubernetes.Source = config.SourceAuto }},
 		{name: "options of all nodes", edit: func(c *config.Cluster) {
 			part := config.Fragment{"a": true}
 			c.Kubernetes.FeatureGates = map[string]bool{"A": true}
@@ -120,6 +121,9 @@ func TestCompare(t *testing.T) {
 		{name: "an uplink", edit: func(c *config.Cluster) { c.Network.Uplink = config.UplinkNAT }, want: "refuse network.uplink: auto, nat"},
 		{name: "a registry", edit: func(c *config.Cluster) { c.Registries = []config.Registry{{Name: "docker.io"}, {Name: "quay.io"}} },
 			want: "apply registries: , docker.io, quay.io"},
+		{name: "a proxy", edit: func(c *config.Cluster) {
+			c.Network.Proxy, c.Network.NoProxy, c.Network.CAFile = "http://p:1", []string{"a", "b"}, "/ca.pem"
+		}, want: "apply network.proxy: , http://p:1; apply network.no_proxy: , a, b; apply network.ca_file: , /ca.pem"},
 		{name: "networks", edit: func(c *config.Cluster) {
 			c.Network.CIDR, c.Network.VirtualIP = netip.MustParsePrefix("10.31.0.0/24"), netip.MustParseAddr("10.31.0.9")
 			c.Network.LoadBalancer = config.PoolOf(c.Network.CIDR)
