@@ -40,7 +40,7 @@ type Cluster struct {
 }
 
 // AddonNames are the accepted names of add-ons, in alphabetical order.
-var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "proxy", "sops"}
+var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "proxy", "registry", "sops"}
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {

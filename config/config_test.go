@@ -61,11 +61,12 @@ func TestLoadSmall(t *testing.T) {
 
 func TestLoadEveryKey(t *testing.T) {
 	want := &Cluster{
-		Name:       "onboard",
-		Machines:   MachinesLibvirt,
-		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release"},
-		Image:      Image{Base: "/srv/images/debian.qcow2"},
-		Libvirt:    Libvirt{URI: "qemu:///system", Pool: "fast.disks-1"},
+		Name:     "onboard",
+		Machines: MachinesLibvirt,
+		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release",
+			Release: Release{Server: "https://mirror.example/upstream", Images: "mirror.example/k8s"}},
+		Image:   Image{Base: "/srv/images/debian.qcow2"},
+		Libvirt: Libvirt{URI: "qemu:///system", Pool: "fast.disks-1"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),
 			VirtualIP:     netip.MustParseAddr("10.32.3.254"),

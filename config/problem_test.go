@@ -59,7 +59,7 @@ func TestDocumentProblems(t *testing.T) {
 }
 
 func TestKeyProblems(t *testing.T) {
-	const network = "accepted keys: cidr, virtual_ip, load_balancer, pod_subnet, service_subnet, cni, uplink, endpoint"
+	const network = "accepted keys: cidr, virtual_ip, load_balancer, pod_subnet, service_subnet, cni, uplink, proxy, no_proxy, ca_file, endpoint"
 	const node = "accepted keys: name, role, ip, onboard, ssh, kubelet, labels, taints, disks"
 	runProblemTests(t, []problemTest{
 		// The node is outside the default network: the mistake is the key alone.
@@ -91,7 +91,7 @@ func TestTypeProblems(t *testing.T) {
 		{"yes", "nodes: [{name: cp1, role: control-plane, ip: 10.30.0.11, onboard: yes}]", []string{`1: nodes[0].onboard: found the text "yes"; use true or false`}},
 		{"nodes as mapping", "nodes: {name: cp1}", []string{"1: nodes: found a mapping; use a list"}},
 		{"node as text", "nodes: [cp1]", []string{`1: nodes[0]: found the text "cp1"; use a mapping with the keys name, role, ip, onboard, ssh, kubelet, labels, taints, disks`}},
-		{"network as number", plane + "network: 5", []string{`2: network: found the number "5"; use a mapping with the keys cidr, virtual_ip, load_balancer, pod_subnet, service_subnet, cni, uplink, endpoint`}},
+		{"network as number", plane + "network: 5", []string{`2: network: found the number "5"; use a mapping with the keys cidr, virtual_ip, load_balancer, pod_subnet, service_subnet, cni, uplink, proxy, no_proxy, ca_file, endpoint`}},
 		{"ipv6 address", plane + "network: {virtual_ip: 'fd00::1%a'}", []string{`2: network.virtual_ip: found the text "fd00::1%a"; use an IPv4 address such as 10.30.0.11`}},
 		{"ipv6 range", plane + "network: {cidr: 'fd00::/64'}", []string{`2: network.cidr: found the text "fd00::/64"; use an IPv4 range such as 10.30.0.0/24`}},
 		{"no prefix length", plane + "network: {cidr: 10.30.0.0}", []string{`2: network.cidr: found the text "10.30.0.0"; use an IPv4 range such as 10.30.0.0/24`}},

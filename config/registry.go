@@ -25,6 +25,13 @@ type Registry struct {
 	CredentialsFile string `yaml:"credentials_file,omitempty"`
 }
 
+// The registry of the add-on of that name: what stands before its images' names, on nodes and, while `labctl open registry` runs, on this
+// computer; and the port by which every node has it.
+const (
+	LabRegistry     = "localhost:5000"
+	LabRegistryPort = 30500
+)
+
 var registryName = regexp.MustCompile(`^[a-z0-9]([a-z0-9.-]*[a-z0-9])?(:[0-9]{1,5})?$`)
 
 func (d *document) checkRegistries(all []Registry) {

@@ -80,11 +80,11 @@ func TestVersion(t *testing.T) {
 }
 
 func TestAddons(t *testing.T) {
-	const use = "; use flux, git, load-balancer, local-path, metrics-server, node-exporter, prometheus, sops"
+	const use = "; use flux, git, load-balancer, local-path, metrics-server, node-exporter, prometheus, proxy, registry, sops"
 	runProblemTests(t, []problemTest{
 		{"none", plane + "addons: []", nil},
 		{"null", plane + "addons:", nil},
-		{"all", plane + "addons: [sops, prometheus, node-exporter, metrics-server, local-path, load-balancer, git, flux]", nil},
+		{"all", plane + "addons: [sops, registry, prometheus, node-exporter, metrics-server, local-path, load-balancer, git, flux]", nil},
 		{"without what it needs", plane + "addons: [sops]", nil},
 		{"unknown", plane + "addons: [istio]", []string{`2: addons[0]: "istio" is not an add-on` + use}},
 		{"near", plane + "addons: [metric-server]", []string{`2: addons[0]: "metric-server" is not an add-on; did you mean metrics-server?` + use}},

@@ -17,7 +17,7 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("a node image as an artefact", Label("ci", "Slow"), Serial, func() {
+var _ = Describe("a node image as an artefact", Label("wide", "Slow"), Serial, func() {
 	It("goes to a registry, and makes a lab on a computer that has built nothing", func(ctx SpecContext) {
 		server := httptest.NewServer(registry.New(registry.Logger(log.New(io.Discard, "", 0)), registry.WithBlobHandler(registry.NewDiskBlobHandler(GinkgoT().TempDir()))))
 		DeferCleanup(server.Close)

@@ -16,7 +16,7 @@ import (
 )
 
 // A machine on which somebody runs labnode by hand, with the join command that they were given: the lab does nothing but make the command.
-var _ = Describe("labnode join by hand", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("labnode join by hand", Label("wide", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 
 	BeforeAll(func(ctx SpecContext) {

@@ -22,7 +22,7 @@ func (l *lab) rewrite(old, text string) {
 	DeferCleanup(func() { Expect(os.WriteFile(l.config, before, 0o600)).To(Succeed()) })
 }
 
-var _ = Describe("a cluster.yaml that is edited under its lab", Label("ci"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a cluster.yaml that is edited under its lab", Label("wide"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 	const w2 = "  - {name: w2, role: worker, ip: 10.62.0.22}\n"
 

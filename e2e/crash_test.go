@@ -36,7 +36,7 @@ var stages = []stage{
 }
 
 var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, func() {
-	It("goes on from after every stage of the plan", Label("ci"), func(ctx SpecContext) {
+	It("goes on from after every stage of the plan", Label("wide"), func(ctx SpecContext) {
 		l := useLab("e2e-stages", 42, 1, 1)
 		for i, s := range stages[:len(stages)-1] {
 			l.must(ctx, "up", "--until", s.name)
@@ -63,7 +63,7 @@ var _ = Describe("labctl that is killed", Label("Disruptive", "Slow"), Serial, f
 		l.down(ctx)
 		expectNoNewTraces(ctx, before)
 	},
-		Entry("2 times, one control plane", Label("ci"), SpecTimeout(5*time.Minute), "e2e-random", 43, 1, 1, 2, 20*time.Second),
+		Entry("2 times, one control plane", Label("wide"), SpecTimeout(5*time.Minute), "e2e-random", 43, 1, 1, 2, 20*time.Second),
 		Entry("10 times, one control plane", Label("nightly"), SpecTimeout(15*time.Minute), "e2e-random10", 43, 1, 1, 10, 15*time.Second),
 		Entry("10 times, three control planes", Label("nightly"), SpecTimeout(30*time.Minute), "e2e-random-ha", 43, 3, 2, 10, 30*time.Second),
 	)

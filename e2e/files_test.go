@@ -13,7 +13,7 @@ import (
 )
 
 // What a node has is what its image has: a file that differs and an image that is gone are named, and labctl repair brings them back.
-var _ = Describe("a node that lost a part of its image", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a node that lost a part of its image", Label("wide", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 
 	BeforeAll(func(ctx SpecContext) {

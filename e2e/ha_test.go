@@ -17,7 +17,7 @@ import (
 )
 
 // The specs of this container share one lab, because three control planes take a minute. Each leaves it healthy; the last removes it.
-var _ = Describe("a lab of three control planes and two workers", Label("ci", "Slow"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a lab of three control planes and two workers", Label("wide", "Slow"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 	var before traces
 	var watched *secretWatch
@@ -34,7 +34,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 
 	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
 
-	It("comes up proven healthy", func(ctx SpecContext) {
+	It("comes up proven healthy", Label("ci"), func(ctx SpecContext) {
 		Expect(up.code).To(BeZero(), "up: %s", up)
 		AddReportEntry("bring-up", up.took.Round(100*time.Millisecond).String())
 		l.expectHealthy(ctx)
@@ -42,12 +42,12 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		Expect(nodes).To(ConsistOf(l.nodes))
 	}, SpecTimeout(8*time.Minute)) // the bring-up counts as the first spec's
 
-	It("has a kubeconfig that works outside the lab's namespace", func(ctx SpecContext) {
+	It("has a kubeconfig that works outside the lab's namespace", Label("ci"), func(ctx SpecContext) {
 		kubeconfig := strings.TrimSpace(l.must(ctx, "kubeconfig", "--path"))
 		Expect(openAPI(kubeconfig).ready(ctx)).To(Succeed())
 	}, SpecTimeout(time.Minute))
 
-	It("plans every node after what it waits for", func(ctx SpecContext) {
+	It("plans every node after what it waits for", Label("ci"), func(ctx SpecContext) {
 		var plan struct {
 			Steps []struct{ Stage, Node string }
 		}
@@ -62,7 +62,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		}))
 	}, SpecTimeout(time.Minute))
 
-	It("changes nothing when it is up already", func(ctx SpecContext) {
+	It("changes nothing when it is up already", Label("ci"), func(ctx SpecContext) {
 		then := l.lives(ctx)
 		again := l.run(ctx, "up")
 		Expect(again.code).To(BeZero(), "up: %s", again)
@@ -73,7 +73,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 			To(BeEmpty(), "bootstrap tokens are left")
 	}, SpecTimeout(time.Minute))
 
-	It("keeps its API and its quorum when the first control plane loses power", Label("Disruptive"), func(ctx SpecContext) {
+	It("keeps its API and its quorum when the first control plane loses power", Label("ci", "Disruptive"), func(ctx SpecContext) {
 		then := l.identity(ctx, "cp1")
 		server := openAPI(strings.TrimSpace(l.must(ctx, "kubeconfig", "--path")))
 		stop := server.watch(ctx)
@@ -92,7 +92,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		Expect(l.identity(ctx, "cp1")).To(Equal(then), "machine-id and Node of cp1")
 	}, SpecTimeout(5*time.Minute))
 
-	It("completes after a machine and its disk were deleted", Label("Disruptive"), func(ctx SpecContext) {
+	It("completes after a machine and its disk were deleted", Label("ci", "Disruptive"), func(ctx SpecContext) {
 		l.virsh(ctx, "destroy", l.name+"-cp2")
 		l.virsh(ctx, "undefine", l.name+"-cp2")
 		Expect(os.RemoveAll(l.dir("machines", "cp2"))).To(Succeed())
@@ -177,11 +177,11 @@ var _ = Describe("a lab of three control planes and two workers", Label("ci", "S
 		}
 	}
 
-	It("shows no secret in its files, logs, output and command lines", func(ctx SpecContext) {
+	It("shows no secret in its files, logs, output and command lines", Label("ci"), func(ctx SpecContext) {
 		expectNoSecrets(ctx, l, watched, up)
 	}, SpecTimeout(3*time.Minute))
 
-	It("leaves nothing behind when it is taken down", func(ctx SpecContext) {
+	It("leaves nothing behind when it is taken down", Label("ci"), func(ctx SpecContext) {
 		l.down(ctx)
 		expectNoNewTraces(ctx, before)
 	}, SpecTimeout(2*time.Minute))

@@ -21,7 +21,7 @@ import (
 
 // The stories of a worker, on one lab as small as can be, because everything in it takes a fraction of the time: of joins that go wrong, what
 // stands in the way is made, the join names it, and what can be repaired is. Those of control planes are in ha_test.go.
-var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a worker", Label("wide", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 
 	BeforeAll(func(ctx SpecContext) {
@@ -43,7 +43,7 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 		Entry("containerd is masked", SpecTimeout(2*time.Minute), "runtime-socket-missing", true, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "systemctl", "mask", "--now", "containerd")
 		}),
-		Entry("kubelet would run standalone", SpecTimeout(2*time.Minute), "kubelet-standalone", true, func(ctx context.Context, l *lab) {
+		Entry("kubelet would run standalone", Label("ci"), SpecTimeout(2*time.Minute), "kubelet-standalone", true, func(ctx context.Context, l *lab) {
 			l.ssh(ctx, "w1", "mkdir", "-p", "/etc/systemd/system/kubelet.service.d")
 			l.ssh(ctx, "w1", "ln", "-s", "/dev/null", "/etc/systemd/system/kubelet.service.d/10-kubeadm.conf")
 			l.ssh(ctx, "w1", "systemctl", "daemon-reload")
@@ -53,7 +53,7 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 		}),
 	)
 
-	It("stops at once with the remedy when kubeadm is missing, and goes on when it is back", func(ctx SpecContext) {
+	It("stops at once with the remedy when kubeadm is missing, and goes on when it is back", Label("ci"), func(ctx SpecContext) {
 		l.must(ctx, "reset", "w1")
 		outside := l.run(ctx, "diagnose", "-o", "json")
 		Expect(outside.code).To(Equal(1), "w1 is in no cluster: %s", outside)
@@ -77,7 +77,7 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 		Expect(l.kubectl(ctx, "get", "pods", "-A", "-o", "jsonpath={.items[*].status.podIP}")).NotTo(MatchRegexp(`\b198\.1[89]\.`))
 	}, SpecTimeout(2*time.Minute))
 
-	It("is repaired in place where the node is a member: the Node stays", func(ctx SpecContext) {
+	It("is repaired in place where the node is a member: the Node stays", Label("ci"), func(ctx SpecContext) {
 		uid := l.kubectl(ctx, "get", "node", "w1", "-o", "jsonpath={.metadata.uid}")
 		// Of a young container kubelet forgets at its start that it was ready.
 		l.kubectl(ctx, "delete", "pod", "-n", "k8slab", "-l", "app=probe", "--field-selector", "spec.nodeName=w1")
@@ -137,7 +137,7 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 		Eventually(podIPs).WithContext(ctx).WithTimeout(time.Minute).Should(And(Not(BeEmpty()), HaveEach(WithTransform(netip.MustParseAddr, Satisfy(subnet.Contains)))))
 	}, SpecTimeout(3*time.Minute))
 
-	It("has its etcd's snapshot saved and its members shown", func(ctx SpecContext) {
+	It("has its etcd's snapshot saved and its members shown", Label("ci"), func(ctx SpecContext) {
 		Expect(l.must(ctx, "etcd", "members")).To(And(ContainSubstring("leader"), ContainSubstring("healthy")))
 		file := l.dir("saved.db")
 		l.must(ctx, "etcd", "snapshot", "save", file)
@@ -146,7 +146,7 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 		l.must(ctx, "etcd", "snapshot", "save", file, "--force")
 	}, SpecTimeout(2*time.Minute))
 
-	It("is open to a user's own commands, journals and files", func(ctx SpecContext) {
+	It("is open to a user's own commands, journals and files", Label("ci"), func(ctx SpecContext) {
 		Expect(l.must(ctx, "kubectl", "get", "pods", "-A")).To(ContainSubstring("kube-apiserver-cp1"))
 		Expect(l.must(ctx, "ssh", "w1", "ls", "-d", "/etc/kubernetes")).To(Equal("/etc/kubernetes\n"))
 		Expect(l.must(ctx, "host", "exec", "virsh", "-c", l.uri(ctx), "list")).To(ContainSubstring(l.name + "-w1"))
@@ -168,7 +168,11 @@ var _ = Describe("a worker", Label("ci", "Slow", "Disruptive"), Serial, Ordered,
 
 	for _, f := range scenarios.All() {
 		if ofWorkers[f.Name] {
-			It("gets over "+f.Name+": "+f.Story, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(10*time.Minute))
+			labels := Label()
+			if f.Name == "missing-cni" {
+				labels = Label("ci")
+			}
+			It("gets over "+f.Name+": "+f.Story, labels, func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(10*time.Minute))
 		}
 	}
 

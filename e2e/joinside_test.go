@@ -14,7 +14,7 @@ import (
 
 // What hangs a join from the cluster's side, where no log of the joining machine tells of it: the lab restores what is its own, and names what
 // is not.
-var _ = Describe("a worker's join that the cluster hangs", Label("ci", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a worker's join that the cluster hangs", Label("wide", "Slow", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 
 	BeforeAll(func(ctx SpecContext) {

@@ -18,7 +18,7 @@ import (
 )
 
 // What a computer refuses labctl must be said, and must harm nobody: the same command ends well when it is there again, and down removes all.
-var _ = Describe("a computer that gives out", Label("ci", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
+var _ = Describe("a computer that gives out", Label("wide", "Disruptive"), Serial, Ordered, ContinueOnFailure, func() {
 	var l *lab
 	var home string
 	var before traces

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/google/go-containerregistry/pkg/name"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 )
@@ -54,10 +56,25 @@ var _ = Describe("what runs in a lab", Label("nightly", "Slow", "Disruptive"), S
 		Expect(err).NotTo(HaveOccurred())
 		Expect(string(text)).NotTo(ContainSubstring("e2e-reach"))
 	}, SpecTimeout(12*time.Minute)) // the first build of the add-on takes minutes
+
+	It("comes from a registry of the lab, which has one name on nodes and on this computer", func(ctx SpecContext) {
+		l := useLab("e2e-registry", 80, 1, 1)
+		l.rewrite("nodes:\n", "addons: [registry]\nnodes:\n")
+		l.must(ctx, "up")
+		url, closed := l.open(ctx, "registry")
+		tag, err := name.NewTag(strings.TrimPrefix(url, "http://") + "/shop/web:1")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(remote.Write(tag, containerImage("--help"), remote.WithContext(ctx))).To(Succeed())
+		closed()
+		l.kubectl(ctx, "run", "web", "--image=localhost:5000/shop/web:1", "--restart=Never")
+		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
+			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+		l.expectHealthy(ctx)
+	}, SpecTimeout(12*time.Minute))
 })
 
-// openAnswers opens the Service, wants the text from it, and closes it again.
-func (l *lab) openAnswers(ctx context.Context, service, want string) {
+// open opens the Service until closed is called.
+func (l *lab) open(ctx context.Context, service string) (url string, closed func()) {
 	GinkgoHelper()
 	urls := make(chan string, 10)
 	r := l.start(ctx, func(_ *running, line string) {
@@ -65,16 +82,25 @@ func (l *lab) openAnswers(ctx context.Context, service, want string) {
 			urls <- line
 		}
 	}, "open", service, "--url")
-	var url string
 	Eventually(urls).WithContext(ctx).WithTimeout(30 * time.Second).Should(Receive(&url))
+	return url, func() {
+		GinkgoHelper()
+		r.signal(syscall.SIGINT)
+		Expect(r.wait().code).To(BeZero())
+	}
+}
+
+// openAnswers opens the Service, wants the text from it, and closes it again.
+func (l *lab) openAnswers(ctx context.Context, service, want string) {
+	GinkgoHelper()
+	url, closed := l.open(ctx, service)
 	answer, err := http.Get(url + "/metrics")
 	Expect(err).NotTo(HaveOccurred())
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
 	Expect(err).NotTo(HaveOccurred())
 	Expect(string(text)).To(ContainSubstring(want))
-	r.signal(syscall.SIGINT)
-	Expect(r.wait().code).To(BeZero())
+	closed()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
 	if err == nil {
 		_ = conn.Close()

@@ -11,8 +11,8 @@ import (
 	. "github.com/onsi/gomega"
 )
 
-var _ = Describe("two at once", Label("ci"), Serial, func() {
-	It("a second labctl on a lab ends at once and names the first", func(ctx SpecContext) {
+var _ = Describe("two at once", Label("wide"), Serial, func() {
+	It("a second labctl on a lab ends at once and names the first", Label("ci"), func(ctx SpecContext) {
 		l := useLab("e2e-lock", 44, 1, 1)
 		begun := make(chan struct{})
 		once := sync.OnceFunc(func() { close(begun) })

@@ -218,8 +218,8 @@ ports: [{port: 6443}]
 endpoints: [{addresses: [10.79.0.11]}]
 `
 
-var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
-	It("gets images from a registry of the internet, is reached from the computer, and leaves nothing there", func(ctx SpecContext) {
+var _ = Describe("a lab with an uplink", Label("wide", "Slow"), Serial, func() {
+	It("gets images from a registry of the internet, is reached from the computer, and leaves nothing there", Label("ci"), func(ctx SpecContext) {
 		w := newInternet(ctx)
 		before := w.state(ctx)
 		l := useLab("e2e-uplink", 79, 1, 1)
@@ -244,7 +244,7 @@ var _ = Describe("a lab with an uplink", Label("ci", "Slow"), Serial, func() {
 		Expect(w.state(ctx)).To(Equal(before))
 	}, SpecTimeout(6*time.Minute))
 
-	It("asks the computer's proxy, believes the computer's authority, and tells pods of the proxy", Label("nightly"), func(ctx SpecContext) {
+	It("asks the computer's proxy, believes the computer's authority, and tells pods of the proxy", func(ctx SpecContext) {
 		w := newInternet(ctx)
 		asked, authority := w.proxy("3128"), w.encrypted()
 		l := useLab("e2e-proxy", 79, 1, 1)

@@ -43,11 +43,13 @@ type Addon struct {
 
 // Values are what a manifest, which is a text/template, may use of its lab.
 type Values struct {
-	GitNode string   // the node with the Git repository
+	GitNode string   // the node with the Git repository, and the images of the registry
 	Sops    bool     // Flux decrypts secrets
 	Pool    []string // of addresses for Services, as ranges FIRST-LAST
 	Proxy   string   // network.proxy of cluster.yaml
 	NoProxy string   // NO_PROXY
+
+	RegistryPort int // of every node
 }
 
 //go:embed manifests

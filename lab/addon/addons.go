@@ -59,6 +59,12 @@ var catalogue = []Addon{
 		Purpose: "the proxy of network.proxy in the environment of every new pod (Kubernetes 1.36 and later)",
 	},
 	{
+		Name:      "registry",
+		Purpose:   "a registry for your own images, which are " + config.LabRegistry + "/NAME on nodes and, while `labctl open registry` runs, here",
+		Images:    []string{"k8slab/registry:lab"},
+		Workloads: []Workload{{Deployment, "registry", "registry"}},
+	},
+	{
 		Name:    "sops",
 		Purpose: "secrets in the Git repository, encrypted with SOPS and age, which Flux decrypts",
 		Needs:   []string{"flux"},

@@ -85,7 +85,7 @@ func dialAs(name, ip string, dial func(context.Context, string, string) (net.Con
 func addonValues(s *session.Session, addons []Addon) Values {
 	return Values{
 		GitNode: s.Cluster.ControlPlanes()[0].Name, Sops: HasSops(s, addons), Pool: s.Cluster.LoadBalancerPool(),
-		Proxy: s.Cluster.Network.Proxy, NoProxy: strings.Join(s.Cluster.ProxyExceptions(), ","),
+		Proxy: s.Cluster.Network.Proxy, NoProxy: strings.Join(s.Cluster.ProxyExceptions(), ","), RegistryPort: config.LabRegistryPort,
 	}
 }
 

@@ -42,6 +42,7 @@ func addonImages() map[string]addonImage {
 		"k8slab/metrics-server:lab":         {component: metricsServer, entrypoint: []string{"/metrics-server"}},
 		"k8slab/node-exporter:lab":          {component: nodeExporter, entrypoint: []string{"/node_exporter"}},
 		"k8slab/prometheus:lab":             {component: prometheus, entrypoint: []string{"/prometheus"}},
+		"k8slab/registry:lab":               {component: distributionRegistry, entrypoint: []string{"/registry"}},
 		"k8slab/source-controller:lab":      {component: sourceController, entrypoint: []string{"/source-controller"}},
 	}
 }
@@ -162,6 +163,17 @@ var (
 		modules: []module{{"sigs.k8s.io/metrics-server", "v0.9.0"}},
 		tools:   []string{"sigs.k8s.io/metrics-server/cmd/metrics-server"},
 	}
+	// Without the drivers of clouds' storage.
+	distributionRegistry = component{
+		name:    "registry",
+		modules: []module{{distribution, "v3.1.2"}},
+		main:    []string{"cmd/registry/main.go"},
+		without: []string{
+			distribution + "/registry/storage/driver/azure", distribution + "/registry/storage/driver/gcs", distribution + "/registry/storage/driver/s3-aws",
+			distribution + "/registry/storage/driver/middleware/cloudfront",
+		},
+		ldflags: "-X " + distribution + "/version.version=v3.1.2",
+	}
 	sourceController = component{
 		name:    "source-controller",
 		modules: []module{{"github.com/fluxcd/source-controller", "v1.9.3"}},
@@ -181,7 +193,10 @@ var (
 	}
 )
 
-const metallb = "go.universe.tf/metallb"
+const (
+	distribution = "github.com/distribution/distribution/v3"
+	metallb      = "go.universe.tf/metallb"
+)
 
 // digest has BLAKE3, which no release of go-digest has; Flux' own go.mod files replace it too.
 const digest = "github.com/opencontainers/go-digest => github.com/opencontainers/go-digest v1.0.1-0.20250813155314-89707e38ad1a"

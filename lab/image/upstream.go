@@ -32,7 +32,7 @@ const answerBudget = 5 * time.Second
 
 // missing says why the release cannot be had now, nil if both servers answer within the budget.
 func (u upstream) missing(ctx context.Context, budget time.Duration) error {
-	at, err := u.imageOf("")
+	at, err := u.imageOf("registry.k8s.io/etcd")
 	if err != nil {
 		return err
 	}

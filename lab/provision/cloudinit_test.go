@@ -56,7 +56,8 @@ func TestCloudFiles(t *testing.T) {
 // What YAML made of the keys and files, cloud-init gets back: sshd refuses a key with one byte that is not its own.
 func TestCloudConfigIsWhatTheSeedHas(t *testing.T) {
 	s := labtest.Session(t, labtest.Three)
-	for node, files := range map[string][]string{"cp1": {"/etc/hosts", "/etc/keepalived/keepalived.conf"}, "w1": {"/etc/hosts"}} {
+	const registry = "/etc/containerd/certs.d/localhost:5000/hosts.toml"
+	for node, files := range map[string][]string{"cp1": {registry, "/etc/hosts", "/etc/keepalived/keepalived.conf"}, "w1": {registry, "/etc/hosts"}} {
 		own, err := seedFiles(s, labtest.Node(t, s.Lab, node), "")
 		if err != nil {
 			t.Fatal(err)

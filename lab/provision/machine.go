@@ -134,7 +134,7 @@ func Network(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	if !active { // the lab is new: a file that cluster.yaml names may be missing
-		if _, err := registryFiles(s.Cluster.Registries); err != nil {
+		if _, err := registryFiles(s.Cluster); err != nil {
 			return err
 		}
 	}

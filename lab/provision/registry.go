@@ -22,12 +22,13 @@ const (
 	mostLogin = 4 << 10
 )
 
-// registryFiles are a node's files for the registries of cluster.yaml. https://github.com/containerd/containerd/blob/main/docs/hosts.md
+// registryFiles are a node's files for the registries of cluster.yaml, and for the add-on, which may be installed later. https://github.com/containerd/containerd/blob/main/docs/hosts.md
 // describes hosts.toml.
-func registryFiles(registries []config.Registry) (map[string]seedFile, error) {
-	files := map[string]seedFile{}
+func registryFiles(c *config.Cluster) (map[string]seedFile, error) {
+	files := map[string]seedFile{path.Join(registryDir, config.LabRegistry, "hosts.toml"): {0o644, fmt.Sprintf(
+		"[host.\"http://%s:%d\"]\ncapabilities = [\"pull\", \"resolve\"]\n", c.Network.VirtualIP, config.LabRegistryPort)}}
 	logins := map[string]map[string]string{}
-	for i, r := range registries {
+	for i, r := range c.Registries {
 		at := fmt.Sprintf("registries[%d].", i)
 		dir := path.Join(registryDir, r.Name)
 		authority := ""

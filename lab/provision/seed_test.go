@@ -56,7 +56,7 @@ func TestKeepalivedCountsWithWhoIsToBeOnboarded(t *testing.T) {
 func TestSeedFiles(t *testing.T) {
 	s := labtest.Session(t, labtest.Three)
 	common := []string{
-		"etc/hostname", "etc/hosts", "etc/machine-id", "etc/resolv.conf", "etc/ssh/ssh_host_ed25519_key", "etc/ssh/ssh_host_ed25519_key.pub",
+		"etc/containerd/certs.d/localhost:5000/hosts.toml", "etc/hostname", "etc/hosts", "etc/machine-id", "etc/resolv.conf", "etc/ssh/ssh_host_ed25519_key", "etc/ssh/ssh_host_ed25519_key.pub",
 		"etc/systemd/network/10-lab.network", "root/.ssh/authorized_keys",
 	}
 	tests := []struct {
@@ -138,7 +138,8 @@ func TestWriteSeed(t *testing.T) {
 		t.Fatalf("again: %s, %v", again, err)
 	}
 	want := map[string]fs.FileMode{
-		".": 0o755, "etc": 0o755, "etc/hostname": 0o644, "etc/hosts": 0o644, "etc/machine-id": 0o444, "etc/resolv.conf": 0o644,
+		".": 0o755, "etc": 0o755, "etc/containerd": 0o755, "etc/containerd/certs.d": 0o755, "etc/containerd/certs.d/localhost:5000": 0o755,
+		"etc/containerd/certs.d/localhost:5000/hosts.toml": 0o644, "etc/hostname": 0o644, "etc/hosts": 0o644, "etc/machine-id": 0o444, "etc/resolv.conf": 0o644,
 		"etc/keepalived": 0o755, "etc/keepalived/keepalived.conf": 0o600, "etc/ssh": 0o755, "etc/ssh/ssh_host_ed25519_key": 0o600,
 		"etc/ssh/ssh_host_ed25519_key.pub": 0o644, "etc/systemd": 0o755, "etc/systemd/network": 0o755,
 		"etc/systemd/network/10-lab.network": 0o644, "root": 0o700, "root/.ssh": 0o700, "root/.ssh/authorized_keys": 0o600,

@@ -15,7 +15,7 @@ import (
 
 // comparedFrom describes the lab of TestCompare. Of its nodes w3 is still to be onboarded, and w2 was.
 const comparedFrom = `libvirt: {uri: "lxc:///system"}
-kubernetes: {kubeadm: {kubelet: {maxPods: 64}}}
+kubernetes: {source: modules, kubeadm: {kubelet: {maxPods: 64}}}
 resources: {control_plane: {taints: []}}
 addons: [prometheus]
 nodes:
