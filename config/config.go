@@ -124,16 +124,8 @@ type Network struct {
 	// Uplink says whether nodes reach what this computer reaches; default
 	// UplinkAuto. Not valid with MachinesSSH.
 	Uplink Uplink `yaml:"uplink,omitempty"`
-	// Proxy is the http:// URL of the HTTP proxy that containerd and kubelet use;
-	// default none. The add-on proxy tells pods of it. Not valid with MachinesSSH.
-	Proxy string `yaml:"proxy,omitempty"`
-	// NoProxy are what is reached without the proxy, beside the lab's own: hosts,
-	// domains with a dot before them, addresses and CIDRs; default none.
-	NoProxy []string `yaml:"no_proxy,omitempty"`
-	// CAFile is the absolute path of a PEM file with authorities that containerd
-	// and kubelet believe beside those of their system; default none. Not valid
-	// with MachinesSSH.
-	CAFile string `yaml:"ca_file,omitempty"`
+	// Outside is not valid with MachinesSSH.
+	Outside `yaml:",inline"`
 	// Endpoint is the HOST:PORT of the API servers of machines that exist:
 	// kubeadm's controlPlaneEndpoint. Default: VirtualIP:6443, or without a
 	// VirtualIP the first control plane's address. Only with MachinesSSH.
@@ -329,3 +321,14 @@ func (c *Cluster) OptionsOf(n Node) NodeOptions {
 
 // GateNames are the names of the feature gates, sorted.
 func (k Kubernetes) GateNames() []string { return slices.Sorted(maps.Keys(k.FeatureGates)) }
+
+// ProxyExceptions are what nodes and pods reach without Network.Proxy, as NO_PROXY has it: themselves, the lab's networks and names, and
+// Network.NoProxy.
+func (c *Cluster) ProxyExceptions() []string {
+	n := c.Network
+	all := []string{"localhost", "127.0.0.0/8", n.CIDR.String(), n.PodSubnet.String(), n.ServiceSubnet.String(), ".svc", ".cluster.local"}
+	for _, node := range c.Nodes {
+		all = append(all, node.Name)
+	}
+	return append(all, n.NoProxy...)
+}

@@ -40,7 +40,7 @@ func (d *document) checkNetwork(c *Cluster) {
 	if d.trusted("network.uplink") && !slices.Contains([]Uplink{UplinkAuto, UplinkNAT, UplinkNone}, n.Uplink) {
 		d.report("network.uplink", "%s is not known; use nat, none or auto", quote(string(n.Uplink)))
 	}
-	d.checkProxy(c)
+	d.checkOutside(n.Outside, c.Addons, c.Kubernetes.Version)
 }
 
 // special are the ranges no machine, pod or service can have an address in:

@@ -9,14 +9,27 @@ import (
 	"strings"
 )
 
+// Outside says how nodes reach what is outside of the lab.
+type Outside struct {
+	// Proxy is the http:// URL of the HTTP proxy that containerd and kubelet use;
+	// default none. The add-on proxy tells pods of it.
+	Proxy string `yaml:"proxy,omitempty"`
+	// NoProxy are what is reached without the proxy, beside the lab's own: hosts,
+	// domains with a dot before them, addresses and CIDRs; default none.
+	NoProxy []string `yaml:"no_proxy,omitempty"`
+	// CAFile is the absolute path of a PEM file with authorities that containerd
+	// and kubelet believe beside those of their system; default none.
+	CAFile string `yaml:"ca_file,omitempty"`
+}
+
 // unproxied is a host, a domain with or without a dot before it, an address or a network.
 var unproxied = regexp.MustCompile(`^[A-Za-z0-9.-]+(/[0-9]{1,2})?$`)
 
-func (d *document) checkProxy(c *Cluster) {
+// checkOutside checks also what the add-on proxy needs, if it is among the add-ons.
+func (d *document) checkOutside(n Outside, addOns []string, version string) {
 	const proxy, none, authority, addons = "network.proxy", "network.no_proxy", "network.ca_file", "addons"
-	n := c.Network
-	wanted := slices.Contains(c.Addons, "proxy") && d.trusted(addons)
-	if wanted && olderThan(c.Kubernetes.Version, 36) {
+	wanted := slices.Contains(addOns, "proxy") && d.trusted(addons)
+	if wanted && olderThan(version, 36) {
 		d.report(addons, "proxy needs Kubernetes v1.36.0 or later, whose API servers change pods by a policy; remove it, and tell the pods that need the proxy yourself")
 	}
 	if why := proxyProblem(n.Proxy); why != "" && d.trusted(proxy) {
@@ -65,15 +78,4 @@ func olderThan(version string, minor int) bool {
 	var major, is int
 	_, err := fmt.Sscanf(version, "v%d.%d.", &major, &is)
 	return err == nil && major == 1 && is < minor
-}
-
-// ProxyExceptions are what nodes and pods reach without Network.Proxy, as NO_PROXY has it: themselves, the lab's networks and names, and
-// Network.NoProxy.
-func (c *Cluster) ProxyExceptions() []string {
-	n := c.Network
-	all := []string{"localhost", "127.0.0.0/8", n.CIDR.String(), n.PodSubnet.String(), n.ServiceSubnet.String(), ".svc", ".cluster.local"}
-	for _, node := range c.Nodes {
-		all = append(all, node.Name)
-	}
-	return append(all, n.NoProxy...)
 }

@@ -17,7 +17,7 @@ func TestProxyFiles(t *testing.T) {
 	if err := os.WriteFile(ca, []byte("PEM\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	c := &config.Cluster{Network: config.Network{Proxy: "http://10.0.0.1:3128", NoProxy: []string{".home.lan"}, CAFile: ca}}
+	c := &config.Cluster{Network: config.Network{Outside: config.Outside{Proxy: "http://10.0.0.1:3128", NoProxy: []string{".home.lan"}, CAFile: ca}}}
 	files, err := proxyFiles(c)
 	if err != nil {
 		t.Fatal(err)
