@@ -34,6 +34,9 @@ func Install(ctx context.Context, s *session.Session, v *session.Admin, addons [
 	if len(addons) == 0 {
 		return nil
 	}
+	if s.Cluster.Network.Proxy == "" && slices.ContainsFunc(addons, func(a Addon) bool { return a.Name == "proxy" }) {
+		return errors.New("the add-on proxy tells pods of network.proxy, and cluster.yaml has none; next: write it there")
+	}
 	if err := ImportImages(ctx, s, s.Cluster.Members(), addons); err != nil {
 		return err
 	}

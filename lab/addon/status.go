@@ -14,7 +14,7 @@ type Status struct {
 	Name      string `json:"name"`
 	Purpose   string `json:"purpose"`
 	Wanted    bool   `json:"wanted"`    // cluster.yaml lists it, or one that needs it
-	Installed bool   `json:"installed"` // all of its workloads are in the cluster
+	Installed bool   `json:"installed"` // all of its workloads, or objects, are in the cluster
 	Ready     int    `json:"ready"`     // pods
 	Want      int    `json:"want"`      // pods
 }
@@ -43,8 +43,17 @@ func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]St
 		if err := statusOf(ctx, v, a, &all[i]); err != nil {
 			return nil, err
 		}
-		if a.Name == "sops" { // which has no pods
+		switch a.Name { // those that have no pods
+		case "sops":
 			all[i].Installed = HasSops(s, nil)
+		case "proxy":
+			manifest, err := a.Manifest(addonValues(s, nil))
+			if err != nil {
+				return nil, err
+			}
+			if all[i].Installed, err = v.Kube.UpToDate(ctx, manifest); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return all, nil
