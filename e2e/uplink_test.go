@@ -4,11 +4,15 @@ package e2e
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"os"
@@ -26,7 +30,6 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/remote"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
-	"k8s.io/client-go/util/cert"
 
 	"k8slab/lab/host"
 )
@@ -136,13 +139,18 @@ func newInternet(ctx context.Context) internet {
 // encrypted is the registry once more, in TLS; the file has the authority of its certificate.
 func (w internet) encrypted() (authority string) {
 	GinkgoHelper()
-	certificate, key, err := cert.GenerateSelfSignedCertKey(internetRegistry, nil, nil)
+	public, key, err := ed25519.GenerateKey(nil)
 	Expect(err).NotTo(HaveOccurred())
-	pair, err := tls.X509KeyPair(certificate, key)
+	its := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{internetRegistry}, NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, // it is its own authority
+	}
+	certificate, err := x509.CreateCertificate(nil, its, its, public, key)
 	Expect(err).NotTo(HaveOccurred())
+	pair := tls.Certificate{Certificate: [][]byte{certificate}, PrivateKey: key}
 	w.outside.serveOn(tls.NewListener(w.outside.listen(internetIP+":443"), &tls.Config{Certificates: []tls.Certificate{pair}}), w.images)
 	authority = filepath.Join(GinkgoT().TempDir(), "authority.pem")
-	Expect(os.WriteFile(authority, certificate, 0o644)).To(Succeed())
+	Expect(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate}), 0o644)).To(Succeed())
 	return authority
 }
 
