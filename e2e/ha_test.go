@@ -92,7 +92,7 @@ var _ = Describe("a lab of three control planes and two workers", Label("wide", 
 		Expect(l.identity(ctx, "cp1")).To(Equal(then), "machine-id and Node of cp1")
 	}, SpecTimeout(5*time.Minute))
 
-	It("completes after a machine and its disk were deleted", Label("ci", "Disruptive"), func(ctx SpecContext) {
+	It("completes after a machine and its disk were deleted", Label("Disruptive"), func(ctx SpecContext) {
 		l.virsh(ctx, "destroy", l.name+"-cp2")
 		l.virsh(ctx, "undefine", l.name+"-cp2")
 		Expect(os.RemoveAll(l.dir("machines", "cp2"))).To(Succeed())
