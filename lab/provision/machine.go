@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"slices"
 	"time"
 
@@ -134,7 +135,9 @@ func Network(ctx context.Context, s *session.Session) error {
 		return err
 	}
 	if !active { // the lab is new: a file that cluster.yaml names may be missing
-		if _, err := registryFiles(s.Cluster); err != nil {
+		_, registries := registryFiles(s.Cluster, netip.Addr{})
+		_, proxy := proxyFiles(s.Cluster)
+		if err := errors.Join(registries, proxy); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"net/netip"
 	"os"
 	"path"
 	"strings"
@@ -22,11 +23,12 @@ const (
 	mostLogin = 4 << 10
 )
 
-// registryFiles are a node's files for the registries of cluster.yaml, and for the add-on, which may be installed later. https://github.com/containerd/containerd/blob/main/docs/hosts.md
+// registryFiles are a node's files for the registries of cluster.yaml, and for that of the add-on, which may be installed later: every node
+// has it at its own address, and kube-proxy at no other of the node's. https://github.com/containerd/containerd/blob/main/docs/hosts.md
 // describes hosts.toml.
-func registryFiles(c *config.Cluster) (map[string]seedFile, error) {
+func registryFiles(c *config.Cluster, node netip.Addr) (map[string]seedFile, error) {
 	files := map[string]seedFile{path.Join(registryDir, config.LabRegistry, "hosts.toml"): {0o644, fmt.Sprintf(
-		"[host.\"http://%s:%d\"]\ncapabilities = [\"pull\", \"resolve\"]\n", c.Network.VirtualIP, config.LabRegistryPort)}}
+		"[host.\"http://%s:%d\"]\ncapabilities = [\"pull\", \"resolve\"]\n", node, config.LabRegistryPort)}}
 	logins := map[string]map[string]string{}
 	for i, r := range c.Registries {
 		at := fmt.Sprintf("registries[%d].", i)

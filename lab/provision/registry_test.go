@@ -21,19 +21,20 @@ func TestRegistryFiles(t *testing.T) {
 	}
 	ca, login := file("ca.pem", "PEM\n", 0o644), file("login", "me:se:cret\n", 0o600)
 	of := func(registries ...config.Registry) *config.Cluster {
-		return &config.Cluster{Registries: registries, Network: config.Network{VirtualIP: netip.MustParseAddr("10.30.0.10")}}
+		return &config.Cluster{Registries: registries}
 	}
+	node := netip.MustParseAddr("10.30.0.21")
 	files, err := registryFiles(of([]config.Registry{
 		{Name: "docker.io", Mirrors: []string{"http://10.1.0.1:5000", "https://mirror.example/v2"}, CredentialsFile: login},
 		{Name: "registry.example:5000", CAFile: ca, CredentialsFile: login},
 		{Name: "quay.io"},
-	}...))
+	}...), node)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const certs = "etc/containerd/certs.d/"
 	want := map[string]string{
-		certs + "localhost:5000/hosts.toml": "[host.\"http://10.30.0.10:30500\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
+		certs + "localhost:5000/hosts.toml": "[host.\"http://10.30.0.21:30500\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
 		certs + "docker.io/hosts.toml": "\n[host.\"http://10.1.0.1:5000\"]\ncapabilities = [\"pull\", \"resolve\"]\n" +
 			"\n[host.\"https://mirror.example/v2\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
 		certs + "registry.example:5000/hosts.toml": "ca = \"/" + certs + "registry.example:5000/ca.crt\"\n",
@@ -60,7 +61,7 @@ func TestRegistryFiles(t *testing.T) {
 	}
 	for _, tt := range bad {
 		t.Run(tt.name, func(t *testing.T) {
-			if _, err := registryFiles(of(tt.r)); err == nil || !strings.Contains(err.Error(), tt.says) {
+			if _, err := registryFiles(of(tt.r), node); err == nil || !strings.Contains(err.Error(), tt.says) {
 				t.Errorf("got %v", err)
 			}
 		})

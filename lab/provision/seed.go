@@ -38,7 +38,7 @@ func seedFiles(s *session.Session, n config.Node, network string) (map[string]se
 		"etc/ssh/ssh_host_ed25519_key.pub":   {0o644, string(hostPublic) + "\n"},
 		"root/.ssh/authorized_keys":          {0o600, string(authorized) + "\n"},
 	}
-	registries, err := registryFiles(s.Cluster)
+	registries, err := registryFiles(s.Cluster, n.IP)
 	if err != nil {
 		return nil, err
 	}
