@@ -80,7 +80,7 @@ var _ = Describe("a cluster.yaml that is edited under its lab", Label("wide"), S
 		l.must(ctx, "up")
 	}, SpecTimeout(3*time.Minute))
 
-	It("adds a node, and removes one whose machine is off", func(ctx SpecContext) {
+	It("adds a node, and removes one whose machine is off", Label("ci"), func(ctx SpecContext) {
 		l.must(ctx, "up")
 		l.expectHealthy(ctx)
 		l.must(ctx, "power", "off", "w2")

@@ -34,7 +34,7 @@ resources:
 	})
 	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
 
-	It("are refused where the version does not know them, before a machine is made", func(ctx SpecContext) {
+	It("are refused where the version does not know them, before a machine is made", Label("ci"), func(ctx SpecContext) {
 		l.rewrite("event-ttl", "event-tl")
 		l.rewrite("maxPods: 32", "maxPod: 32")
 		l.rewrite(gate, "Reduced")
@@ -47,7 +47,7 @@ resources:
 		Expect(l.run(ctx, "status").stdout).To(MatchRegexp(`cp1 .* absent `))
 	}, SpecTimeout(5*time.Minute))
 
-	It("are in the cluster", func(ctx SpecContext) {
+	It("are in the cluster", Label("ci"), func(ctx SpecContext) {
 		l.must(ctx, "up")
 		for node, pods := range map[string]float64{"cp1": 64, "w1": 32} {
 			var is struct {
