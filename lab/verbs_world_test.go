@@ -334,6 +334,9 @@ func TestInstallAddonsInMemory(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "deployment local-path-storage/local-path-provisioner: 0 of 1 pods ready") || !strings.Contains(err.Error(), "labctl kubectl get pods") {
 			t.Errorf("its pod does not start: %v", err)
 		}
+		if err := w.lab.InstallAddons(t.Context(), []string{"proxy"}); err == nil || !strings.Contains(err.Error(), "network.proxy, and cluster.yaml has none") {
+			t.Errorf("pods are told of no proxy: %v", err)
+		}
 		if _, err := w.lab.GitOps(t.Context()); err == nil || !strings.Contains(err.Error(), "no Git repository") {
 			t.Errorf("git is not installed: %v", err)
 		}

@@ -19,6 +19,7 @@ import (
 // mirror is a source that downloads the programs in the layout of upstream's releases: URL/VERSION/bin/linux/amd64/PROGRAM, and beside
 // each PROGRAM.sha256.
 type mirror struct {
+	key     string // of cluster.yaml that has the URL
 	url     string // without a slash at the end
 	version string
 	parts   string // directory of what has arrived; outlives an interrupted build
@@ -78,7 +79,7 @@ func (m mirror) program(ctx context.Context, program string, step *event.Step) e
 	}
 	digest, err := parseDigest(text, program)
 	if err != nil {
-		return fmt.Errorf("%s%s %w; check that kubernetes.source is a release mirror", url, digestEnding, err)
+		return fmt.Errorf("%s%s %w; check that %s is a release mirror", url, digestEnding, err, m.key)
 	}
 	return m.advise(m.fetcher.file(ctx, url, digest, m.part(program), step))
 }
@@ -89,8 +90,8 @@ func (m mirror) advise(err error) error {
 	if !errors.As(err, &answer) || !answer.missing() {
 		return err
 	}
-	return fmt.Errorf("%w; check that the mirror has Kubernetes %s (kubernetes.version), and that kubernetes.source, %s, has %s/bin/linux/amd64 in it",
-		err, m.version, m.url, m.version)
+	return fmt.Errorf("%w; check that the mirror has Kubernetes %s (kubernetes.version), and that %s, %s, has %s/bin/linux/amd64 in it",
+		err, m.version, m.key, m.url, m.version)
 }
 
 // check makes sure that the files, whose checksums are right, are programs for a node and of the version.

@@ -42,7 +42,7 @@ func mirrorOf(t *testing.T, dir string, change map[string]string) (m mirror, ask
 		files.ServeHTTP(w, r)
 	}))
 	t.Cleanup(s.Close)
-	m = mirror{url: s.URL + "/release", version: "v1.36.3", parts: filepath.Join(t.TempDir(), "parts"), fetcher: impatient()}
+	m = mirror{key: "kubernetes.source", url: s.URL + "/release", version: "v1.36.3", parts: filepath.Join(t.TempDir(), "parts"), fetcher: impatient()}
 	return m, func() []string {
 		mu.Lock()
 		defer mu.Unlock()

@@ -24,17 +24,17 @@ func (b *builder) kubernetesSource(ctx context.Context, spec Spec) (source, erro
 		d, err := openDirectory(ctx, spec.KubernetesSource, spec.KubernetesVersion, step)
 		return d, step.End(err)
 	}
-	return b.mirror(spec.KubernetesSource, spec.KubernetesVersion), nil
+	return b.mirror("kubernetes.source", spec.KubernetesSource, spec.KubernetesVersion), nil
 }
 
-func (b *builder) mirror(url, version string) mirror {
-	m := mirror{url: strings.TrimRight(url, "/"), version: version, fetcher: newFetcher()}
+func (b *builder) mirror(key, url, version string) mirror {
+	m := mirror{key: key, url: strings.TrimRight(url, "/"), version: version, fetcher: newFetcher()}
 	m.parts = b.kubernetesPath(version, m) + downloads
 	return m
 }
 
 func (b *builder) upstream(spec Spec) upstream {
-	return upstream{b.mirror(spec.Release.Server, spec.KubernetesVersion), strings.TrimRight(spec.Release.Images, "/")}
+	return upstream{b.mirror("kubernetes.release.server", spec.Release.Server, spec.KubernetesVersion), strings.TrimRight(spec.Release.Images, "/")}
 }
 
 func (b *builder) kubernetesPath(version string, s source) string {

@@ -158,3 +158,13 @@ func TestChoose(t *testing.T) {
 		})
 	}
 }
+
+func TestReleaseOfAnotherVersion(t *testing.T) {
+	m, _ := mirrorOf(t, release(t), nil)
+	b := &builder{cache: home(t), dirs: map[string]string{}}
+	u := b.upstream(Spec{KubernetesVersion: "v1.36.9", Release: config.Release{Server: m.url, Images: "registry.example"}})
+	err := u.build(t.Context(), t.TempDir(), step(t))
+	if want := "and that kubernetes.release.server, " + m.url + ", has v1.36.9/bin/linux/amd64 in it"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q in it", err, want)
+	}
+}

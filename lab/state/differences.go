@@ -147,17 +147,9 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 	if was, now := fmt.Sprint(made.Registries), fmt.Sprint(file.Registries); was != now {
 		all = append(all, Difference{Key: "registries", Made: names(made.Registries), Now: names(file.Registries), Way: Applies, Takes: takesStart})
 	}
-	for _, key := range []struct {
-		name string
-		of   func(config.Network) string
-	}{
-		{"proxy", func(n config.Network) string { return n.Proxy }},
-		{"no_proxy", func(n config.Network) string { return strings.Join(n.NoProxy, ", ") }},
-		{"ca_file", func(n config.Network) string { return n.CAFile }},
-	} {
-		if was, now := key.of(made.Network), key.of(file.Network); was != now {
-			all = append(all, Difference{Key: "network." + key.name, Made: was, Now: now, Way: Applies, Takes: takesStart})
-		}
+	for _, d := range fieldDifferences(made.Network.Outside, file.Network.Outside) {
+		d.Key, d.Way, d.Takes = "network."+d.Key, Applies, takesStart
+		all = append(all, d)
 	}
 	all = append(all, addonDifferences(file, made)...)
 	return append(all, tuningDifferences(file, made)...)

@@ -123,7 +123,7 @@ func TestCompare(t *testing.T) {
 			want: "apply registries: , docker.io, quay.io"},
 		{name: "a proxy", edit: func(c *config.Cluster) {
 			c.Network.Proxy, c.Network.NoProxy, c.Network.CAFile = "http://p:1", []string{"a", "b"}, "/ca.pem"
-		}, want: "apply network.proxy: , http://p:1; apply network.no_proxy: , a, b; apply network.ca_file: , /ca.pem"},
+		}, want: `apply network.proxy: , http://p:1; apply network.no_proxy: , ["a","b"]; apply network.ca_file: , /ca.pem`},
 		{name: "networks", edit: func(c *config.Cluster) {
 			c.Network.CIDR, c.Network.VirtualIP = netip.MustParsePrefix("10.31.0.0/24"), netip.MustParseAddr("10.31.0.9")
 			c.Network.LoadBalancer = config.PoolOf(c.Network.CIDR)
