@@ -14,6 +14,7 @@ import (
 	"io"
 	"os"
 	"regexp"
+	"strings"
 )
 
 func main() {
@@ -54,13 +55,29 @@ func text(r io.Reader, w io.Writer) error {
 		case l.Action == "output":
 			kept[key] += l.Output
 		case l.Action == "fail" && l.Test != "":
-			_, _ = io.WriteString(w, kept[key])
+			_, _ = io.WriteString(w, kept[key]+races(kept[key]))
 			delete(kept, key)
 		case l.Action == "pass", l.Action == "skip":
 			delete(kept, key)
 		}
 	}, func(raw string) { _, _ = fmt.Fprintln(w, raw) })
 }
+
+// races says each data race of an output again, one line for each stack with its files and lines: what shows an output in part shows these.
+func races(output string) string {
+	var b strings.Builder
+	for _, race := range strings.Split(output, "WARNING: DATA RACE\n")[1:] {
+		race, _, _ = strings.Cut(race, "\n=====")
+		for stack := range strings.SplitSeq(race, "\n\n") {
+			what, frames, _ := strings.Cut(strings.TrimSpace(stack), "\n")
+			_, _ = fmt.Fprintf(&b, "race: %s %s\n", what, strings.Join(place.FindAllString(frames, 12), " < "))
+		}
+	}
+	return b.String()
+}
+
+// place is a file and a line in a stack, without the directories that are the same for all of them.
+var place = regexp.MustCompile(`[^/\s]+/[^/\s]+\.go:[0-9]+`)
 
 // packages are the lines that go test ends each package with.
 func packages(file string, w io.Writer) error {
