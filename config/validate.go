@@ -29,7 +29,7 @@ func (d *document) validate(c *Cluster) {
 		d.checkURI(c.Libvirt.URI)
 		d.checkPool(c.Libvirt.Pool)
 		d.checkNetwork(c)
-		d.checkRegistries(c.Registries)
+		d.checkRegistries(c.Registries, c.Addons)
 		d.checkResources(c.Resources)
 		d.checkOptions(c)
 		d.checkAddons(c.Addons)

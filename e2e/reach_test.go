@@ -66,9 +66,7 @@ var _ = Describe("what runs in a lab", Label("nightly", "Slow", "Disruptive"), S
 		Expect(err).NotTo(HaveOccurred())
 		Expect(remote.Write(tag, containerImage("--help"), remote.WithContext(ctx))).To(Succeed())
 		closed()
-		l.kubectl(ctx, "run", "web", "--image=localhost:5000/shop/web:1", "--restart=Never")
-		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
-			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+		l.pulls(ctx, "localhost:5000/shop/web:1")
 		l.expectHealthy(ctx)
 	}, SpecTimeout(12*time.Minute))
 })

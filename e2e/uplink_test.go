@@ -32,6 +32,7 @@ import (
 	. "github.com/onsi/gomega"
 
 	"k8slab/lab/host"
+	"k8slab/lab/image"
 )
 
 // network is a network namespace that a spec made.
@@ -239,9 +240,7 @@ var _ = Describe("a lab with an uplink", Label("wide", "Slow"), Serial, func() {
 		l.must(ctx, "up")
 		again := l.run(ctx, "up")
 		Expect(again.stderr).To(ContainSubstring("nothing changed"), "%s", again)
-		l.kubectl(ctx, "run", "web", "--image="+internetRegistry+"/shop/web:1", "--restart=Never")
-		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
-			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+		l.pulls(ctx, internetRegistry+"/shop/web:1")
 
 		applied := l.startWith(ctx, strings.NewReader(apiOnNodePort), nil, "kubectl", "--", "apply", "--filename=-").wait()
 		Expect(applied.code).To(BeZero(), "%s", applied)
@@ -263,13 +262,44 @@ var _ = Describe("a lab with an uplink", Label("wide", "Slow"), Serial, func() {
 
 		l.must(ctx, "up")
 		Expect(l.run(ctx, "up").stderr).To(ContainSubstring("nothing changed"))
-		l.kubectl(ctx, "run", "web", "--image="+internetRegistry+"/shop/web:1", "--restart=Never", "--env=NO_PROXY=its own")
-		Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
-			WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+		l.pulls(ctx, internetRegistry+"/shop/web:1", "--env=NO_PROXY=its own")
 		Expect(asked()).To(ContainElement(internetRegistry + ":443"))
 		env := l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={range .spec.containers[0].env[*]}{.name}={.value}{'\\n'}{end}")
 		Expect(env).To(And(ContainSubstring("HTTPS_PROXY=http://"+internetIP+":3128\n"), ContainSubstring("NO_PROXY=its own\n"), ContainSubstring("no_proxy=localhost,")))
 		Expect(l.must(ctx, "ssh", "w1", "--", "sh", "-c", `tr '\0' '\n' </proc/$(pidof kubelet)/environ`)).To(ContainSubstring("HTTPS_PROXY=http://" + internetIP))
 		l.expectHealthy(ctx)
 	}, SpecTimeout(6*time.Minute))
+
+	It("keeps what it pulled for the next one, which has it without the internet", func(ctx SpecContext) {
+		cache, err := image.CacheDir()
+		Expect(err).NotTo(HaveOccurred())
+		kept := filepath.Join(cache, "pulled", internetRegistry)
+		Expect(os.RemoveAll(kept)).To(Succeed()) // of a suite that was killed
+		DeferCleanup(os.RemoveAll, kept)
+		w := newInternet(ctx)
+		l := useLab("e2e-cache", 79, 1, 1)
+		l.enter = w.enter()
+		l.rewrite("network: {", "network: {uplink: nat, ")
+		l.rewrite("nodes:\n", "addons: [registry]\nregistries: [{name: "+internetRegistry+", mirrors: ['http://"+internetRegistry+"'], cache: true}]\nnodes:\n")
+		w.has(ctx, "shop/web:1", containerImage("--help"))
+
+		l.must(ctx, "up")
+		Expect(l.run(ctx, "up").stderr).To(ContainSubstring("nothing changed"))
+		l.pulls(ctx, internetRegistry+"/shop/web:1")
+		l.expectHealthy(ctx)
+		l.must(ctx, "down")
+
+		w.outside.run(ctx, "ip link set in0 down")
+		l.must(ctx, "up")
+		l.pulls(ctx, internetRegistry+"/shop/web:1")
+		l.must(ctx, "down")
+	}, SpecTimeout(12*time.Minute))
 })
+
+// pulls has the pod web run with the image, which a node has to pull.
+func (l *lab) pulls(ctx context.Context, image string, more ...string) {
+	GinkgoHelper()
+	l.kubectl(ctx, append([]string{"run", "web", "--image=" + image, "--restart=Never"}, more...)...)
+	Eventually(func() string { return l.kubectl(ctx, "get", "pod", "web", "--output=jsonpath={.status.phase}") }).WithContext(ctx).
+		WithTimeout(time.Minute).WithPolling(time.Second).Should(BeElementOf("Succeeded", "Failed"), "the image did not come")
+}

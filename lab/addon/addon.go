@@ -49,7 +49,17 @@ type Values struct {
 	Proxy   string   // network.proxy of cluster.yaml
 	NoProxy string   // NO_PROXY
 
-	RegistryPort int // of every node
+	RegistryPort int     // of every node
+	Caches       []Cache // of registries
+	Authority    bool    // nodes have one of network.ca_file
+}
+
+// Cache is a registry whose images the add-on registry keeps.
+type Cache struct {
+	Upstream  string // URL
+	Dir       string // its name
+	Port      int    // of every node
+	Authority string // who signed the upstream's certificate, a PEM file in base64; "" for those that nodes know
 }
 
 //go:embed manifests

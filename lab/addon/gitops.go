@@ -81,14 +81,6 @@ func dialAs(name, ip string, dial func(context.Context, string, string) (net.Con
 	}
 }
 
-// addonValues are the Values of this lab.
-func addonValues(s *session.Session, addons []Addon) Values {
-	return Values{
-		GitNode: s.Cluster.ControlPlanes()[0].Name, Sops: HasSops(s, addons), Pool: s.Cluster.LoadBalancerPool(),
-		Proxy: s.Cluster.Network.Proxy, NoProxy: strings.Join(s.Cluster.ProxyExceptions(), ","), RegistryPort: config.LabRegistryPort,
-	}
-}
-
 // HasSops tells whether the lab's Git repository may have encrypted secrets: SOPS is among the add-ons, or was installed before.
 func HasSops(s *session.Session, addons []Addon) bool {
 	_, err := os.Stat(s.Path(ageFile))

@@ -42,7 +42,10 @@ func Install(ctx context.Context, s *session.Session, v *session.Admin, addons [
 	}
 	budget := addonsBudget * time.Duration(s.TimeScale())
 	step := s.Events.Start("", "add-ons", budget)
-	values := addonValues(s, addons)
+	values, err := addonValues(s, addons)
+	if err != nil {
+		return step.End(err)
+	}
 	i := installer{s, v}
 	for _, a := range addons {
 		if err := i.apply(ctx, a, values, step); err != nil {
@@ -64,6 +67,11 @@ func (c installer) apply(ctx context.Context, a Addon, values Values, step *even
 	current, err := c.admin.Kube.UpToDate(ctx, manifest)
 	if err != nil || current {
 		return err
+	}
+	if a.Name == "registry" {
+		if err := provision.GivePulled(ctx, c.Session, step); err != nil {
+			return err
+		}
 	}
 	step.Progress("%s: applying its objects", a.Name)
 	return wait.For(ctx, "the API server to take "+a.Name, time.Minute, c.Pace(), func(ctx context.Context) error {

@@ -47,7 +47,11 @@ func ReadStatus(ctx context.Context, s *session.Session, v *session.Admin) ([]St
 		case "sops":
 			all[i].Installed = HasSops(s, nil)
 		case "proxy":
-			manifest, err := a.Manifest(addonValues(s, nil))
+			values, err := addonValues(s, nil)
+			if err != nil {
+				return nil, err
+			}
+			manifest, err := a.Manifest(values)
 			if err != nil {
 				return nil, err
 			}

@@ -17,12 +17,13 @@ import (
 	"strings"
 )
 
-// packScript writes a tar archive of the file or directory $1, in which it has the name ./it. A file that changes meanwhile is no failure.
+// packScript writes a tar archive of the file or directory $1, in which it has the name ./it, without those that standard input lists by their
+// names in the archive. A file that changes meanwhile is no failure.
 const packScript = `set -u
 src=$(readlink -e -- "$1") || { echo "there is no $1" >&2; exit 3; }
 [ -d "$src" ] || [ -f "$src" ] || { echo "$1 is neither a file nor a directory" >&2; exit 3; }
 cd -- "$(dirname -- "$src")" || exit 3
-tar --create --file=- --hard-dereference --warning=no-file-changed -- "./$(basename -- "$src")"
+tar --create --file=- --hard-dereference --warning=no-file-changed --anchored --no-wildcards --exclude-from=- -- "./$(basename -- "$src")"
 status=$?
 [ "$status" = 1 ] && exit 0
 exit "$status"
@@ -39,6 +40,15 @@ exec cat -- "$src"
 // Modes and links are kept. The node is not trusted: whatever it sends, nothing is written outside of the destination, and no link out of
 // it is followed.
 func (n *Node) Receive(ctx context.Context, src, dst string) error {
+	return n.receive(ctx, src, dst, nil)
+}
+
+// ReceiveNew is Receive without the named files of the directory src, which it leaves as dst has them.
+func (n *Node) ReceiveNew(ctx context.Context, src, dst string, without []string) error {
+	return n.receive(ctx, src, dst, without)
+}
+
+func (n *Node) receive(ctx context.Context, src, dst string, without []string) error {
 	target, err := localTarget(src, dst)
 	if err != nil {
 		return err
@@ -60,7 +70,11 @@ func (n *Node) Receive(ctx context.Context, src, dst string) error {
 		}
 		unpacked <- err
 	}()
-	err = n.Run(ctx, Command{Argv: []string{"sh", "-c", packScript, "sh", here(src)}, Stdout: into, ReadOnly: true})
+	var list strings.Builder
+	for _, name := range without {
+		_, _ = fmt.Fprintf(&list, "./%s/%s\n", path.Base(src), name)
+	}
+	err = n.Run(ctx, Command{Argv: []string{"sh", "-c", packScript, "sh", here(src)}, Stdin: strings.NewReader(list.String()), Stdout: into, ReadOnly: true})
 	into.CloseWithError(err)
 	bad := <-unpacked
 	if err != nil && !errors.Is(err, bad) { // the archive is cut off because the node failed, not the other way round

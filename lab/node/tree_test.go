@@ -108,6 +108,26 @@ func TestSendAndReceive(t *testing.T) {
 	}
 }
 
+func TestReceiveNew(t *testing.T) {
+	_, n := setup(t, realShell)
+	src, dst := filepath.Join(t.TempDir(), "a [tree]"), t.TempDir()
+	tree(t, src)
+	if err := os.MkdirAll(filepath.Join(dst, "a [tree]/sub dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dst, "a [tree]/sub dir/-n"), []byte("kept"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.ReceiveNew(within(t, 60*time.Second), src, dst, []string{"sub dir/-n", "sub"}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"sub dir/-n": "kept", "a file": "content of a file", "sub dir/it's \"quoted\" $(x)": "content of sub dir/it's \"quoted\" $(x)"} {
+		if got, err := os.ReadFile(filepath.Join(dst, "a [tree]", name)); err != nil || string(got) != want {
+			t.Errorf("%s: %q, %v", name, got, err)
+		}
+	}
+}
+
 func TestSendAndReceiveFiles(t *testing.T) {
 	_, n := setup(t, realShell)
 	ctx := within(t, 60*time.Second)

@@ -93,6 +93,7 @@ func removeObjects(ctx context.Context, l state.Lab, events *event.Stream, o ses
 		return err
 	}
 	defer s.Close()
+	keepPulled(ctx, s)
 	ctx, cancel := context.WithTimeoutCause(ctx, 2*time.Minute, errors.New("2m0s budget ran out"))
 	defer cancel()
 	machines, err := s.Machines.List(ctx)

@@ -24,11 +24,12 @@ const (
 )
 
 // registryFiles are a node's files for the registries of cluster.yaml, and for that of the add-on, which may be installed later: every node
-// has it at its own address, and kube-proxy at no other of the node's. https://github.com/containerd/containerd/blob/main/docs/hosts.md
+// has it and its caches at its own address, and kube-proxy at no other of the node's. https://github.com/containerd/containerd/blob/main/docs/hosts.md
 // describes hosts.toml.
 func registryFiles(c *config.Cluster, node netip.Addr) (map[string]seedFile, error) {
-	files := map[string]seedFile{path.Join(registryDir, config.LabRegistry, "hosts.toml"): {0o644, fmt.Sprintf(
-		"[host.\"http://%s:%d\"]\ncapabilities = [\"pull\", \"resolve\"]\n", node, config.LabRegistryPort)}}
+	files := map[string]seedFile{
+		path.Join(registryDir, config.LabRegistry, "hosts.toml"): {0o644, mirrorAt(fmt.Sprintf("http://%s:%d", node, config.LabRegistryPort))},
+	}
 	logins := map[string]map[string]string{}
 	for i, r := range c.Registries {
 		at := fmt.Sprintf("registries[%d].", i)
@@ -43,8 +44,11 @@ func registryFiles(c *config.Cluster, node netip.Addr) (map[string]seedFile, err
 			authority = fmt.Sprintf("ca = %q\n", "/"+path.Join(dir, "ca.crt"))
 		}
 		hosts := authority
+		if r.Cache {
+			hosts += mirrorAt(fmt.Sprintf("http://%s:%d", node, r.CachePort()))
+		}
 		for _, mirror := range r.Mirrors {
-			hosts += fmt.Sprintf("\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n%s", mirror, authority)
+			hosts += mirrorAt(mirror) + authority
 		}
 		if hosts != "" {
 			files[path.Join(dir, "hosts.toml")] = seedFile{0o644, hosts}
@@ -69,6 +73,11 @@ func registryFiles(c *config.Cluster, node netip.Addr) (map[string]seedFile, err
 		files[loginFile] = seedFile{0o600, string(text)}
 	}
 	return files, nil
+}
+
+// mirrorAt is a server of hosts.toml that containerd asks before the registry.
+func mirrorAt(url string) string {
+	return fmt.Sprintf("[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", url)
 }
 
 // credentials are those of a file with the line USER:PASSWORD, as docker writes them.

@@ -27,7 +27,7 @@ func TestRegistryFiles(t *testing.T) {
 	files, err := registryFiles(of([]config.Registry{
 		{Name: "docker.io", Mirrors: []string{"http://10.1.0.1:5000", "https://mirror.example/v2"}, CredentialsFile: login},
 		{Name: "registry.example:5000", CAFile: ca, CredentialsFile: login},
-		{Name: "quay.io"},
+		{Name: "quay.io", Cache: true},
 	}...), node)
 	if err != nil {
 		t.Fatal(err)
@@ -35,8 +35,9 @@ func TestRegistryFiles(t *testing.T) {
 	const certs = "etc/containerd/certs.d/"
 	want := map[string]string{
 		certs + "localhost:5000/hosts.toml": "[host.\"http://10.30.0.21:30500\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
-		certs + "docker.io/hosts.toml": "\n[host.\"http://10.1.0.1:5000\"]\ncapabilities = [\"pull\", \"resolve\"]\n" +
-			"\n[host.\"https://mirror.example/v2\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
+		certs + "docker.io/hosts.toml": "[host.\"http://10.1.0.1:5000\"]\ncapabilities = [\"pull\", \"resolve\"]\n" +
+			"[host.\"https://mirror.example/v2\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
+		certs + "quay.io/hosts.toml":               "[host.\"http://10.30.0.21:30786\"]\ncapabilities = [\"pull\", \"resolve\"]\n",
 		certs + "registry.example:5000/hosts.toml": "ca = \"/" + certs + "registry.example:5000/ca.crt\"\n",
 		certs + "registry.example:5000/ca.crt":     "PEM\n",
 		".docker/config.json":                      `{"auths":{"https://index.docker.io/v1/":{"auth":"bWU6c2U6Y3JldA=="},"registry.example:5000":{"auth":"bWU6c2U6Y3JldA=="}}}`,
