@@ -2,10 +2,13 @@ package machine
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/digitalocean/go-libvirt"
 )
 
 // A container's disk has a path that libvirt takes, however long its own is.
@@ -50,5 +53,27 @@ func TestLoopPath(t *testing.T) {
 	}
 	if _, err := os.Lstat(one); err == nil {
 		t.Error("it is left")
+	}
+}
+
+// A container whose first process died in libvirt's code is started again, and not for ever; what libvirt refuses is not asked again.
+func TestAgain(t *testing.T) {
+	died := fmt.Errorf("libvirt: start x: %w", libvirt.Error{Code: uint32(libvirt.ErrInternalError), Message: "internal error: Timed out while reading log output: double free or corruption (out)"})
+	refused := fmt.Errorf("libvirt: start x: %w", libvirt.Error{Code: uint32(libvirt.ErrOperationInvalid), Message: "domain is already running"})
+	for name, tt := range map[string]struct {
+		answers []error
+		want    error
+		asked   int
+	}{
+		"it lives":        {[]error{nil}, nil, 1},
+		"it died twice":   {[]error{died, died, nil}, nil, 3},
+		"it always dies":  {[]error{died, died, died, nil}, died, 3},
+		"libvirt refuses": {[]error{refused, nil}, refused, 1},
+	} {
+		asked := 0
+		err := again(func() error { asked++; return tt.answers[asked-1] })
+		if !errors.Is(err, tt.want) || asked != tt.asked {
+			t.Errorf("%s: asked %d times: %v", name, asked, err)
+		}
 	}
 }
