@@ -164,7 +164,7 @@ var _ = Describe("a cluster that exists beside a lab", Label("figures", "Slow"),
 		ratio := theirs.Seconds() / ours.Seconds()
 		AddReportEntry("diagnose", fmt.Sprintf("a lab %.2f s, over SSH %.2f s, ratio %.2f", ours.Seconds(), theirs.Seconds(), ratio))
 		Expect(ratio).To(BeNumerically("<=", 1.3))
-	}, SpecTimeout(5*time.Minute))
+	}, SpecTimeout(20*time.Minute))
 })
 
 // diagnoseTime is the median of five.

@@ -72,7 +72,7 @@ func shared(h **home, name string, second int, o homeOptions) {
 		*h = newHome(ctx, name, second, o)
 		(*h).expectWhole(ctx)
 		(*h).attach(ctx)
-	}, NodeTimeout(5*time.Minute))
+	}, NodeTimeout(10*time.Minute))
 	AfterEach(func(ctx SpecContext) { (*h).renew(ctx) }, NodeTimeout(5*time.Minute))
 }
 
