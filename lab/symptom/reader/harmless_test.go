@@ -30,6 +30,18 @@ func TestNodeAuthorizerThatLags(t *testing.T) {
 	}
 }
 
+// An API server that starts on a slow computer refuses tokens that it believes a moment later. No authority is wrong.
+func TestTokenThatIsNotBelievedYet(t *testing.T) {
+	const line = `2026-11-28T14:14:12.137329115Z stderr F E1128 14:14:12.136844       1 authentication.go:75] "Unable to authenticate the request" err="`
+	const ended = `2026-11-28T14:14:13.137329115Z stderr F F1128 14:14:13.136844       1 hooks.go:210] PostStartHook "start-service-ip-repair-controllers" failed: unable to perform initial IP and Port allocation check` + "\n"
+	if got := symptomsOf(judge(t, line+`invalid bearer token"`+"\n"+ended)); len(got) > 0 {
+		t.Errorf("a token: %v", got)
+	}
+	if got := symptomsOf(judge(t, line+`[x509: certificate signed by unknown authority]"`+"\n")); !slices.Contains(got, symptom.X509UnknownAuthority) {
+		t.Errorf("a certificate: %v", got)
+	}
+}
+
 // containerd reads a configuration of the pod network at the first of several writes, and does not say that it is whole later.
 func TestConfigurationThatIsBeingWritten(t *testing.T) {
 	const (

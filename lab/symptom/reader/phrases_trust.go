@@ -112,7 +112,7 @@ var trustPhrases = map[symptom.ID][]pattern{
 			"expired",
 		),
 		except(repeated(3, "rejected connection*remote error: tls: bad certificate"), "expired"),
-		except(mayShow("Unable to authenticate the request"), "service account token"),
+		except(mayShow("Unable to authenticate the request"), "service account token", "invalid bearer token"),
 		mayShow("remote error: tls: bad certificate"),
 	),
 	symptom.X509SANMismatch: together(
