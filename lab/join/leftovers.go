@@ -21,7 +21,7 @@ var (
 		"/etc/kubernetes/bootstrap-kubelet.conf", "/etc/kubernetes/kubelet.conf", "/etc/kubernetes/admin.conf",
 		"/etc/kubernetes/super-admin.conf", "/etc/kubernetes/controller-manager.conf", "/etc/kubernetes/scheduler.conf",
 	}
-	leftKubelet = []string{"/var/lib/kubelet/config.yaml", "/var/lib/kubelet/kubeadm-flags.env", "/var/lib/kubelet/pki"}
+	leftKubelet = []string{kubeletConfig, instanceConfig, kubeletFlags, "/var/lib/kubelet/pki"}
 	leftNetwork = []string{"/run/flannel"} // the subnet of a Node that is no more: pods would get its addresses until flannel runs again
 	leftLinks   = []string{"cni0", "flannel.1"}
 )

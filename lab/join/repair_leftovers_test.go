@@ -8,7 +8,8 @@ func TestFixLeftovers(t *testing.T) {
 	s.write("/etc/kubernetes/manifests/etcd.yaml", "")
 	s.write("/etc/kubernetes/manifests/mine.yaml", "mine")
 	s.write("/etc/kubernetes/pki/sa.key", "")
-	s.write("/var/lib/kubelet/config.yaml", "")
+	s.write(kubeletConfig, "")
+	s.write(instanceConfig, "")
 	s.write("/var/lib/kubelet/pods/a", "kept")
 	s.write("/run/flannel/subnet.env", "")
 	s.write("/sys/class/net/cni0/address", "")
@@ -18,6 +19,9 @@ func TestFixLeftovers(t *testing.T) {
 	s.fixes("leftovers", "stopped kubelet and removed /etc/kubernetes/bootstrap-kubelet.conf")
 	s.has("/etc/kubernetes/manifests/mine.yaml", "mine")
 	s.has("/var/lib/kubelet/pods/a", "kept")
+	if s.Exists(instanceConfig) {
+		t.Error("kubelet would use an earlier join's runtime")
+	}
 	if s.Exists("/run/flannel") {
 		t.Error("pods would get addresses of an earlier Node's subnet")
 	}
