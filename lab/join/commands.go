@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
@@ -48,16 +50,20 @@ func Processes(ctx context.Context, m Machine, prefixes []string) ([]Process, er
 			continue
 		}
 		wg.Go(func() {
-			status, err := run.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
+			answer, err := run.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.Id, Verbose: true})
 			if failures[i] = err; err == nil {
-				p.tells(status.Info["info"])
+				p.tells(answer.Info["info"])
 			}
 		})
 	}
 	wg.Wait()
 	var wanted []Process
 	for i, p := range all {
-		if failures[i] == nil && beginsWith(p.Pod, prefixes) { // one that ended meanwhile has none
+		switch {
+		case status.Code(failures[i]) == codes.NotFound: // it ended meanwhile
+		case failures[i] != nil:
+			return nil, failures[i]
+		case beginsWith(p.Pod, prefixes):
 			wanted = append(wanted, p)
 		}
 	}

@@ -20,6 +20,7 @@ type sandboxes struct {
 
 	run  func(context.Context) error // instead of a sandbox that runs
 	info string                      // what ContainerStatus tells beyond CRI
+	gone error                       // what it answers instead
 	list []*runtimeapi.Container
 }
 
@@ -81,7 +82,7 @@ func (c *fakeCRI) ListContainers(context.Context, *runtimeapi.ListContainersRequ
 }
 
 func (c *fakeCRI) ContainerStatus(context.Context, *runtimeapi.ContainerStatusRequest) (*runtimeapi.ContainerStatusResponse, error) {
-	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{}, Info: map[string]string{"info": c.sandboxes.info}}, nil
+	return &runtimeapi.ContainerStatusResponse{Status: &runtimeapi.ContainerStatus{}, Info: map[string]string{"info": c.sandboxes.info}}, c.sandboxes.gone
 }
 
 func (c *fakeCRI) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {

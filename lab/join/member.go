@@ -36,8 +36,8 @@ func (w *member) runsEtcd() bool {
 
 func (w *member) askKubelet(ctx context.Context) Check {
 	c, err := w.m.kubeletService(ctx, blocked)
-	if err != nil {
-		return blocked(symptom.KubeletNotRunning, "systemctl status kubelet", "%v", err)
+	if err != nil { // which says nothing of kubelet: systemd may have had too little time
+		return blocked("", "systemctl status kubelet", "%v", err)
 	}
 	return c
 }

@@ -1,6 +1,7 @@
 package join
 
 import (
+	"context"
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
@@ -117,6 +118,9 @@ func TestValidate(t *testing.T) {
 		{"kubelet stopped", func(f *fakeMachine, _ *nodeAPI) {
 			f.answer("systemctl show --property="+stateProperties+" kubelet.service", "Id=kubelet.service\nActiveState=failed\n")
 		}, Target{}, CheckKubelet, symptom.KubeletNotRunning, "failed"},
+		{"a systemd that does not answer in time", func(f *fakeMachine, _ *nodeAPI) {
+			f.does("systemctl show --property="+stateProperties+" kubelet.service", func() (string, error) { return "", context.DeadlineExceeded })
+		}, Target{}, CheckKubelet, "", "deadline exceeded"},
 		{"kubelet masked", func(f *fakeMachine, _ *nodeAPI) {
 			f.answer("systemctl show --property="+stateProperties+" kubelet.service", "Id=kubelet.service\nLoadState=masked\nActiveState=inactive\n")
 		}, Target{}, CheckKubelet, symptom.KubeletNotRunning, "masked"},

@@ -170,4 +170,13 @@ func TestProcesses(t *testing.T) {
 	if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("%v %v", got, err)
 	}
+
+	c.sandboxes.gone = status.Error(codes.NotFound, "an error occurred when try to find container")
+	if got, err = Processes(t.Context(), f.Machine, []string{"kube-system/etcd-"}); err != nil || fmt.Sprint(got) != fmt.Sprint(want[1:]) {
+		t.Errorf("one that ended meanwhile: %v %v", got, err)
+	}
+	c.sandboxes.gone = status.Error(codes.DeadlineExceeded, "context deadline exceeded")
+	if got, err = Processes(t.Context(), f.Machine, []string{"kube-system/etcd-"}); err == nil {
+		t.Errorf("a runtime that is too slow: %v", got)
+	}
 }
