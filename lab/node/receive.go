@@ -40,15 +40,11 @@ exec cat -- "$src"
 // Modes and links are kept. The node is not trusted: whatever it sends, nothing is written outside of the destination, and no link out of
 // it is followed.
 func (n *Node) Receive(ctx context.Context, src, dst string) error {
-	return n.receive(ctx, src, dst, nil)
+	return n.ReceiveNew(ctx, src, dst, nil)
 }
 
 // ReceiveNew is Receive without the named files of the directory src, which it leaves as dst has them.
 func (n *Node) ReceiveNew(ctx context.Context, src, dst string, without []string) error {
-	return n.receive(ctx, src, dst, without)
-}
-
-func (n *Node) receive(ctx context.Context, src, dst string, without []string) error {
 	target, err := localTarget(src, dst)
 	if err != nil {
 		return err

@@ -61,11 +61,9 @@ func keepPulled(ctx context.Context, s *session.Session) {
 	ctx, cancel := context.WithTimeoutCause(ctx, keepBudget, fmt.Errorf("%s budget ran out", keepBudget))
 	defer cancel()
 	err := reachable(ctx, s, first)
-	for _, r := range registries {
-		if err == nil {
-			step.Progress("keeping those of %s for the next lab", r.Name)
-			err = keepPulledOf(ctx, s, first, r)
-		}
+	for i := 0; err == nil && i < len(registries); i++ {
+		step.Progress("keeping those of %s for the next lab", registries[i].Name)
+		err = keepPulledOf(ctx, s, first, registries[i])
 	}
 	if err != nil {
 		step.EndWith("not all are kept, so that the next lab pulls them again: " + err.Error())
