@@ -19,10 +19,18 @@ func defaults() []component {
 	return append([]component{kubernetes("v1.36.3"), etcd("v3.6.8"), coredns("v1.14.2")}, fixed()...)
 }
 
-func TestDefaultComponentsArePinned(t *testing.T) {
-	all := append(defaults(), addonComponents()...)
+// pinned are the releases of Kubernetes whose content is fixed here, with the etcd and the CoreDNS that each kubeadm names.
+var pinned = [][3]string{
+	{"v1.34.4", "v3.6.5", "v1.12.1"}, {"v1.35.4", "v3.6.6", "v1.13.1"}, {"v1.36.3", "v3.6.8", "v1.14.2"}, {"v1.37.2", "v3.7.0", "v1.14.6"},
+}
+
+func TestComponentsArePinned(t *testing.T) {
+	all := append(fixed(), addonComponents()...)
+	for _, release := range pinned {
+		all = append(all, kubernetes(release[0]), etcd(release[1]), coredns(release[2]))
+	}
 	for _, c := range all {
-		t.Run(c.name, func(t *testing.T) {
+		t.Run(c.name+" "+c.version(), func(t *testing.T) {
 			sum := string(c.sum())
 			for _, m := range c.modules {
 				if !strings.Contains(sum, m.path+" "+m.version+" h1:") {
