@@ -51,6 +51,7 @@ type Values struct {
 
 	RegistryPort int     // of every node
 	Caches       []Cache // of registries
+	Revision     string  // of the caches, which read what they are only when they start
 	Authority    bool    // nodes have one of network.ca_file
 }
 

@@ -1,7 +1,9 @@
 package addon
 
 import (
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -17,8 +19,14 @@ func addonValues(s *session.Session, addons []Addon) (Values, error) {
 	return Values{
 		GitNode: c.ControlPlanes()[0].Name, Sops: HasSops(s, addons), Pool: c.LoadBalancerPool(),
 		Proxy: c.Network.Proxy, NoProxy: strings.Join(c.ProxyExceptions(), ","), Authority: c.Network.CAFile != "",
-		RegistryPort: config.LabRegistryPort, Caches: caches,
+		RegistryPort: config.LabRegistryPort, Caches: caches, Revision: revision(caches),
 	}, err
+}
+
+// revision tells whether caches are what they were.
+func revision(caches []Cache) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%+v", caches))
+	return hex.EncodeToString(sum[:8])
 }
 
 // cachesOf are the caches of the registries that have one.

@@ -26,7 +26,7 @@ func TestCaches(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := slices.IndexFunc(catalogue, func(a Addon) bool { return a.Name == "registry" })
-	text, err := catalogue[i].Manifest(Values{GitNode: "cp1", Proxy: "http://proxy:3128", Authority: true, RegistryPort: 30500, Caches: caches})
+	text, err := catalogue[i].Manifest(Values{GitNode: "cp1", Proxy: "http://proxy:3128", Authority: true, RegistryPort: 30500, Caches: caches, Revision: revision(caches)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,3 +64,17 @@ func TestCaches(t *testing.T) {
 }
 
 func portOf(r config.Registry) string { return strconv.Itoa(r.CachePort()) }
+
+// A cache of another upstream, or that believes another authority, is another pod.
+func TestRevision(t *testing.T) {
+	of := func(c Cache) string { return revision([]Cache{c}) }
+	is := Cache{Upstream: "https://a.example", Dir: "a", Port: 30600, Authority: "QQ=="}
+	moved, renewed := is, is
+	moved.Upstream, renewed.Authority = "https://b.example", "Qg=="
+	if of(is) != of(is) || of(is) == of(moved) || of(is) == of(renewed) {
+		t.Errorf("%s, moved %s, renewed %s", of(is), of(moved), of(renewed))
+	}
+	if text := manifestWith(t, "registry", Values{Caches: []Cache{is}, Revision: of(is)}); !strings.Contains(text, of(is)) {
+		t.Error("the pod does not have its revision")
+	}
+}
