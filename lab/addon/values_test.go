@@ -69,9 +69,9 @@ func portOf(r config.Registry) string { return strconv.Itoa(r.CachePort()) }
 func TestRevision(t *testing.T) {
 	of := func(c Cache) string { return revision([]Cache{c}) }
 	is := Cache{Upstream: "https://a.example", Dir: "a", Port: 30600, Authority: "QQ=="}
-	moved, renewed := is, is
+	same, moved, renewed := is, is, is
 	moved.Upstream, renewed.Authority = "https://b.example", "Qg=="
-	if of(is) != of(is) || of(is) == of(moved) || of(is) == of(renewed) {
+	if of(same) != of(is) || of(is) == of(moved) || of(is) == of(renewed) {
 		t.Errorf("%s, moved %s, renewed %s", of(is), of(moved), of(renewed))
 	}
 	if text := manifestWith(t, "registry", Values{Caches: []Cache{is}, Revision: of(is)}); !strings.Contains(text, of(is)) {
