@@ -83,7 +83,7 @@ func (f *Forming) run(ctx context.Context, c *cluster.Run) error {
 	if err := c.Retire(ctx); err != nil { // before the proof, in which a run that is killed would leave them
 		return err
 	}
-	return health.Prove(ctx, f.Session, c.Admin)
+	return health.Prove(ctx, f.Session, c.Admin, false)
 }
 
 // prepare repairs what kubeadm init would stop at. Joins repair their machines themselves.

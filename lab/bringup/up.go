@@ -123,7 +123,7 @@ func (u *upRun) addons(ctx context.Context) error {
 }
 
 func (u *upRun) proof(ctx context.Context) error {
-	if err := health.Prove(ctx, u.Session, u.run.Admin); err != nil {
+	if err := health.Prove(ctx, u.Session, u.run.Admin, len(u.missing) == 0); err != nil {
 		return err
 	}
 	return u.run.Retire(ctx)

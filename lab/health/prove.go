@@ -19,15 +19,19 @@ import (
 const ProofBudget = 6 * time.Minute
 
 // Prove waits until every condition holds, and then until nothing is wrong. What a diagnosis finds meanwhile is shown, and is in the error
-// if the time runs out, or if what it finds will not pass: then the wait ends.
-func Prove(ctx context.Context, s *session.Session, v *session.Admin) error {
+// if the time runs out, or if what it finds will not pass: then the wait ends. One that is settled has not just been changed: most likely it is
+// healthy now, and there is nothing to wait for.
+func Prove(ctx context.Context, s *session.Session, v *session.Admin, settled bool) error {
 	step := s.Events.Start("", "proof", ProofBudget)
-	return step.End(await(ctx, s, v, step))
+	return step.End(await(ctx, s, v, settled, step))
 }
 
-func await(ctx context.Context, s *session.Session, v *session.Admin, step *event.Step) error {
+func await(ctx context.Context, s *session.Session, v *session.Admin, settled bool, step *event.Step) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, ProofBudget, fmt.Errorf("the proof's %s budget ran out", ProofBudget))
 	defer cancel()
+	if settled && Healthy(ctx, s) == nil {
+		return nil
+	}
 	for _, c := range conditions(s, diagnose.Cluster{Kube: v.Kube, Etcd: v.Etcd}) {
 		step.Progress("%s", c.Name)
 		if err := wait.For(ctx, c.Name, ProofBudget, s.Pace(), session.ShowWaiting(step, explained(s, c.Check))); err != nil {
@@ -127,5 +131,5 @@ func ProveSince(ctx context.Context, s *session.Session, since time.Time) error 
 	if err := step.End(err); err != nil {
 		return err
 	}
-	return Prove(ctx, s, v)
+	return Prove(ctx, s, v, false)
 }

@@ -133,12 +133,17 @@ type ImagesLoaded struct {
 // gets this one instead. What all nodes get, machines that are made later get too. What it did before it failed on some of the nodes is returned with the error.
 func LoadImages(ctx context.Context, s *session.Session, a *image.Archive, names []string) ([]ImagesLoaded, error) {
 	nodes, left, err := loadable(ctx, s, names)
-	if err == nil && len(names) == 0 && !s.Cluster.OverSSH() {
-		err = keep(s.Lab, a)
-	}
 	if err != nil {
 		return nil, err
 	}
+	kept := make(chan error, 1)
+	go func() {
+		if len(names) > 0 || s.Cluster.OverSSH() {
+			kept <- nil
+			return
+		}
+		kept <- keep(s.Lab, a)
+	}()
 	loaded, err := session.FromEachNode(nodes, func(n config.Node) (ImagesLoaded, error) {
 		limit := loadBudget(a)
 		step := s.Events.Start(n.Name, "load images", limit*time.Duration(s.TimeScale()))
@@ -147,7 +152,7 @@ func LoadImages(ctx context.Context, s *session.Session, a *image.Archive, names
 		}
 		return ImagesLoaded{Node: n.Name, Images: a.Names}, nil
 	})
-	return append(loaded, left...), err
+	return append(loaded, left...), errors.Join(err, <-kept)
 }
 
 // loadable are the nodes to load images on, and those that are left out because their machines do not run. A node that was named must run.
