@@ -18,6 +18,7 @@ import (
 	"k8slab/lab/repair"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
+	"k8slab/lab/upgrade"
 )
 
 // Up brings the lab to a proven healthy cluster, or to the end of the given stage: see bringup.Up.
@@ -145,6 +146,20 @@ func (l *Lab) repair(ctx context.Context, dryRun bool, upTo repair.Rung, seen *r
 		return err
 	})
 	return found, err
+}
+
+// Upgrade upgrades the cluster to another version of Kubernetes: see upgrade.Run.
+func (l *Lab) Upgrade(ctx context.Context, o upgrade.Options) error {
+	return l.onOpened(ctx, access{verb: "labctl upgrade"}, cluster.Open, func(c *cluster.Run) error { return upgrade.Run(ctx, c, o) })
+}
+
+// UpgradePlan is what Upgrade would do: see upgrade.Look.
+func (l *Lab) UpgradePlan(ctx context.Context, o upgrade.Options) (p upgrade.Plan, err error) {
+	err = l.onOpened(ctx, access{verb: "labctl upgrade"}, cluster.Open, func(c *cluster.Run) error {
+		p, err = upgrade.Look(ctx, c, o)
+		return err
+	})
+	return p, err
 }
 
 // EtcdMembers lists the members of etcd. It needs no quorum.

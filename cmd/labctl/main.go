@@ -120,7 +120,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"lab", "The lab:", slices.Concat([]*cobra.Command{
 			a.upCommand(), a.attachCommand(), a.statusCommand(), a.downCommand(), a.dismantleCommand(), a.kubectlCommand(), a.kubeconfigCommand(), a.openCommand(),
 			a.labCommand(),
-		}, forLabs(a.planCommand(), a.autostartCommand(), a.addonsCommand(), a.snapshotCommand()))},
+		}, forLabs(a.planCommand(), a.upgradeCommand(), a.autostartCommand(), a.addonsCommand(), a.snapshotCommand()))},
 		{"nodes", "Nodes:", slices.Concat([]*cobra.Command{
 			a.sshCommand(), a.logsCommand(), a.cpCommand(), a.joinCommand(), a.rejoinCommand(), a.resetCommand(), a.joinCommandCommand(), a.onboardCommand(),
 		}, forLabs(a.powerCommand()))},

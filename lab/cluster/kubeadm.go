@@ -33,31 +33,42 @@ const (
 // runInit runs `kubeadm init` on the node and waits for its end. When the budget runs out kubeadm is not killed: its own timeouts, all
 // shorter, have ended it.
 func runInit(ctx context.Context, s *session.Session, name string, documents []any, budget time.Duration, step *event.Step) error {
-	n := s.Nodes[name]
 	text, err := marshal(documents)
 	if err != nil {
-		return err
-	}
-	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(text)); err != nil {
 		return err
 	}
 	script, err := program(s, kubeadmScript, "mkdir -p /var/lib/k8slab && touch "+join.InitMark)
 	if err != nil {
 		return err
 	}
-	err = n.Run(ctx, node.Command{Argv: append([]string{
-		"systemd-run", "--quiet", "--collect", "--no-block", "--unit", kubeadmUnit, "--service-type=oneshot",
-		"--property=RemainAfterExit=no", "--property=UMask=0077",
-		"--property=StandardOutput=truncate:" + kubeadmLog, "--property=StandardError=append:" + kubeadmLog,
-	}, script...)})
-	if err != nil {
+	if err := startKubeadm(ctx, s, name, text, script); err != nil {
 		return err
 	}
 	return awaitInit(ctx, s, name, budget, step)
 }
 
+// startKubeadm starts the script, which calls kubeadm with the configuration, in its unit on the node.
+func startKubeadm(ctx context.Context, s *session.Session, name, configuration string, script []string) error {
+	n := s.Nodes[name]
+	if err := n.Copy(ctx, kubeadmConfig, 0o600, strings.NewReader(configuration)); err != nil {
+		return err
+	}
+	return n.Run(ctx, node.Command{Argv: append([]string{
+		"systemd-run", "--quiet", "--collect", "--no-block", "--unit", kubeadmUnit, "--service-type=oneshot",
+		"--property=RemainAfterExit=no", "--property=UMask=0077",
+		"--property=StandardOutput=truncate:" + kubeadmLog, "--property=StandardError=append:" + kubeadmLog,
+	}, script...)})
+}
+
 // awaitInit waits for the end of kubeadm's unit on the node, shows its phases, and returns its failure.
 func awaitInit(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step) error {
+	return awaitKubeadm(ctx, s, name, budget, step, func(_ context.Context, f join.Facts) (bool, error) { return f.Joined, nil })
+}
+
+// awaitKubeadm is awaitInit for whatever kubeadm does: succeeded tells whether it has done it.
+func awaitKubeadm(ctx context.Context, s *session.Session, name string, budget time.Duration, step *event.Step,
+	succeeded func(context.Context, join.Facts) (bool, error),
+) error {
 	n := s.Nodes[name]
 	follow, err := program(s, followScript, "")
 	if err != nil {
@@ -76,10 +87,11 @@ func awaitInit(ctx context.Context, s *session.Session, name string, budget time
 		if f.Running() {
 			return errors.New("it is still running")
 		}
-		if !f.Joined {
-			return wait.Hopeless(kubeadmFailure(ctx, s, name))
+		done, err := succeeded(ctx, f)
+		if err == nil && !done {
+			err = wait.Hopeless(kubeadmFailure(ctx, s, name))
 		}
-		return nil
+		return err
 	})
 }
 

@@ -82,6 +82,15 @@ func (c cache) component(ctx context.Context, p component) (string, error) {
 	return c.get(ctx, p.name+"-"+p.version(), p.inputs(), func(dir string, step *event.Step) error { return p.build(ctx, dir, step) })
 }
 
+func (c cache) tree(ctx context.Context, t *tree) (string, error) {
+	return c.get(ctx, t.name, debianInputs(t.packages), func(dir string, step *event.Step) error {
+		if err := bootstrap(ctx, dir, "extract", t.packages, step); err != nil {
+			return err
+		}
+		return t.finish(dir)
+	})
+}
+
 // addonArchive is the path of the image's archive.
 func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, labnode string) (string, error) {
 	img := containerImage{ref: ref, entrypoint: made.entrypoint}
@@ -95,12 +104,7 @@ func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, la
 		inputs = append(inputs, filepath.Base(dir))
 	}
 	if t := made.tree; t != nil {
-		dir, err := c.get(ctx, t.name, debianInputs(t.packages), func(dir string, step *event.Step) error {
-			if err := bootstrap(ctx, dir, "extract", t.packages, step); err != nil {
-				return err
-			}
-			return t.finish(dir)
-		})
+		dir, err := c.tree(ctx, t)
 		if err != nil {
 			return "", err
 		}

@@ -231,7 +231,7 @@ func writeTar(t *testing.T, path string, files map[string]string) {
 func TestContainerImageOfAnArchive(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "kube-apiserver.tar"), nil, 0o644)
-	images, err := containerImages(kubeadmImages, func(_, program string) string { return filepath.Join(dir, program) }, "/net", "/labnode", "/pause")
+	images, err := containerImages(kubeadmImages, func(_, program string) string { return filepath.Join(dir, program) }, trees{"/net", "/busybox"}, "/labnode", "/pause")
 	if err != nil {
 		t.Fatal(err)
 	}

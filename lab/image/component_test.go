@@ -241,7 +241,7 @@ func TestProgramsAreBuilt(t *testing.T) {
 			}
 		}
 	}
-	if _, err := containerImages(kubeadmImages, bin, "/net", "/labnode", "/pause"); err != nil {
+	if _, err := containerImages(kubeadmImages, bin, trees{"/net", "/busybox"}, "/labnode", "/pause"); err != nil {
 		t.Error(err)
 	}
 	bin("containerd", "ctr")

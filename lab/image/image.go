@@ -69,6 +69,9 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 				return bootstrapNetTools(ctx, dir, step)
 			})
 		}
+		if err == nil {
+			b.busybox, err = b.tree(ctx, busyboxTree)
+		}
 		return err
 	})
 	g.Go(func() error { return b.programs(ctx, spec) })
@@ -206,7 +209,7 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	inputs := append([]string{"image 4", filepath.Base(b.debian), filepath.Base(b.netTools), labnode, own}, slices.Sorted(slices.Values(b.inputs))...)
+	inputs := append([]string{"image 5", filepath.Base(b.debian), filepath.Base(b.netTools), filepath.Base(b.busybox), labnode, own}, slices.Sorted(slices.Values(b.inputs))...)
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})

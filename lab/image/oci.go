@@ -35,10 +35,16 @@ type containerImage struct {
 	entrypoint []string
 }
 
+// trees are directories with the files of Debian packages.
+type trees struct{ netTools, busybox string }
+
+// pauseScript is what a sandbox runs. With -v it ends well, as upstream's pause does: kubeadm upgrade has a Job run that.
+const pauseScript = `[ "$1" != -v ] || exit 0; exec /pause -P`
+
 // containerImages are all the images of a node. kubeadmImages are the names that `kubeadm config images list` prints.
-func containerImages(kubeadmImages []string, bin func(component, program string) string, netTools, labnode, pause string) ([]containerImage, error) {
+func containerImages(kubeadmImages []string, bin func(component, program string) string, from trees, labnode, pause string) ([]containerImage, error) {
 	images := []containerImage{
-		{ref: FlannelImage, program: bin("flannel", "flanneld"), path: "/opt/bin/flanneld", base: netTools, entrypoint: []string{"/opt/bin/flanneld"}},
+		{ref: FlannelImage, program: bin("flannel", "flanneld"), path: "/opt/bin/flanneld", base: from.netTools, entrypoint: []string{"/opt/bin/flanneld"}},
 		{ref: ProbeImage, program: labnode, path: "/labnode", entrypoint: []string{"/labnode", "probe"}},
 	}
 	for _, ref := range kubeadmImages {
@@ -50,13 +56,14 @@ func containerImages(kubeadmImages []string, bin func(component, program string)
 		img := containerImage{ref: ref}
 		switch program := repo[strings.LastIndex(repo, "/")+1:]; program {
 		case "pause":
-			img.program, img.path, img.entrypoint = pause, "/pause", []string{"/pause", "-P"}
+			img.program, img.path, img.base = pause, "/pause", from.busybox
+			img.entrypoint = []string{"/bin/busybox", "sh", "-c", pauseScript, "pause"}
 		case "etcd":
 			img.program, img.path = bin("etcd", program), "/usr/local/bin/etcd"
 		case "coredns":
 			img.program, img.path, img.entrypoint = bin("coredns", program), "/coredns", []string{"/coredns"}
 		case "kube-proxy":
-			img.program, img.path, img.base = bin("kubernetes", program), "/usr/local/bin/kube-proxy", netTools
+			img.program, img.path, img.base = bin("kubernetes", program), "/usr/local/bin/kube-proxy", from.netTools
 		case "kube-apiserver", "kube-controller-manager", "kube-scheduler":
 			img.program, img.path = bin("kubernetes", program), "/usr/local/bin/"+program
 		default:

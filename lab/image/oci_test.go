@@ -25,7 +25,7 @@ var kubeadmImages = []string{
 
 func TestContainerImages(t *testing.T) {
 	bin := func(component, program string) string { return "/" + component + "/" + program }
-	got, err := containerImages(kubeadmImages, bin, "/net", "/labnode", "/catatonit")
+	got, err := containerImages(kubeadmImages, bin, trees{"/net", "/busybox"}, "/labnode", "/catatonit")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestContainerImages(t *testing.T) {
 		{k8s + "kube-scheduler:v1.36.3", "", "/kubernetes/kube-scheduler", "/usr/local/bin/kube-scheduler", "", nil},
 		{k8s + "kube-proxy:v1.36.3", "", "/kubernetes/kube-proxy", "/usr/local/bin/kube-proxy", "/net", nil},
 		{k8s + "coredns/coredns:v1.14.2", "", "/coredns/coredns", "/coredns", "", []string{"/coredns"}},
-		{k8s + "pause:3.10.2", "", "/catatonit", "/pause", "", []string{"/pause", "-P"}},
+		{k8s + "pause:3.10.2", "", "/catatonit", "/pause", "/busybox", []string{"/bin/busybox", "sh", "-c", pauseScript, "pause"}},
 		{k8s + "etcd:3.6.8-0", "", "/etcd/etcd", "/usr/local/bin/etcd", "", nil},
 	}
 	if len(got) != len(want) {
@@ -51,7 +51,7 @@ func TestContainerImages(t *testing.T) {
 		}
 	}
 	for _, ref := range []string{"registry.k8s.io/etcd-operator:v1", "registry.k8s.io/etcd:3.6:8"} {
-		if _, err := containerImages([]string{ref}, bin, "", "", ""); err == nil || !strings.Contains(err.Error(), ref) {
+		if _, err := containerImages([]string{ref}, bin, trees{}, "", ""); err == nil || !strings.Contains(err.Error(), ref) {
 			t.Errorf("%s: %v, want an error that names it", ref, err)
 		}
 	}

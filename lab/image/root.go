@@ -105,7 +105,7 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 		return err
 	}
 	step.Progress("building the container images")
-	images, err := containerImages(b.images, b.bin, b.netTools, labnode, filepath.Join(root, "usr/bin/catatonit"))
+	images, err := containerImages(b.images, b.bin, trees{b.netTools, b.busybox}, labnode, filepath.Join(root, "usr/bin/catatonit"))
 	if err != nil {
 		return err
 	}

@@ -73,6 +73,7 @@ type builder struct {
 	cache
 	debian   string
 	netTools string
+	busybox  string
 	images   []string  // what kubeadm asks for
 	from     *upstream // of Kubernetes; nil if it comes from elsewhere
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -17,7 +18,7 @@ import (
 
 // sharedStore is the image's directory with the preloaded layers and blobs. It is read-only and shared, so that containers of one computer
 // share their page cache too. /var/lib/containerd has its own databases, and links to it.
-const sharedStore = "/usr/share/k8slab/containerd"
+var sharedStore = path.Dir(inventory.Blobs)
 
 const storeConfig = `version = 3
 root = %q

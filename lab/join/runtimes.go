@@ -164,10 +164,15 @@ func (m Machine) kubeletSocket() string {
 func (m Machine) kubeletExtra() (words []string) {
 	for _, file := range []string{kubeletFlags, "/etc/default/kubelet", "/etc/sysconfig/kubelet"} {
 		text, _ := m.Read(file)
-		env := parseEnvironment(text)
-		words = append(words, strings.Fields(env["KUBELET_KUBEADM_ARGS"]+" "+env["KUBELET_EXTRA_ARGS"])...)
+		words = append(words, KubeletArguments(text)...)
 	}
 	return words
+}
+
+// KubeletArguments are those that a file such as kubeadm-flags.env or /etc/default/kubelet gives kubelet.
+func KubeletArguments(text string) []string {
+	env := parseEnvironment(text)
+	return strings.Fields(env["KUBELET_KUBEADM_ARGS"] + " " + env["KUBELET_EXTRA_ARGS"])
 }
 
 // kubeletName is how kubelet names its Node.

@@ -96,14 +96,7 @@ func (f nodeFiles) repair(ctx context.Context) {
 
 // differences asks the node's labnode. A labnode that does not run is put back first.
 func (f nodeFiles) differences(ctx context.Context) ([]inventory.Difference, error) {
-	ask := func() (found []inventory.Difference, err error) {
-		text, err := f.on.Read(ctx, session.LabnodePath, "files", "-o", "json")
-		if err == nil {
-			err = json.Unmarshal([]byte(text), &found)
-		}
-		return found, err
-	}
-	found, err := ask()
+	found, err := f.ask(ctx)
 	const unknownCommand = 2
 	if err == nil || session.Status(err) == unknownCommand { // an older labnode knows no files
 		return found, nil
@@ -118,7 +111,15 @@ func (f nodeFiles) differences(ctx context.Context) ([]inventory.Difference, err
 	if err := f.RefreshFacts(ctx, f.node); err != nil {
 		return nil, err
 	}
-	return ask()
+	return f.ask(ctx)
+}
+
+func (f nodeFiles) ask(ctx context.Context) (found []inventory.Difference, err error) {
+	text, err := f.on.Read(ctx, session.LabnodePath, "files", "-o", "json")
+	if err == nil {
+		err = json.Unmarshal([]byte(text), &found)
+	}
+	return found, err
 }
 
 // labnode puts the program back with which the node restores the others, and tells whether it did, or in a dry run would.
@@ -174,6 +175,26 @@ func (f nodeFiles) has(d inventory.Difference) bool {
 		_ = content.Close()
 	}
 	return err == nil
+}
+
+// PutBack has a node put back those of the files that are not there as its list says, from the images in the cache. It is an error if one
+// cannot be put back.
+func PutBack(ctx context.Context, on session.Node, paths []string) error {
+	from, err := image.OpenOriginals()
+	if err != nil {
+		return err
+	}
+	f := nodeFiles{on: on, from: from}
+	found, err := f.ask(ctx)
+	if err != nil {
+		return err
+	}
+	back, lost := f.sorted(slices.DeleteFunc(found, func(d inventory.Difference) bool { return !slices.Contains(paths, d.Path) }))
+	if len(lost) > 0 {
+		return fmt.Errorf("no node image in the cache has %s; next: labctl image build", listed(lost))
+	}
+	_, err = f.putBack(ctx, back)
+	return err
 }
 
 // putBack streams the contents into the node's labnode, which knows the rest of each file from its list. It returns what that put back.

@@ -70,6 +70,7 @@ const (
 	takesAnew    = takesPrune + ", and makes it anew"
 	takesStart   = "labctl power off NODE and labctl up, for each node: machines get it when they start"
 	takesNewLab  = "labctl down, then labctl up"
+	takesUpgrade = "labctl upgrade, to a version that is at most one minor version newer; or labctl down, then labctl up"
 	takesAnother = "first labctl up with another control plane beside it; or labctl down, then labctl up"
 	takesDelete  = "labctl kubectl delete of its objects"
 	takesNewName = "another name in the file, because it describes another cluster"
@@ -80,7 +81,8 @@ const (
 	whyLast     = "no control plane that the lab has would be left"
 	whyDisk     = "a disk keeps its size"
 	whyOptions  = "kubeadm reads it only when a node is made"
-	whyVersion  = "the Kubernetes of a lab cannot change in place"
+	whyVersion  = "up does not change the version of a cluster"
+	whySource   = "the Kubernetes of a lab cannot come from elsewhere"
 	whyMachines = "machines cannot move to it"
 	whyImage    = "machines keep the image that they were made from"
 	whyAddress  = "certificates and etcd's members are made for the addresses"
@@ -98,7 +100,7 @@ var settled = []struct {
 	{"libvirt.uri", whyMachines, func(c *config.Cluster) string { return c.Libvirt.URI }},
 	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
-	{"kubernetes.source", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Source }},
+	{"kubernetes.source", whySource, func(c *config.Cluster) string { return c.Kubernetes.Source }},
 	{"kubernetes.kubeadm.init", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Init) }},
 	{"kubernetes.kubeadm.join", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Join) }},
 	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
@@ -125,7 +127,11 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 			continue // labctl chose it when the lab was made
 		}
 		if was, now := s.of(made), s.of(file); was != now {
-			all = append(all, Difference{Key: s.key, Made: was, Now: now, Way: Refuses, Why: s.why, Takes: takesNewLab})
+			d := Difference{Key: s.key, Made: was, Now: now, Way: Refuses, Why: s.why, Takes: takesNewLab}
+			if s.key == "kubernetes.version" {
+				d.Takes = takesUpgrade
+			}
+			all = append(all, d)
 		}
 	}
 	all = append(all, optionDifferences(file, made, machines)...)

@@ -192,7 +192,7 @@ func TestWhatLeaves(t *testing.T) {
 	})
 	err := now.CheckDescribed(true)
 	want := `cluster.yaml differs from what lab "lab" was made with, so nothing was changed:
-  kubernetes.version: made with v1.36.3, now v1.36.2; the Kubernetes of a lab cannot change in place; to apply it: labctl down, then labctl up
+  kubernetes.version: made with v1.36.3, now v1.36.2; up does not change the version of a cluster; to apply it: labctl upgrade, to a version that is at most one minor version newer; or labctl down, then labctl up
   nodes[cp1]: made with control-plane 10.30.0.11, no longer in the file; no control plane that the lab has would be left; to apply it: first labctl up with another control plane beside it; or labctl down, then labctl up
   nodes[cp2].ip: made with 10.30.0.12, now 10.30.0.19; no control plane that the lab has would be left; to apply it: first labctl up with another control plane beside it; or labctl down, then labctl up
 next: put back what was there, or apply it as each line says; labctl --lab lab up starts the lab as it was made`

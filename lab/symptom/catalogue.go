@@ -4,7 +4,7 @@ import "slices"
 
 var (
 	catalogue = slices.Concat(runtimeCauses, kubeletCauses, trustCauses, networkCauses, podNetworkCauses, etcdCauses, hostCauses,
-		identityCauses, labCauses)
+		identityCauses, upgradeCauses, labCauses)
 	byID = index(catalogue)
 )
 

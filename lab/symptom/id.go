@@ -83,6 +83,10 @@ const (
 	NodeNameExists           ID = "node-name-exists"
 	HostnameInvalid          ID = "hostname-invalid"
 	DuplicateMachineIdentity ID = "duplicate-machine-identity"
+	// Upgrades.
+	FlagRemoved     ID = "flag-removed"
+	APIRemoved      ID = "api-removed"
+	EvictionBlocked ID = "eviction-blocked"
 	// No failure.
 	Healthy ID = "healthy"
 	// The lab's own.

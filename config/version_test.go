@@ -1,0 +1,32 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestWithVersion(t *testing.T) {
+	const rest = "name: lab # mine\nnodes:\n  - {name: cp1, role: control-plane}\n"
+	tests := []struct{ name, text, want string }{
+		{"plain, with a comment", "kubernetes:\n  # pinned\n  version: v1.36.3  # for now\n" + rest, "kubernetes:\n  # pinned\n  version: v1.37.2  # for now\n" + rest},
+		{"quoted", "kubernetes:\n  version: \"v1.36.3\"\n" + rest, "kubernetes:\n  version: \"v1.37.2\"\n" + rest},
+		{"in one line", "kubernetes: {source: modules, version: v1.36.3}\n" + rest, "kubernetes: {source: modules, version: v1.37.2}\n" + rest},
+		{"not there", rest + "kubernetes:\n    source: modules\n", rest + "kubernetes:\n    version: v1.37.2\n    source: modules\n"},
+		{"no section", rest, rest + "\nkubernetes:\n  version: v1.37.2\n"},
+		{"no end of line", strings.TrimSuffix(rest, "\n"), rest + "\nkubernetes:\n  version: v1.37.2\n"},
+		{"beside the same text", "kubernetes:\n  version: v1.36.3\n  # not v1.36.3\n" + rest, "kubernetes:\n  version: v1.37.2\n  # not v1.36.3\n" + rest},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := WithVersion([]byte(tt.text), "v1.37.2")
+			if err != nil || string(got) != tt.want {
+				t.Errorf("%v\n%s\nwant\n%s", err, got, tt.want)
+			}
+		})
+	}
+	for _, text := range []string{"", "kubernetes: {source: modules}\n" + rest, "kubernetes: [\n"} {
+		if got, err := WithVersion([]byte(text), "v1.37.2"); err == nil {
+			t.Errorf("%q became %q", text, got)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+)
+
+// Upgrade is an upgrade of the cluster that has begun.
+type Upgrade struct {
+	From   string    `json:"from"` // versions of Kubernetes
+	To     string    `json:"to"`
+	Began  time.Time `json:"began"`
+	Backup string    `json:"backup"` // the ID of what was saved before
+	Done   []string  `json:"done"`   // steps that need not be done again
+}
+
+// upgradeFile is there while an upgrade has begun and not ended.
+const upgradeFile = "upgrade.json"
+
+// Upgrading is the upgrade that has begun and not ended, nil for none.
+func (d Dir) Upgrading() (*Upgrade, error) {
+	data, err := os.ReadFile(d.Path(upgradeFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, unreadable(d.dir, err)
+	}
+	var u Upgrade
+	if err := json.Unmarshal(data, &u); err != nil {
+		return nil, fmt.Errorf("%s: %w", d.Path(upgradeFile), err)
+	}
+	return &u, nil
+}
+
+// Note writes down how far the upgrade is.
+func (d Dir) Note(u Upgrade) error {
+	data, err := json.Marshal(u)
+	if err != nil {
+		return err
+	}
+	return d.Write(upgradeFile, data)
+}
+
+// Has tells whether the step is done.
+func (u Upgrade) Has(step string) bool { return slices.Contains(u.Done, step) }
+
+// Upgraded ends the upgrade: what the lab is made with has that version.
+func (d Dir) Upgraded(version string) error {
+	made, err := d.Made()
+	if err != nil {
+		return err
+	}
+	if made != nil {
+		made.Kubernetes.Version = version
+		if err := d.writeMade(made); err != nil {
+			return err
+		}
+	}
+	return os.Remove(d.Path(upgradeFile))
+}

@@ -1,0 +1,68 @@
+package upgrade
+
+import (
+	"context"
+
+	"k8slab/config"
+	"k8slab/lab/cluster"
+	"k8slab/lab/symptom"
+)
+
+// Plan is what an upgrade would do, and what would stop it.
+type Plan struct {
+	From     string            `json:"from"` // versions of Kubernetes
+	To       string            `json:"to"`
+	Steps    []Step            `json:"steps"`
+	Findings []symptom.Finding `json:"findings"` // with the level fail it would not begin
+}
+
+// Step is one thing that it does.
+type Step struct {
+	Node   string `json:"node,omitempty"`
+	Action string `json:"action"`
+	Done   bool   `json:"done,omitempty"` // by an upgrade that was interrupted
+}
+
+// Look says what Run would do. It builds the node image of the version if the cache does not have it, and changes nothing of the lab.
+func Look(ctx context.Context, c *cluster.Run, o Options) (Plan, error) {
+	u, err := open(ctx, c, o)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Plan{From: u.record.From, To: o.Version}
+	if p.Findings, err = u.preflight(ctx); err != nil {
+		return p, err
+	}
+	statuses, err := u.Admin.Etcd.Status(ctx)
+	if err != nil {
+		return p, err
+	}
+	via := viaEtcd(statuses, u.release.Etcd)
+	add := func(node, action, name string) {
+		p.Steps = append(p.Steps, Step{Node: node, Action: action, Done: u.record.Has(name)})
+	}
+	add("", "save a snapshot of etcd, and the files of every node", stepSave)
+	add("", "load the container images of "+o.Version+" into every node", stepImages)
+	for _, n := range u.Cluster.Members() {
+		add(n.Name, "bring kubeadm and kubectl", stepPrograms+n.Name)
+	}
+	cps := u.Cluster.ControlPlanes()
+	if via != "" {
+		for _, n := range cps {
+			add(n.Name, "etcd "+via+" first, because "+u.release.Etcd+" asks for "+leastBefore37+" or newer", "")
+		}
+	}
+	for i, n := range append(cps, u.Cluster.Workers()...) {
+		verb := "kubeadm upgrade node"
+		if i == 0 {
+			verb = "kubeadm upgrade apply " + o.Version
+		}
+		if n.Role == config.ControlPlane {
+			verb += ", once every other control plane is healthy"
+		}
+		add(n.Name, verb, stepKubeadm+n.Name)
+		add(n.Name, "drain it, replace kubelet, and let pods come back", stepKubelet+n.Name)
+	}
+	add("", "prove the cluster healthy", "")
+	return p, nil
+}

@@ -1,0 +1,152 @@
+package upgrade
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8slab/config"
+	"k8slab/lab/health"
+	"k8slab/lab/session"
+	"k8slab/lab/symptom"
+)
+
+// BlockedError is an upgrade that did not begin, because of what was found before it.
+type BlockedError struct {
+	Version  string
+	Findings []symptom.Finding
+}
+
+func (e *BlockedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "the cluster cannot be upgraded to %s as it is; nothing was changed:", e.Version)
+	for _, f := range e.Findings {
+		if f.Level == symptom.Fail {
+			fmt.Fprintf(&b, "\n  %s%s: %s\n    %s", f.Symptom, on(f.Node), f.Evidence[0].Text, f.Hint)
+		}
+	}
+	b.WriteString("\nnext: mend what is named, then labctl upgrade " + e.Version)
+	return b.String()
+}
+
+func on(node string) string {
+	if node == "" {
+		return ""
+	}
+	return " on " + node
+}
+
+// found is a finding of what would stop the upgrade, or with Warn may.
+func found(id symptom.ID, level symptom.Level, node, source, format string, args ...any) symptom.Finding {
+	s, _ := symptom.Lookup(id)
+	return symptom.Finding{
+		Symptom: id, Level: level, Node: node, Meaning: s.Meaning, Hint: s.Hint,
+		Evidence: []symptom.Evidence{{Source: source, Text: fmt.Sprintf(format, args...)}},
+	}
+}
+
+// preflight looks for what would stop the upgrade half-way, or would break because of it. It changes nothing. An upgrade that has begun is
+// not asked whether the cluster is healthy: the end of the upgrade may be what makes it so.
+func (u *upgrade) preflight(ctx context.Context) ([]symptom.Finding, error) {
+	checks := []func(context.Context) ([]symptom.Finding, error){u.skew, u.arguments, u.removedAPIs, u.budgets, u.room}
+	if len(u.record.Done) == 0 {
+		checks = append(checks, u.healthy)
+	}
+	all, errs := make([][]symptom.Finding, len(checks)), make([]error, len(checks))
+	var wg sync.WaitGroup
+	for i, check := range checks {
+		wg.Go(func() { all[i], errs[i] = check(ctx) })
+	}
+	wg.Wait()
+	findings := slices.Concat(all...)
+	for i := range findings {
+		if slices.Contains(u.options.Ignore, string(findings[i].Symptom)) {
+			findings[i].Level = symptom.Warn
+		}
+	}
+	slices.SortStableFunc(findings, func(a, b symptom.Finding) int { // failures first
+		return cmp.Compare(a.Level, b.Level)
+	})
+	return findings, errors.Join(errs...)
+}
+
+// healthy is what a diagnosis finds.
+func (u *upgrade) healthy(ctx context.Context) ([]symptom.Finding, error) {
+	report, err := health.Diagnose(ctx, u.Session, health.DiagnoseOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(report.Findings, func(f symptom.Finding) bool { return f.Level != symptom.Fail }), nil
+}
+
+// skew is about kubelets that the new API servers would not serve: at most three minor versions older, and none newer.
+// https://kubernetes.io/releases/version-skew-policy
+func (u *upgrade) skew(ctx context.Context) (all []symptom.Finding, err error) {
+	nodes, err := u.Admin.Kube.Nodes(ctx)
+	for _, n := range nodes {
+		is, to := minor(n.KubeletVersion), minor(u.options.Version)
+		switch {
+		case is > to:
+			all = append(all, found(symptom.VersionSkew, symptom.Fail, n.Name, "Node", "its kubelet is %s, newer than %s", n.KubeletVersion, u.options.Version))
+		case is < to-3:
+			all = append(all, found(symptom.VersionSkew, symptom.Fail, n.Name, "Node",
+				"its kubelet is %s; an API server of %s serves kubelets of 1.%d and newer", n.KubeletVersion, u.options.Version, to-3))
+		}
+	}
+	return all, err
+}
+
+// removedAPIs are those that somebody still asks for and the version does not serve.
+func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err error) {
+	apis, err := u.Admin.Kube.DeprecatedAPIs(ctx)
+	for _, a := range apis {
+		if a.Removed != "" && minor("v"+a.Removed+".0") <= minor(u.options.Version) {
+			all = append(all, found(symptom.APIRemoved, symptom.Fail, "", "metric apiserver_requested_deprecated_apis",
+				"somebody has asked for %s since the API server started, and Kubernetes %s no longer serves it", a.Resource, a.Removed))
+		}
+	}
+	return all, err
+}
+
+// budgets are those that keep a node from being drained: for ever, or until more pods are healthy.
+func (u *upgrade) budgets(ctx context.Context) (all []symptom.Finding, err error) {
+	blocked, err := u.Admin.Kube.BlockedEvictions(ctx)
+	for _, b := range blocked {
+		level, how := symptom.Warn, "now"
+		if b.Never {
+			level, how = symptom.Fail, "ever"
+		}
+		all = append(all, found(symptom.EvictionBlocked, level, "", "PodDisruptionBudget "+b.Name, "%s allows no eviction %s: %s", b.Name, how, b.Why))
+	}
+	return all, err
+}
+
+// neededMiB is the room that a node must have for the images and the programs of a version.
+const neededMiB = 2048
+
+// room is about nodes whose disk would be full in the middle.
+func (u *upgrade) room(ctx context.Context) ([]symptom.Finding, error) {
+	return u.ofEach(u.Cluster.Members(), func(n config.Node) ([]symptom.Finding, error) {
+		if u.record.Has(stepPrograms + n.Name) {
+			return nil, nil
+		}
+		out, err := u.Nodes[n.Name].Read(ctx, "sh", "-c", `df --output=avail --block-size=1M / /var/lib/containerd | tail -n +2 | sort -n | head -n 1`)
+		var free int
+		if err == nil {
+			_, err = fmt.Sscan(out, &free)
+		}
+		if err != nil || free >= neededMiB {
+			return nil, err
+		}
+		return []symptom.Finding{found(symptom.DiskFull, symptom.Fail, n.Name, "df", "%d MiB are free, and the new version takes up to %d", free, neededMiB)}, nil
+	})
+}
+
+func (u *upgrade) ofEach(nodes []config.Node, look func(config.Node) ([]symptom.Finding, error)) ([]symptom.Finding, error) {
+	all, err := session.FromEachNode(nodes, look)
+	return slices.Concat(all...), err
+}
