@@ -24,7 +24,7 @@ LABELS ?= ci
 E2E_TIMEOUT ?= 35m
 RESULTS := e2e/results
 
-# What nightly runs: wide, containers, vms, onboard, hosts, foreign, or all. Each part may take PART_TIMEOUT: a slow computer needs more. HISTORY is the file of
+# What nightly runs: wide, containers, vms, onboard, hosts, foreign, versions, or all. Each part may take PART_TIMEOUT: a slow computer needs more. HISTORY is the file of
 # its earlier runs, by default in the state directory.
 PART ?= all
 PART_TIMEOUT ?= 118m
@@ -39,7 +39,7 @@ GOLANGCI := $(TOOLS)/golangci-lint-$(GOLANGCI_VERSION)/golangci-lint
 # The gate's own programs: ./... leaves out directories whose names begin with a dot.
 CHECKS := ./.ci/loops ./.ci/summary
 
-.PHONY: help build up down status diagnose box plan deps test arm64 fuzz e2e joins nightly part-wide part-containers part-vms part-onboard part-hosts part-foreign lint
+.PHONY: help build up down status diagnose box plan deps test arm64 fuzz e2e joins nightly part-wide part-containers part-vms part-onboard part-hosts part-foreign part-versions lint
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / {printf "%-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,10 +107,10 @@ e2e: $(if $(E2E_RACE),$(RACE),build) ## run the end-to-end specs labelled LABELS
 		--fail-on-empty --fail-on-pending --no-color --poll-progress-after 3m --poll-progress-interval 1m \
 		--output-dir $(RESULTS) --json-report e2e.json --junit-report e2e.xml ./e2e
 
-nightly: build ## make every fault on fresh labs, report, compare with earlier runs (PART=wide, containers, vms, onboard, hosts, foreign or all)
-	@case '$(PART)' in all|wide|containers|vms|onboard|hosts|foreign) ;; *) echo 'PART=$(PART): use wide, containers, vms, onboard, hosts, foreign or all' >&2; exit 2;; esac; \
+nightly: build ## make every fault on fresh labs, report, compare with earlier runs (PART=wide, containers, vms, onboard, hosts, foreign, versions or all)
+	@case '$(PART)' in all|wide|containers|vms|onboard|hosts|foreign|versions) ;; *) echo 'PART=$(PART): use wide, containers, vms, onboard, hosts, foreign, versions or all' >&2; exit 2;; esac; \
 	status=0; \
-	for part in $(if $(filter all,$(PART)),wide containers vms onboard hosts foreign,'$(PART)'); do $(MAKE) --no-print-directory part-$$part || status=1; done; \
+	for part in $(if $(filter all,$(PART)),wide containers vms onboard hosts foreign versions,'$(PART)'); do $(MAKE) --no-print-directory part-$$part || status=1; done; \
 	exit $$status
 
 part-wide: LABELS = ci || wide
@@ -120,13 +120,14 @@ part-vms: LABELS = vms
 part-onboard: LABELS = onboard
 part-hosts: LABELS = hosts
 part-foreign: LABELS = foreign
-part-foreign: PART_TIMEOUT = 60m
-part-wide part-onboard part-foreign: export E2E_URI = lxc:///system
+part-versions: LABELS = versions
+part-foreign part-versions: PART_TIMEOUT = 60m
+part-wide part-onboard part-foreign part-versions: export E2E_URI = lxc:///system
 part-onboard: export E2E_RACE = 1
 part-vms part-hosts: DISK = --disk
 # The first build of the image, ten minutes, is not of the part's time.
 # The report, not the suite's status, says what the night was: it knows the earlier ones.
-part-wide part-containers part-vms part-onboard part-hosts part-foreign:
+part-wide part-containers part-vms part-onboard part-hosts part-foreign part-versions:
 	$(LABCTL) image build $(DISK)
 	rm -f $(RESULTS)/e2e.json $(RESULTS)/e2e.xml # an earlier part's, should this one not begin
 	$(MAKE) e2e LABELS='$(LABELS)' E2E_TIMEOUT=$(PART_TIMEOUT) || true

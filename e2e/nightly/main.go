@@ -24,7 +24,7 @@ import (
 )
 
 // parts are what a nightly can run.
-var parts = []string{"wide", "containers", "vms", "onboard", "hosts", "foreign"}
+var parts = []string{"wide", "containers", "vms", "onboard", "hosts", "foreign", "versions"}
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 

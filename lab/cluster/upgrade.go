@@ -2,8 +2,6 @@ package cluster
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -31,17 +29,24 @@ const replaceScript = `replace() { # NAME CONTAINER...
 	systemctl restart kubelet
 }
 running() { crictl ps --quiet --state running --name "^$1$"; }
+yield() { ! systemctl --quiet is-active keepalived || systemctl stop keepalived; } # the virtual IP, to another control plane
+unyield() { ! systemctl --quiet is-enabled keepalived 2>/dev/null || systemctl start keepalived; }
 `
 
-// manifestScript replaces the manifest of the static pod $1 in the directory $2 by standard input.
+// manifestScript replaces the manifest of the static pod $1 in the directory $2 by standard input. $3 is as $5 of upgradeScript.
 const manifestScript = replaceScript + `set -eu
 umask 077
 old=$(running "$1")
 cat >"$2/.$1.new"
+if [ "$3" = yield ]; then
+	trap unyield EXIT
+	yield
+fi
 mv -fT -- "$2/.$1.new" "$2/$1.yaml"
 replace "$1" $old`
 
-// upgradeScript runs kubeadm upgrade with the configuration in $1: $2 is apply or node, $3 the version, which it notes in $4 at the end. Asked
+// upgradeScript runs kubeadm upgrade with the configuration in $1: $2 is apply or node, $3 the version, which it notes in $4 at the end, and with
+// yield in $5 the virtual IP is elsewhere meanwhile. Asked
 // whether to go on, it says yes. A manifest that kubeadm replaces is seen by its inode.
 const upgradeScript = replaceScript + `set -eu
 umask 077
@@ -58,8 +63,9 @@ hasten() {
 }
 hasten &
 hastener=$!
-trap 'rm -f "$1"; pkill -P $hastener 2>/dev/null || true; kill $hastener 2>/dev/null || true' EXIT
+trap 'rm -f "$1"; pkill -P $hastener 2>/dev/null || true; kill $hastener 2>/dev/null || true; [ "$5" != yield ] || unyield' EXIT
 trap 'exit 143' TERM
+[ "$5" != yield ] || yield
 mkdir -p "$(dirname "$4")"
 rm -f "$4"
 echo y | kubeadm upgrade "$2" --config "$1"
@@ -73,29 +79,41 @@ const upgradedMark = "/var/lib/k8slab/upgraded"
 const upgradeBudget = 15 * time.Minute
 
 // KubeadmUpgrade has the node's kubeadm upgrade what it made there to the version of the run's lab, and with first what the cluster has of it
-// too. Done again, it does again what an earlier one has not done. kubeadm runs in a unit of its own: a labctl that is killed does not end it.
+// too. Done again, it does what an earlier one has not done. kubeadm runs in a unit of its own: a labctl that is killed does not end it.
 func (c *Run) KubeadmUpgrade(ctx context.Context, n config.Node, first bool, step *event.Step) error {
 	s, verb := c.Session, "node"
 	if first {
 		verb = "apply"
 	}
+	succeeded := func(ctx context.Context, _ join.Facts) (bool, error) {
+		is, err := s.Nodes[n.Name].Read(ctx, "sh", "-c", `cat "$1" 2>/dev/null || true`, "sh", upgradedMark)
+		return strings.TrimSpace(is) == s.Cluster.Kubernetes.Version, err
+	}
+	if done, err := succeeded(ctx, join.Facts{}); done || err != nil { // by a kubeadm whose labctl was killed
+		return err
+	}
 	text, err := marshal([]any{upgradeConfiguration(s, n)})
 	if err != nil {
 		return err
 	}
-	script := []string{"/bin/sh", "-c", upgradeScript, "sh", kubeadmConfig, verb, s.Cluster.Kubernetes.Version, upgradedMark}
+	script := []string{"/bin/sh", "-c", upgradeScript, "sh", kubeadmConfig, verb, s.Cluster.Kubernetes.Version, upgradedMark, yields(s, n)}
 	if err := startKubeadm(ctx, s, n.Name, text, script); err != nil {
 		return err
 	}
-	return awaitKubeadm(ctx, s, n.Name, upgradeBudget*time.Duration(s.TimeScale()), step, func(ctx context.Context, _ join.Facts) (bool, error) {
-		is, err := s.Nodes[n.Name].Read(ctx, "sh", "-c", `cat "$1" 2>/dev/null || true`, "sh", upgradedMark)
-		return strings.TrimSpace(is) == s.Cluster.Kubernetes.Version, err
-	})
+	return awaitKubeadm(ctx, s, n.Name, upgradeBudget*time.Duration(s.TimeScale()), step, succeeded)
+}
+
+// yields is yield for a control plane of a lab that has another one, to have the virtual IP.
+func yields(s *session.Session, n config.Node) string {
+	if s.Cluster.OverSSH() || n.Role != config.ControlPlane || len(s.Cluster.ControlPlanes()) == 1 {
+		return ""
+	}
+	return "yield"
 }
 
 // ReplaceManifest replaces the manifest of a static pod of the node, and has kubelet start what it says at once.
 func (c *Run) ReplaceManifest(ctx context.Context, n config.Node, name, text string) error {
-	_, err := session.Feed(ctx, c.Nodes[n.Name], false, strings.NewReader(text), "sh", "-c", manifestScript, "sh", name, session.ManifestDir)
+	_, err := session.Feed(ctx, c.Nodes[n.Name], false, strings.NewReader(text), "sh", "-c", manifestScript, "sh", name, session.ManifestDir, yields(c.Session, n))
 	return err
 }
 
@@ -113,17 +131,4 @@ func upgradeConfiguration(s *session.Session, n config.Node) object {
 	limits := timeouts(s)
 	limits["upgradeManifests"] = (5 * time.Minute * time.Duration(s.TimeScale())).String()
 	return object{"apiVersion": kubeadmAPI, "kind": "UpgradeConfiguration", "apply": apply, "node": each(), "timeouts": limits}
-}
-
-// Unready says why the node's machine cannot be upgraded now, nil if it can: it does not answer, or another kubeadm is at work there.
-func (c *Run) Unready(n config.Node) error {
-	switch {
-	case !c.Answers(n.Name):
-		return fmt.Errorf("%s: it does not answer over SSH", n.Name)
-	case c.Fact(n).Running():
-		return errors.New(n.Name + ": a kubeadm that labctl started is still running there")
-	case !c.Fact(n).Joined:
-		return errors.New(n.Name + ": it has not joined the cluster")
-	}
-	return nil
 }

@@ -82,6 +82,8 @@ type remote interface {
 	members(ctx context.Context, endpoint string, local bool) ([]Member, error)
 	status(ctx context.Context, endpoint string) (answer, error)
 	remove(ctx context.Context, endpoint string, id uint64) error
+	// lead has the leader at the endpoint hand over to another member.
+	lead(ctx context.Context, endpoint string, to uint64) error
 	snapshot(ctx context.Context, endpoint string, w io.Writer) error
 	// compact forgets all revisions but the latest.
 	compact(ctx context.Context, endpoint string) error

@@ -67,6 +67,11 @@ func (f *fakeRemote) status(ctx context.Context, endpoint string) (answer, error
 	return status(ctx)
 }
 
+func (f *fakeRemote) lead(_ context.Context, endpoint string, to uint64) error {
+	f.called(fmt.Sprintf("lead %s %d", endpoint, to))
+	return nil
+}
+
 func (f *fakeRemote) remove(_ context.Context, endpoint string, id uint64) error {
 	call := fmt.Sprintf("%s %d", endpoint, id)
 	f.called("remove " + call)

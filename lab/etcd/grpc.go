@@ -140,6 +140,13 @@ func (r *grpcRemote) remove(ctx context.Context, endpoint string, id uint64) err
 	return err
 }
 
+func (r *grpcRemote) lead(ctx context.Context, endpoint string, to uint64) error {
+	return r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {
+		_, err := pb.NewMaintenanceClient(conn).MoveLeader(ctx, &pb.MoveLeaderRequest{TargetID: to})
+		return err
+	})
+}
+
 // snapshot copies what the member sends. The client's own method would log to a logger that it has not got.
 func (r *grpcRemote) snapshot(ctx context.Context, endpoint string, w io.Writer) error {
 	return r.ask(ctx, endpoint, func(conn *grpc.ClientConn) error {

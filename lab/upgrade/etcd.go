@@ -83,7 +83,7 @@ func (u *upgrade) moveEtcd(ctx context.Context, n config.Node, version, referenc
 		return nil
 	}
 	step := u.Events.Start(n.Name, "etcd "+version, etcdBudget)
-	err := u.whole(ctx, n, step)
+	err := u.handOver(ctx, n, step)
 	if err == nil {
 		err = u.setEtcdImage(ctx, n, reference)
 	}

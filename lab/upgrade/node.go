@@ -16,7 +16,7 @@ import (
 func (u *upgrade) controlPlane(ctx context.Context, n config.Node, first bool) error {
 	err := u.step(stepKubeadm+n.Name, func() error {
 		step := u.Events.Start(n.Name, "kubeadm upgrade", 0)
-		err := u.whole(ctx, n, step)
+		err := u.handOver(ctx, n, step)
 		if err == nil {
 			err = u.after.KubeadmUpgrade(ctx, n, first, step)
 		}
@@ -61,6 +61,20 @@ func (u *upgrade) whole(ctx context.Context, n config.Node, step *event.Step) er
 		}
 		return errors.Join(errs...)
 	}))
+}
+
+// handOver is whole, and then has another member lead etcd.
+func (u *upgrade) handOver(ctx context.Context, n config.Node, step *event.Step) error {
+	if err := u.whole(ctx, n, step); err != nil {
+		return err
+	}
+	statuses, err := u.Admin.Etcd.Status(ctx)
+	for _, s := range statuses {
+		if err == nil && session.OwnsPeer(n, s.Member) {
+			err = u.Admin.Etcd.Resign(ctx, s.Member.ID)
+		}
+	}
+	return err
 }
 
 // kubelet replaces the node's kubelet while no pod that can go elsewhere runs there.

@@ -6,6 +6,7 @@ package upgrade
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -16,6 +17,7 @@ import (
 	"k8slab/lab/cluster"
 	"k8slab/lab/health"
 	"k8slab/lab/image"
+	"k8slab/lab/kube"
 	"k8slab/lab/provision"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
@@ -43,6 +45,9 @@ type upgrade struct {
 
 // open finds out what the upgrade is of, and builds what it brings.
 func open(ctx context.Context, c *cluster.Run, o Options) (*upgrade, error) {
+	if err := complete(c); err != nil {
+		return nil, err
+	}
 	is, err := c.Admin.Kube.ClusterConfiguration(ctx)
 	if err != nil {
 		return nil, err
@@ -73,6 +78,19 @@ func open(ctx context.Context, c *cluster.Run, o Options) (*upgrade, error) {
 	return u, err
 }
 
+// complete refuses a cluster of which a node cannot be upgraded now.
+func complete(c *cluster.Run) error {
+	var errs []error
+	for _, n := range c.Cluster.Members() {
+		if !c.Answers(n.Name) {
+			errs = append(errs, fmt.Errorf("%s: it does not answer over SSH; next: labctl up, which starts its machine", n.Name))
+		} else if !c.Fact(n).Joined {
+			errs = append(errs, fmt.Errorf("%s: it has not joined the cluster; next: labctl up", n.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // Run upgrades the cluster.
 func Run(ctx context.Context, c *cluster.Run, o Options) error {
 	if err := c.FinishRunning(ctx); err != nil {
@@ -81,6 +99,13 @@ func Run(ctx context.Context, c *cluster.Run, o Options) error {
 	u, err := open(ctx, c, o)
 	if err != nil {
 		return err
+	}
+	switch has, err := u.hasVersion(ctx); {
+	case err != nil:
+		return err
+	case has:
+		u.Events.Start("", "upgrade", 0).EndWith("the cluster has " + o.Version + " already")
+		return health.Prove(ctx, u.after.Session, u.Admin, true)
 	}
 	if err := u.pass(ctx); err != nil {
 		return err
@@ -109,6 +134,13 @@ func Run(ctx context.Context, c *cluster.Run, o Options) error {
 		return err
 	}
 	return u.Upgraded(o.Version)
+}
+
+// hasVersion tells whether the cluster has the version already. Kubelets get it last.
+func (u *upgrade) hasVersion(ctx context.Context) (bool, error) {
+	nodes, err := u.Admin.Kube.Nodes(ctx)
+	older := func(n kube.Node) bool { return n.KubeletVersion != u.options.Version }
+	return err == nil && len(u.record.Done) == 0 && u.record.From == u.options.Version && !slices.ContainsFunc(nodes, older), err
 }
 
 // pass refuses the upgrade if something would stop it, and shows what may.
