@@ -98,7 +98,7 @@ var _ = Describe("an upgrade", Label("versions", "Slow"), Serial, func() {
 	}, SpecTimeout(25*time.Minute))
 
 	It("goes on where it was killed, at any moment", func(ctx SpecContext) {
-		l := useLab("e2e-upgrade-killed", 89, 3, 1)
+		l := useLab("e2e-upgrade-killed", 89, 3, 2)
 		l.atVersion(olderVersion)
 		l.must(ctx, "up")
 		l.kubectlIn(ctx, shop, "apply", "-f", "-")

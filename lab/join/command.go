@@ -32,7 +32,7 @@ type joinCommand struct {
 	controlPlane, unsafe, hasEndpoint                   bool
 }
 
-// joinFlags are the flags of `kubeadm join` 1.31 to 1.36 that have a place in a JoinConfiguration. Discovery is by bootstrap token only.
+// joinFlags are the flags of `kubeadm join` 1.31 to 1.37 that have a place in a JoinConfiguration. Discovery is by bootstrap token only.
 var joinFlags = map[string]joinFlag{
 	"token":                        {set: secret(tokenShape, func(c *joinCommand) *string { return &c.token })},
 	"discovery-token":              {set: secret(tokenShape, func(c *joinCommand) *string { return &c.discoveryToken })},

@@ -7,7 +7,7 @@ import (
 
 // learnerWindow follows this join's etcd learner through kubeadm's output: from the call that adds it to the word that it was promoted,
 // kubeadm must not be killed, because nobody would then promote or remove the learner, and it keeps every other control plane out.
-// The texts are those of kubeadm 1.31 to 1.36 at -v=5 (phases/etcd/local.go, util/etcd/etcd.go).
+// The texts are those of kubeadm 1.31 to 1.37 at -v=5 (phases/etcd/local.go, util/etcd/etcd.go).
 type learnerWindow struct{ at learnerState }
 
 type learnerState int

@@ -37,7 +37,7 @@ func Words(needs []JoinNeed) string {
 	return strings.Join(all, "; ")
 }
 
-// The phases of `kubeadm init` that make what joins need (kubeadm 1.31 to 1.36: cmd/phases/init/bootstraptoken.go and uploadconfig.go).
+// The phases of `kubeadm init` that make what joins need (kubeadm 1.31 to 1.37: cmd/phases/init/bootstraptoken.go and uploadconfig.go).
 const (
 	PhaseBootstrapToken = "bootstrap-token"
 	phaseUploadKubeadm  = "upload-config kubeadm"

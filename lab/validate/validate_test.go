@@ -61,7 +61,7 @@ func newWorld(t *testing.T, objects ...runtime.Object) (*world, *Cluster) {
 }
 
 // Discovery and CoreV1 have a REST client, which the fake's own have not.
-func (w *world) Discovery() discovery.DiscoveryInterface {
+func (w *world) Discovery() discovery.DiscoveryInterfaces {
 	return restDiscovery{w.Clientset.Discovery(), w.rest()}
 }
 
@@ -81,7 +81,7 @@ func (w *world) rest() rest.Interface {
 }
 
 type restDiscovery struct {
-	discovery.DiscoveryInterface
+	discovery.DiscoveryInterfaces
 	rest rest.Interface
 }
 
