@@ -84,15 +84,20 @@ func (c *Run) Initialise(ctx context.Context) error {
 	if err := c.dropStale(ctx); err != nil {
 		return err
 	}
-	step := s.Events.Start("", "API server", c.StabilizeBudget())
-	err := wait.For(ctx, "the API server at "+s.Endpoint(), c.StabilizeBudget(), s.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
-	if err != nil {
-		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, joined[0].Name)
-	}
-	if err := step.End(err); err != nil {
+	if err := c.AwaitAPI(ctx); err != nil {
 		return err
 	}
 	return s.SaveKubeconfig(ctx, c.Admin)
+}
+
+// AwaitAPI waits until an API server answers at the cluster's endpoint.
+func (c *Run) AwaitAPI(ctx context.Context) error {
+	step := c.Events.Start("", "API server", c.StabilizeBudget())
+	err := wait.For(ctx, "the API server at "+c.Endpoint(), c.StabilizeBudget(), c.Pace(), session.ShowWaiting(step, c.Admin.Kube.Ready))
+	if err != nil {
+		err = fmt.Errorf("%w\nnext: labctl logs %s --unit kubelet", err, c.JoinedControlPlanes()[0].Name)
+	}
+	return step.End(err)
 }
 
 // openAdmin opens the cluster with the credentials of the first of its control planes that the API server knows. While no API server

@@ -6,8 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
+
+	"k8slab/config"
 )
 
 // Upgrade is an upgrade of the cluster that has begun.
@@ -47,17 +48,14 @@ func (d Dir) Note(u Upgrade) error {
 	return d.Write(upgradeFile, data)
 }
 
-// Has tells whether the step is done.
-func (u Upgrade) Has(step string) bool { return slices.Contains(u.Done, step) }
-
-// Upgraded ends the upgrade: what the lab is made with has that version.
-func (d Dir) Upgraded(version string) error {
+// Upgraded ends the upgrade: the lab is made with that version now, from that source.
+func (d Dir) Upgraded(to config.Kubernetes) error {
 	made, err := d.Made()
 	if err != nil {
 		return err
 	}
 	if made != nil {
-		made.Kubernetes.Version = version
+		made.Kubernetes.Version, made.Kubernetes.Source = to.Version, to.Source
 		if err := d.writeMade(made); err != nil {
 			return err
 		}

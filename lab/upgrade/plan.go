@@ -39,7 +39,7 @@ func Look(ctx context.Context, c *cluster.Run, o Options) (Plan, error) {
 	}
 	via := viaEtcd(statuses, u.release.Etcd)
 	add := func(node, action, name string) {
-		p.Steps = append(p.Steps, Step{Node: node, Action: action, Done: u.record.Has(name)})
+		p.Steps = append(p.Steps, Step{Node: node, Action: action, Done: u.done(name)})
 	}
 	add("", "save a snapshot of etcd, and the files of every node", stepSave)
 	add("", "load the container images of "+o.Version+" into every node", stepImages)

@@ -131,7 +131,7 @@ const neededMiB = 2048
 // room is about nodes whose disk would be full in the middle.
 func (u *upgrade) room(ctx context.Context) ([]symptom.Finding, error) {
 	return u.ofEach(u.Cluster.Members(), func(n config.Node) ([]symptom.Finding, error) {
-		if u.record.Has(stepPrograms + n.Name) {
+		if u.done(stepPrograms + n.Name) {
 			return nil, nil
 		}
 		out, err := u.Nodes[n.Name].Read(ctx, "sh", "-c", `df --output=avail --block-size=1M / /var/lib/containerd | tail -n +2 | sort -n | head -n 1`)

@@ -66,8 +66,11 @@ func open(ctx context.Context, c *cluster.Run, o Options) (*upgrade, error) {
 	if err := follows(u.record.From, o.Version); err != nil {
 		return nil, err
 	}
+	if c.Cluster.Image.From != "" {
+		return nil, errors.New("the lab's node image was fetched (image.from), and an upgrade builds the next one; next: labctl down, and labctl up with the other image")
+	}
 	described := *c.Cluster
-	described.Kubernetes.Version = o.Version
+	described.Kubernetes.Version, described.Kubernetes.Source = o.Version, c.Described.Kubernetes.Source
 	after := *c.Session
 	after.Cluster = &described
 	u.after = c.Of(&after)
@@ -93,7 +96,7 @@ func complete(c *cluster.Run) error {
 
 // Run upgrades the cluster.
 func Run(ctx context.Context, c *cluster.Run, o Options) error {
-	if err := c.FinishRunning(ctx); err != nil {
+	if err := errors.Join(c.FinishRunning(ctx), c.AwaitAPI(ctx)); err != nil {
 		return err
 	}
 	u, err := open(ctx, c, o)
@@ -133,7 +136,7 @@ func Run(ctx context.Context, c *cluster.Run, o Options) error {
 	if err := health.Prove(ctx, u.after.Session, u.Admin, false); err != nil {
 		return err
 	}
-	return u.Upgraded(o.Version)
+	return u.Upgraded(u.after.Cluster.Kubernetes)
 }
 
 // hasVersion tells whether the cluster has the version already. Kubelets get it last.
@@ -176,9 +179,15 @@ const (
 	stepKubelet  = "kubelet of "
 )
 
+func (u *upgrade) done(step string) bool {
+	u.noting.Lock()
+	defer u.noting.Unlock()
+	return slices.Contains(u.record.Done, step)
+}
+
 // step does what is not done yet, and notes that it is.
 func (u *upgrade) step(name string, do func() error) error {
-	if u.record.Has(name) {
+	if u.done(name) {
 		return nil
 	}
 	if err := do(); err != nil {
