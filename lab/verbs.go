@@ -92,10 +92,7 @@ func (l *Lab) Traces(ctx context.Context, name string) ([]string, error) {
 
 // Diagnose says what is wrong with the lab: see health.Diagnose.
 func (l *Lab) Diagnose(ctx context.Context, o health.DiagnoseOptions) (diagnose.Report, error) {
-	if err := o.Check(l.found); err != nil {
-		return diagnose.Report{}, err
-	}
-	return ask(ctx, l, access{}, func(ctx context.Context, s *session.Session) (diagnose.Report, error) {
+	return ask(ctx, l, access{check: o.Check}, func(ctx context.Context, s *session.Session) (diagnose.Report, error) {
 		return health.Diagnose(ctx, s, o)
 	})
 }
@@ -151,15 +148,6 @@ func (l *Lab) repair(ctx context.Context, dryRun bool, upTo repair.Rung, seen *r
 // Upgrade upgrades the cluster to another version of Kubernetes: see upgrade.Run.
 func (l *Lab) Upgrade(ctx context.Context, o upgrade.Options) error {
 	return l.onOpened(ctx, access{verb: "labctl upgrade"}, cluster.Open, func(c *cluster.Run) error { return upgrade.Run(ctx, c, o) })
-}
-
-// UpgradePlan is what Upgrade would do: see upgrade.Look.
-func (l *Lab) UpgradePlan(ctx context.Context, o upgrade.Options) (p upgrade.Plan, err error) {
-	err = l.onOpened(ctx, access{verb: "labctl upgrade"}, cluster.Open, func(c *cluster.Run) error {
-		p, err = upgrade.Look(ctx, c, o)
-		return err
-	})
-	return p, err
 }
 
 // EtcdMembers lists the members of etcd. It needs no quorum.

@@ -54,8 +54,8 @@ Exit status: 0 the cluster has the version and is proven healthy, 1 not, or with
 					return err
 				}
 				if dryRun {
-					plan, err = l.UpgradePlan(cmd.Context(), o)
-					return err
+					o.Plan = &plan
+					return l.Upgrade(cmd.Context(), o)
 				}
 				return a.upgrade(cmd.Context(), l, o)
 			})

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"k8slab/config"
-	"k8slab/lab/cluster"
 	"k8slab/lab/symptom"
 )
 
@@ -23,13 +22,10 @@ type Step struct {
 	Done   bool   `json:"done,omitempty"` // by an upgrade that was interrupted
 }
 
-// Look says what Run would do. It builds the node image of the version if the cache does not have it, and changes nothing of the lab.
-func Look(ctx context.Context, c *cluster.Run, o Options) (Plan, error) {
-	u, err := open(ctx, c, o)
-	if err != nil {
-		return Plan{}, err
-	}
-	p := Plan{From: u.record.From, To: o.Version}
+// plan changes nothing.
+func (u *upgrade) plan(ctx context.Context) (p Plan, err error) {
+	o := u.options
+	p = Plan{From: u.record.From, To: o.Version}
 	if p.Findings, err = u.preflight(ctx); err != nil {
 		return p, err
 	}

@@ -29,6 +29,7 @@ type Options struct {
 	Version string   // of Kubernetes, to which
 	Workers int      // are drained and upgraded at once
 	Ignore  []string // causes that do not stop the upgrade, if they are found before it
+	Plan    *Plan    // if it is not nil, it gets what would be done, and nothing is
 }
 
 // upgrade is one run of an upgrade.
@@ -94,7 +95,7 @@ func complete(c *cluster.Run) error {
 	return errors.Join(errs...)
 }
 
-// Run upgrades the cluster.
+// Run upgrades the cluster. It builds the node image of the version first, if the cache does not have it.
 func Run(ctx context.Context, c *cluster.Run, o Options) error {
 	if err := errors.Join(c.FinishRunning(ctx), c.AwaitAPI(ctx)); err != nil {
 		return err
@@ -105,6 +106,9 @@ func Run(ctx context.Context, c *cluster.Run, o Options) error {
 	}
 	switch has, err := u.hasVersion(ctx); {
 	case err != nil:
+		return err
+	case o.Plan != nil:
+		*o.Plan, err = u.plan(ctx)
 		return err
 	case has:
 		u.Events.Start("", "upgrade", 0).EndWith("the cluster has " + o.Version + " already")
