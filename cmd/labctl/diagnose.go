@@ -178,6 +178,9 @@ func (a *app) diagnosed(ctx context.Context, d diagnosis) (diagnose.Report, erro
 	}
 	return look(a, func(l *lab.Lab) (diagnose.Report, error) {
 		a.warnOfDifferences(l)
+		if err := d.Check(l.Closed()); err != nil { // also where there is no lab yet
+			return diagnose.Report{}, err
+		}
 		return l.Diagnose(ctx, d.DiagnoseOptions)
 	})
 }
