@@ -72,6 +72,8 @@ var _ = Describe("an upgrade", Label("versions", "Slow"), Serial, func() {
 		before := l.lives(ctx)
 		Expect(l.must(ctx, "upgrade", newerVersion, "--dry-run")).To(ContainSubstring("etcd v3.6.16 first"))
 		Expect(l.lives(ctx)).To(Equal(before), "a dry run changed something")
+		Expect(l.dir("upgrade.json")).NotTo(BeAnExistingFile(), "a dry run began")
+		l.expectVersion(ctx, olderVersion)
 
 		server := openAPI(strings.TrimSpace(l.must(ctx, "kubeconfig", "--path")))
 		counting := server.count(ctx)

@@ -63,11 +63,7 @@ Exit status: 0 loaded on all nodes, 1 failed on some.`,
 					return err
 				}
 				defer func() { _ = file.Close() }()
-				info, err := file.Stat()
-				if err != nil {
-					return err
-				}
-				archive, err := image.OpenArchive(file, info.Size())
+				archive, err := image.OpenArchiveFile(file)
 				if err != nil {
 					return fmt.Errorf("%s: %w\nnext: docker save IMAGE >FILE.tar makes an archive", archiveName(args[0]), err)
 				}

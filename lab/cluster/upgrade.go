@@ -45,9 +45,8 @@ fi
 mv -fT -- "$2/.$1.new" "$2/$1.yaml"
 replace "$1" $old`
 
-// upgradeScript runs kubeadm upgrade with the configuration in $1: $2 is apply or node, $3 the version, which it notes in $4 at the end, and with
-// yield in $5 the virtual IP is elsewhere meanwhile. Asked
-// whether to go on, it says yes. A manifest that kubeadm replaces is seen by its inode.
+// upgradeScript runs kubeadm upgrade with the configuration in $1: $2 is apply or node, $3 the version, which it notes in $4 at the end. With yield
+// in $5 the virtual IP is elsewhere meanwhile. Asked whether to go on, it says yes. A manifest that kubeadm replaces is seen by its inode.
 const upgradeScript = replaceScript + `set -eu
 umask 077
 manifests=/etc/kubernetes/manifests

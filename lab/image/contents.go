@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strings"
 
@@ -46,6 +47,15 @@ func OpenArchive(content io.ReaderAt, size int64) (*Archive, error) {
 		}
 	}
 	return a, nil
+}
+
+// OpenArchiveFile is OpenArchive for a file, which has to stay open.
+func OpenArchiveFile(f *os.File) (*Archive, error) {
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	return OpenArchive(f, info.Size())
 }
 
 // fullName is the name as containerd and kubelet write it.

@@ -65,11 +65,7 @@ func LoadKept(ctx context.Context, s *session.Session, name, file string, step *
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	a, err := image.OpenArchive(f, info.Size())
+	a, err := image.OpenArchiveFile(f)
 	if err != nil {
 		return fmt.Errorf("%s: %w", file, err)
 	}

@@ -6,18 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"time"
 
 	"k8slab/config"
 )
 
 // Upgrade is an upgrade of the cluster that has begun.
 type Upgrade struct {
-	From   string    `json:"from"` // versions of Kubernetes
-	To     string    `json:"to"`
-	Began  time.Time `json:"began"`
-	Backup string    `json:"backup"` // the ID of what was saved before
-	Done   []string  `json:"done"`   // steps that need not be done again
+	From string   `json:"from"` // versions of Kubernetes
+	To   string   `json:"to"`
+	Done []string `json:"done"` // steps that need not be done again
 }
 
 // upgradeFile is there while an upgrade has begun and not ended.

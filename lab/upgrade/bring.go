@@ -54,11 +54,7 @@ func (u *upgrade) images(ctx context.Context) error {
 	if err := u.release.WriteImages(file, lacking); err != nil {
 		return err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return err
-	}
-	archive, err := image.OpenArchive(file, info.Size())
+	archive, err := image.OpenArchiveFile(file)
 	if err != nil {
 		return err
 	}

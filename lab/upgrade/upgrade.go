@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 
 	"k8slab/config"
 	"k8slab/lab/backup"
@@ -53,7 +52,7 @@ func open(ctx context.Context, c *cluster.Run, o Options) (*upgrade, error) {
 	if err != nil {
 		return nil, err
 	}
-	u := &upgrade{Run: c, options: o, record: state.Upgrade{From: is.KubernetesVersion, To: o.Version, Began: time.Now().UTC()}}
+	u := &upgrade{Run: c, options: o, record: state.Upgrade{From: is.KubernetesVersion, To: o.Version}}
 	begun, err := c.Upgrading()
 	if err != nil {
 		return nil, err
@@ -97,6 +96,7 @@ func complete(c *cluster.Run) error {
 
 // Run upgrades the cluster. It builds the node image of the version first, if the cache does not have it.
 func Run(ctx context.Context, c *cluster.Run, o Options) error {
+	c.DryRun = o.Plan != nil
 	if err := errors.Join(c.FinishRunning(ctx), c.AwaitAPI(ctx)); err != nil {
 		return err
 	}
@@ -206,8 +206,7 @@ func (u *upgrade) step(name string, do func() error) error {
 // save saves etcd's data, and the files of every node, before the first change.
 func (u *upgrade) save(ctx context.Context) error {
 	return u.step(stepSave, func() error {
-		saved, err := backup.Take(ctx, u.Session, u.Admin, "labctl upgrade", u.Cluster.Members())
-		u.record.Backup = saved.ID
+		_, err := backup.Take(ctx, u.Session, u.Admin, "labctl upgrade", u.Cluster.Members())
 		return err
 	})
 }
