@@ -21,7 +21,7 @@ FUZZRUNS ?= 20000
 # What e2e runs: LABELS is a filter of its specs' labels, E2E_SEED repeats the random moments of an earlier run. ci are those of the gate, which must end
 # in time on a slow computer too; wide are those beside it that are neither faults of the nightly nor need another computer.
 LABELS ?= ci
-E2E_TIMEOUT ?= 35m
+E2E_TIMEOUT ?= 40m
 RESULTS := e2e/results
 
 # What nightly runs: wide, containers, vms, onboard, hosts, foreign, versions, or all. Each part may take PART_TIMEOUT: a slow computer needs more. HISTORY is the file of

@@ -44,7 +44,7 @@ var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics
 
 // Kubernetes says what is installed on the nodes.
 type Kubernetes struct {
-	// Version has the form vMAJOR.MINOR.PATCH; default v1.36.3. With
+	// Version has the form vMAJOR.MINOR.PATCH; default v1.37.2. With
 	// MachinesSSH it is required.
 	Version string `yaml:"version"`
 	// Source is where the programs come from: SourceAuto (the default),

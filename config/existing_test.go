@@ -83,14 +83,14 @@ func TestMachinesProblems(t *testing.T) {
 		{"source", thereWith("", "", "version: v1.37.0, source: modules", "ip: 10.1.0.1"), []string{
 			"4: kubernetes.source: " + not + "labctl puts no Kubernetes of its own on machines that it did not make; remove it"}},
 		{"no version", "machines: ssh\nnodes: [{name: cp1, role: control-plane, ip: 10.1.0.1}]", []string{
-			"1: kubernetes.version: missing; write the version of the API servers, such as v1.36.3: with machines: ssh there is no default"}},
+			"1: kubernetes.version: missing; write the version of the API servers, such as v1.37.2: with machines: ssh there is no default"}},
 		{"empty version", thereWith("", "", "version: ~", "ip: 10.1.0.1"), []string{
-			`4: kubernetes.version: "" is not a release; use vMAJOR.MINOR.PATCH, such as v1.36.3`}},
+			`4: kubernetes.version: "" is not a release; use vMAJOR.MINOR.PATCH, such as v1.37.2`}},
 	})
 }
 
 func TestExistingNetworkProblems(t *testing.T) {
-	network := func(text string) string { return thereWith("", text, "version: v1.36.3", "ip: 192.168.4.61") }
+	network := func(text string) string { return thereWith("", text, "version: v1.37.2", "ip: 192.168.4.61") }
 	const form = " is not HOST:PORT; use an IPv4 address or a DNS name, and a port, such as k8s.home.lan:6443"
 	const known = "; use the address that the cluster's machines know"
 	runProblemTests(t, []problemTest{
@@ -115,7 +115,7 @@ func TestExistingNodeProblems(t *testing.T) {
 	const login = ` is not the name of a login: use letters, digits and . _ @ + - inside`
 	const nodeName = " is not the name of a Node: use lowercase letters, digits, inner dashes and inner dots"
 	const jump = "; use [USER@]HOST[:PORT], several with commas between them, or none"
-	node := func(text string) string { return thereWith("", "", "version: v1.36.3", text) }
+	node := func(text string) string { return thereWith("", "", "version: v1.37.2", text) }
 	runProblemTests(t, []problemTest{
 		{"nothing", node(""), []string{missing + " of the node"}},
 		{"Nodes' names with a domain", node("ip: 10.1.0.1}, {name: nas.home.lan, role: worker, ip: 10.1.0.7"), nil},
@@ -139,7 +139,7 @@ func TestExistingNodeProblems(t *testing.T) {
 			"5: nodes[0].ssh.port: 65536 is out of range; use 1 to 65535 for a port",
 			`5: nodes[0].ssh.jump: the host "-b" is not an IPv4 address or a DNS name` + jump,
 		}},
-		{"of all nodes", thereWith(`ssh: {host: a, port: 0, user: -l, identity_file: "~/a\nb", jump: "me:secret@far"}`, "", "version: v1.36.3", "ip: 10.1.0.1"), []string{
+		{"of all nodes", thereWith(`ssh: {host: a, port: 0, user: -l, identity_file: "~/a\nb", jump: "me:secret@far"}`, "", "version: v1.37.2", "ip: 10.1.0.1"), []string{
 			"2: ssh.host: every machine has its own; write it into the ssh section of the node",
 			`2: ssh.user: "-l"` + login,
 			`2: ssh.identity_file: "~/a\nb" is not the file of a private key; use an absolute path, or one that begins with ~/`,

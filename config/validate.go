@@ -59,9 +59,9 @@ func (d *document) checkVersion(v string) {
 	switch {
 	case !d.trusted(field) || version.MatchString(v):
 	case v == "" && !d.written(field): // only with machines: ssh
-		d.report(field, "missing; write the version of the API servers, such as v1.36.3: with machines: ssh there is no default")
+		d.report(field, "missing; write the version of the API servers, such as v1.37.2: with machines: ssh there is no default")
 	default:
-		d.report(field, "%s is not a release; use vMAJOR.MINOR.PATCH, such as v1.36.3", quote(v))
+		d.report(field, "%s is not a release; use vMAJOR.MINOR.PATCH, such as v1.37.2", quote(v))
 	}
 }
 

@@ -28,7 +28,7 @@ func (a *app) imagePushCommand() *cobra.Command {
 		Short: "Send the node image to a registry, for other computers to fetch instead of building",
 		Long: `Build the node image of cluster.yaml, unless the cache has it, and send it to a registry as an OCI image. The credentials are those that docker login
 or podman login left. The last line is what another computer's cluster.yaml needs: it names the image by its digest.`,
-		Example: `  labctl image push registry.example:5000/k8slab/node:v1.36.3`,
+		Example: `  labctl image push registry.example:5000/k8slab/node:v1.37.2`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.artefact(cmd, args[0], func(ctx context.Context, dir string, events *event.Stream) error {
@@ -45,7 +45,7 @@ func (a *app) imageExportCommand() *cobra.Command {
 		Short: "Write the node image to a file, for other computers to import instead of building",
 		Long: `Build the node image of cluster.yaml, unless the cache has it, and write it to a file: a tar archive of an OCI layout. "labctl image import FILE" reads it
 on another computer.`,
-		Example: `  labctl image export node-v1.36.3.tar`,
+		Example: `  labctl image export node-v1.37.2.tar`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.artefact(cmd, args[0], func(_ context.Context, dir string, events *event.Stream) error {
@@ -88,7 +88,7 @@ func (a *app) imagePullCommand() *cobra.Command {
 		Short: "Fetch a node image from a registry into the cache",
 		Long: `Fetch a node image that "labctl image push" sent, by its tag or digest, check it and unpack it into the cache. "labctl up" does that itself for the image
 that cluster.yaml names. What has arrived when it is interrupted is not fetched again.`,
-		Example: `  labctl image pull registry.example:5000/k8slab/node:v1.36.3`,
+		Example: `  labctl image pull registry.example:5000/k8slab/node:v1.37.2`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.fetch(cmd, args[0], func(events *event.Stream) (image.Fetched, error) { return image.Pull(cmd.Context(), args[0], events) })
@@ -102,7 +102,7 @@ func (a *app) imageImportCommand() *cobra.Command {
 		Short: "Read a node image from a file into the cache",
 		Long: `Read a node image that "labctl image export" wrote, check it and unpack it into the cache; - is standard input. The last line is what cluster.yaml
 needs to use it.`,
-		Example: `  labctl image import node-v1.36.3.tar`,
+		Example: `  labctl image import node-v1.37.2.tar`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.fetch(cmd, args[0], func(events *event.Stream) (image.Fetched, error) {

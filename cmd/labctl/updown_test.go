@@ -76,9 +76,9 @@ func TestUpAsksBeforeItRemoves(t *testing.T) {
 
 func TestPlanShowsDifferences(t *testing.T) {
 	alone(t)
-	madeOf(t, small, func(c *config.Cluster) { c.Kubernetes.Version = "v1.36.2" })
+	madeOf(t, small, func(c *config.Cluster) { c.Kubernetes.Version = "v1.36.3" })
 	status, stdout, _ := labctl(t, "-c", small, "plan")
-	if status != 0 || !strings.Contains(stdout, "kubernetes.version: made with v1.36.2, now v1.36.3") || !strings.Contains(stdout, "image for Kubernetes v1.36.2") || !strings.Contains(stdout, "up refuses until") {
+	if status != 0 || !strings.Contains(stdout, "kubernetes.version: made with v1.36.3, now v1.37.2") || !strings.Contains(stdout, "image for Kubernetes v1.36.3") || !strings.Contains(stdout, "up refuses until") {
 		t.Errorf("status %d\n%s", status, stdout)
 	}
 	// What the lab was made with describes it without the file.

@@ -110,9 +110,9 @@ func fixed() []component {
 		cni,
 		{
 			name:    "cri-tools",
-			modules: []module{{"sigs.k8s.io/cri-tools", "v1.36.0"}},
+			modules: []module{{"sigs.k8s.io/cri-tools", "v1.37.0"}},
 			tools:   []string{"sigs.k8s.io/cri-tools/cmd/crictl"},
-			ldflags: "-X sigs.k8s.io/cri-tools/pkg/version.Version=v1.36.0",
+			ldflags: "-X sigs.k8s.io/cri-tools/pkg/version.Version=v1.37.0",
 		},
 		{
 			name:    "flannel",

@@ -25,7 +25,7 @@ type Rejection struct {
 	webhook string // its name, "" of a policy
 }
 
-// The API server's words for it (k8s.io/apiserver 1.31 to 1.36: webhook/errors/statuserror.go, util/webhook/error.go, policy/validating/
+// The API server's words for it (k8s.io/apiserver 1.31 to 1.37: webhook/errors/statuserror.go, util/webhook/error.go, policy/validating/
 // dispatcher.go, policy/generic/policy_dispatcher.go).
 var (
 	deniedByWebhook = regexp.MustCompile(`admission webhook "([^"]+)" denied the request`)

@@ -37,7 +37,7 @@ func accountOf(name string) identity {
 }
 
 // LostRights lists what the cluster's own parts lack: the add-ons of kubeadm, and what API servers give by default (k8s.io/kubernetes 1.31 to
-// 1.36: plugin/pkg/auth/authorizer/rbac/bootstrappolicy). It changes nothing.
+// 1.37: plugin/pkg/auth/authorizer/rbac/bootstrappolicy). It changes nothing.
 func (c *Client) LostRights(ctx context.Context) (lost []LostRight, err error) {
 	ctx, cancel := c.bound(ctx)
 	defer cancel()
