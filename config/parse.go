@@ -89,7 +89,7 @@ func defaults() *Cluster {
 	return &Cluster{
 		Name:       "lab",
 		Machines:   MachinesLibvirt,
-		Kubernetes: Kubernetes{Version: "v1.37.2", Source: SourceAuto, Release: Release{Server: "https://dl.k8s.io/release", Images: "registry.k8s.io"}},
+		Kubernetes: Kubernetes{Version: Pinned[len(Pinned)-1], Source: SourceAuto, Release: Release{Server: "https://dl.k8s.io/release", Images: "registry.k8s.io"}},
 		Libvirt:    Libvirt{URI: "auto", Pool: "k8slab"},
 		Network: Network{
 			PodSubnet:     netip.MustParsePrefix("10.244.0.0/16"),

@@ -7,7 +7,21 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+	"golang.org/x/mod/semver"
 )
+
+// Pinned are the versions of Kubernetes whose parts have their checksums in labctl, oldest first. The last one is the default.
+var Pinned = []string{"v1.34.4", "v1.35.4", "v1.36.3", "v1.37.2"}
+
+// NextVersion is the pinned one of the minor version after that of the given one, "" for none.
+func NextVersion(version string) string {
+	for _, v := range Pinned {
+		if semver.Compare(semver.MajorMinor(v), semver.MajorMinor(version)) > 0 {
+			return v
+		}
+	}
+	return ""
+}
 
 // WithVersion is the text of a cluster.yaml with another kubernetes.version. Nothing else of it changes. It is an error if the file has the key in a
 // form that is not written on a line of its own.

@@ -1,8 +1,11 @@
 package config
 
 import (
+	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/semver"
 )
 
 func TestWithVersion(t *testing.T) {
@@ -28,5 +31,18 @@ func TestWithVersion(t *testing.T) {
 		if got, err := WithVersion([]byte(text), "v1.37.2"); err == nil {
 			t.Errorf("%q became %q", text, got)
 		}
+	}
+}
+
+func TestNextVersion(t *testing.T) {
+	for from, want := range map[string]string{
+		Pinned[0]: Pinned[1], "v1.36.0": "v1.37.2", "v1.36.9": "v1.37.2", "v1.37.2": "", "v1.38.0": "", "v1.37.0-rc.1": "",
+	} {
+		if got := NextVersion(from); got != want {
+			t.Errorf("after %s comes %q, want %q", from, got, want)
+		}
+	}
+	if !slices.IsSortedFunc(Pinned, semver.Compare) {
+		t.Errorf("not sorted: %s", Pinned)
 	}
 }

@@ -59,7 +59,7 @@ func (e *experiment) diagnoseAgain(ctx context.Context) error {
 // awaitEffectGone waits until the effects are gone, before Restore removes anything.
 func (e *experiment) awaitEffectGone(ctx context.Context) error {
 	for _, f := range e.faults {
-		if f.Outside || f.Once {
+		if f.Outside || f.Once || f.Effect == nil {
 			continue
 		}
 		e.step("wait until the effect is gone")
@@ -188,7 +188,7 @@ func (e *experiment) rescue(ctx context.Context) error {
 	}
 	e.saveEvidence(ctx, e.result.Fault+"-"+e.result.Node)
 	e.step("restore")
-	err := errors.Join(e.restore(ctx), BringBack(ctx, e.target))
+	err := errors.Join(e.restore(ctx), BringBack(ctx, e.target), EndUpgrade(ctx, e.target, e.faults[0].Fault))
 	if err == nil {
 		err = e.options.Record.Forget(e.written...)
 	}

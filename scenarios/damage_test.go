@@ -199,7 +199,7 @@ func TestNames(t *testing.T) {
 
 // A symptom that nobody gave components would never count as the name of damage.
 func TestEverySymptomHasComponents(t *testing.T) {
-	none := []symptom.ID{symptom.Healthy, symptom.FileChanged, symptom.Unexplained, symptom.FlagRemoved, symptom.APIRemoved, symptom.EvictionBlocked}
+	none := []symptom.ID{symptom.Healthy, symptom.FileChanged, symptom.Unexplained, symptom.FlagRemoved, symptom.APIRemoved, symptom.EvictionBlocked, symptom.UpgradeUnfinished}
 	for _, s := range symptom.All() {
 		points := pointsAt(symptom.Finding{Symptom: s.ID})
 		if (len(points) > 0) == slices.Contains(none, s.ID) {

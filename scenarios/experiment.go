@@ -100,6 +100,9 @@ func (e *experiment) inDirectory(ctx context.Context) (class Class, err error) {
 
 func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 	lab, err := e.survey(ctx)
+	if err == nil && slices.ContainsFunc(e.round, func(p Placement) bool { return p.Fault.Upgrade != "" }) {
+		e.target.Next, err = nextVersion(ctx, e.target)
+	}
 	if err == nil {
 		err = e.place(lab.members)
 	}
@@ -146,8 +149,8 @@ func (e *experiment) survey(ctx context.Context) (surveyed, error) {
 func (e *experiment) place(members []Member) error {
 	var nodes []string
 	for _, p := range e.round {
-		target, err := Target{Driver: e.target.Driver, Members: members}.of(p.Fault, p.Node)
-		if err != nil {
+		target, err := Target{Driver: e.target.Driver, Members: members, Next: e.target.Next}.of(p.Fault, p.Node)
+		if err = errors.Join(err, p.Fault.canUpgrade(e.target)); err != nil {
 			return err
 		}
 		e.faults = append(e.faults, placed{p.Fault, target})
@@ -207,6 +210,9 @@ func (e *experiment) stepOf(f placed) func(string) {
 
 // Make injects the fault and waits for its effect. Patience is as in Options.
 func (f Fault) Make(ctx context.Context, t Target, patience int, progress func(step string)) error {
+	if err := f.canUpgrade(t); err != nil {
+		return err
+	}
 	t.patience = patience
 	if err := f.inject(ctx, t, progress); err != nil {
 		return err
@@ -229,6 +235,9 @@ func (f Fault) inject(ctx context.Context, t Target, progress func(string)) erro
 }
 
 func (f Fault) awaitEffect(ctx context.Context, t Target, progress func(string)) error {
+	if f.Effect == nil { // until an upgrade begins
+		return nil
+	}
 	progress("wait for the effect")
 	return t.await(ctx, f.Name+" to take effect", effectBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Effect(ctx, t) })
 }
@@ -238,7 +247,7 @@ func (e *experiment) name(ctx context.Context) error {
 	begun := time.Now()
 	wanted := statements(e.faults)
 	err := e.target.await(ctx, "the diagnosis to name "+e.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
-		first, err := diagnosed(ctx, e.target)
+		first, err := e.stopping(ctx)
 		e.named = first
 		e.result.Symptom, e.result.SymptomOn, e.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
 		says := statement{first.Symptom, first.Detail, first.Node}

@@ -25,6 +25,7 @@ type Target struct {
 	Driver
 	Node         string // on which it is injected, or whose join it blocks
 	Address      string // Node's
+	Next         string // to which version the lab can be upgraded, for faults of upgrades; "" for none
 	ControlPlane string // a healthy control plane: another node, where there is one
 	Members      []Member
 	patience     int // how many times longer everything may take on slow machines
@@ -44,6 +45,8 @@ type Fault struct {
 	Roles []config.Role
 	// Applies says why the fault cannot be made in this lab, "" when it can. nil: it can in every lab that has a node of its roles.
 	Applies func(Target) string
+	// Upgrade says when in an upgrade the fault is met; "" for a fault of no upgrade.
+	Upgrade Moment
 	// Outside says that the node is reset before the injection, because the fault blocks joins. The others are injected on a member.
 	Outside bool
 	Inject  func(context.Context, Target) error
@@ -146,6 +149,8 @@ const (
 // LabsOnly is why the fault is not made in a cluster that labctl did not make, "" when it may be.
 func (f Fault) LabsOnly() string {
 	switch {
+	case f.Upgrade != "":
+		return "labctl upgrades labs only"
 	case f.Loses:
 		return "it loses data"
 	case slices.ContainsFunc(f.Recover, func(call []string) bool { return call[0] == "power" || call[0] == "up" }):

@@ -2,6 +2,7 @@ package scenarios
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -38,6 +39,9 @@ func (r *recorder) Labctl(_ context.Context, args ...string) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.ran = append(r.ran, "labctl: "+strings.Join(args, " "))
+	if args[0] == "upgrade" {
+		return "", errors.New("stopped")
+	}
 	if args[0] == "join-command" {
 		return `{"command":"kubeadm join 10.0.0.10:6443 --token abcdef.0123456789abcdef --discovery-token-ca-cert-hash sha256:00"}`, nil
 	}
@@ -77,7 +81,7 @@ func (f Fault) cause() symptom.ID {
 
 // mayRun are the beginnings of what injectors may do: on their node, on the control plane beside it, and by labctl.
 var mayRun = []string{
-	"n: ", "c: ", "labctl: power off n", "labctl: power pause n", "labctl: power resume n", "labctl: join-command", "labctl: join n",
+	"n: ", "c: ", "labctl: power off n", "labctl: power pause n", "labctl: power resume n", "labctl: upgrade next", "labctl: join-command", "labctl: join n",
 	"labctl: kubectl -- delete secret", "labctl: kubectl -- label secret --namespace=kube-system bootstrap-token-abcdef ",
 	"labctl: kubectl -- --namespace=kube-flannel delete daemonset flannel",
 	"labctl: kubectl -- --namespace=k8slab delete pod --selector=app=probe --field-selector=spec.nodeName=n ",

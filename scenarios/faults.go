@@ -24,7 +24,10 @@ var faults = []Fault{
 	machineIDCloned, memoryLimitTooLow, missingCNI, nodeDeleted, pauseImageRemoved, peerPortBlocked, podCIDRNotAssigned, portInUse,
 	proxyInEnvironment, quorumLost, readOnlyConfiguration, registryCAWrong, registryCredentialsRefused, registryMirrorDead,
 	registryRateLimited, runcEmpty, sandboxImageChanged, schedulersGone, slowEtcdDisk, sshStopped, staleCNI, staleLearner,
-	standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, webhookRejectsNodes, webhookUnreachable, wipedVoter, workerPoweredOff,
+	standaloneKubelet, tokenExpired, twoControlPlanesAtOnce, upgradeAPIRemoved, upgradeAPIServerPutBack, upgradeCertificateExpired,
+	upgradeDiskFilled, upgradeEtcdBroken, upgradeEtcdFlagRemoved, upgradeEvictionBlocked, upgradeFeatureGateRemoved, upgradeImageMissing,
+	upgradeKilledAtAPIServer, upgradeKilledAtEtcd, upgradeKilledOnWorker, upgradeKubeletFlagRemoved, upgradeQuorumLost, upgradeTwoAtOnce,
+	upgradeWebhookUnreachable, webhookRejectsNodes, webhookUnreachable, wipedVoter, workerPoweredOff,
 	workerSuspended, wrongCAHash, wrongPeerAddress,
 }
 

@@ -68,6 +68,8 @@ func compose(faults []placed) error {
 		switch {
 		case nodes[f.target.Node]:
 			return fmt.Errorf("%w: two faults on %s at the same time", errNotApplicable, f.target.Node)
+		case f.Upgrade != "":
+			return fmt.Errorf("%w: %s is of an upgrade, so it runs alone", errNotApplicable, f.Name)
 		case f.Stops():
 			return fmt.Errorf("%w: %s needs a person to act, so it runs alone", errNotApplicable, f.Name)
 		case slices.Contains(f.May, Quorum):

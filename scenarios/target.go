@@ -64,6 +64,9 @@ var errNotApplicable = errors.New("not applicable")
 // TargetOf is the fault's target in the lab: the node, or the last node of a role that the fault is for.
 func TargetOf(ctx context.Context, d Driver, f Fault, node string) (Target, error) {
 	t, err := look(ctx, d)
+	if err == nil && f.Upgrade != "" {
+		t.Next, err = nextVersion(ctx, t)
+	}
 	if err != nil {
 		return t, err
 	}

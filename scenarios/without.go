@@ -29,8 +29,5 @@ var without = []Without{
 	{symptom.CgroupV1Unsupported, "a property of the kernel, which containers share with this computer"},
 	{symptom.InsufficientResources, "the size of a machine is set when it is created; lab/join has unit tests of the limits"},
 	{symptom.SELinuxDenied, "the image is Debian without SELinux"},
-	{symptom.FlagRemoved, "labctl upgrade finds it before anything runs in the new version"},
-	{symptom.APIRemoved, "labctl upgrade finds it before anything runs in the new version"},
-	{symptom.EvictionBlocked, "stops nothing until a node is drained, and labctl upgrade looks for it before"},
 	{symptom.Healthy, "every experiment begins and ends with it"},
 }

@@ -185,12 +185,17 @@ func (a *app) faultRestoreCommand() *cobra.Command {
 // restore restores faults, brings the lab up again, and removes the faults from the record.
 func (d driver) restore(ctx context.Context, injected scenarios.Record, faults []scenarios.Injected) error {
 	var errs []error
+	var listed []scenarios.Fault
 	for _, i := range slices.Backward(faults) {
+		if f, known := scenarios.Lookup(i.Fault); known {
+			listed = append(listed, f)
+		}
 		step := d.lab.Events().Start(i.Node, "restore "+nameOf(i), 0)
 		errs = append(errs, step.End(undo(ctx, d, i)))
 	}
 	step := d.lab.Events().Start("", "repair and up", 0)
-	if err := errors.Join(append(errs, step.End(scenarios.BringBack(ctx, d)))...); err != nil {
+	back := errors.Join(scenarios.BringBack(ctx, d), scenarios.EndUpgrade(ctx, d, listed...))
+	if err := errors.Join(append(errs, step.End(back))...); err != nil {
 		return err
 	}
 	return injected.Forget(faults...)

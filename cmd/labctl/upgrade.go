@@ -26,8 +26,8 @@ func (a *app) upgradeCommand() *cobra.Command {
 		Use:   "upgrade [VERSION]",
 		Short: "Upgrade the cluster to another version of Kubernetes",
 		Long: `Upgrade the cluster to another version of Kubernetes, in kubeadm's order: the first control plane, the other control planes one after another,
-the workers. VERSION is by default that of an upgrade that was interrupted, or else kubernetes.version of cluster.yaml; at the end it is written
-there.
+the workers. VERSION is by default that of an upgrade that was interrupted, or else kubernetes.version of cluster.yaml; "next" is what labctl has
+pinned of the next minor version. At the end it is written into cluster.yaml.
 
 Before anything changes it looks for what would stop it half-way, and refuses: an unhealthy cluster, kubelets too old or too new, flags and feature
 gates that the new programs do not take, APIs that the version no longer serves, budgets that let no pod be evicted, full disks. --ignore leaves one
@@ -39,7 +39,8 @@ replaced. etcd goes to 3.6.16 before 3.7, as its guide asks. Interrupted, or aft
 Exit status: 0 the cluster has the version and is proven healthy, 1 not, or with --dry-run it would not begin.`,
 		Example: `  labctl upgrade v1.37.2 --dry-run
   labctl upgrade v1.37.2`,
-		Args: cobra.MaximumNArgs(1),
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: cobra.FixedCompletions(append([]string{"next"}, config.Pinned...), cobra.ShellCompDirectiveNoFileComp),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			unknown := slices.IndexFunc(o.Ignore, func(id string) bool { _, known := symptom.Lookup(symptom.ID(id)); return !known })
 			if unknown >= 0 {
@@ -63,10 +64,7 @@ Exit status: 0 the cluster has the version and is proven healthy, 1 not, or with
 				return err
 			}
 			err = a.print(plan, func(w io.Writer) { printUpgrade(w, plan) })
-			if slices.ContainsFunc(plan.Findings, func(f symptom.Finding) bool { return f.Level == symptom.Fail }) {
-				err = errors.Join(err, errors.New("the upgrade would not begin: see what is found"))
-			}
-			return err
+			return errors.Join(err, plan.Blocked())
 		},
 	}
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print what it would do and what would stop it, and change nothing of the cluster")
@@ -81,13 +79,21 @@ func (a *app) versionToUpgrade(l *lab.Lab, args []string) (string, error) {
 		return "", err
 	}
 	begun, err := l.Closed().Upgrading()
-	if err != nil || len(args) > 0 {
-		return cmp.Or(append(args, "")...), err
-	}
-	if begun != nil {
+	switch version := cmp.Or(append(args, "")...); {
+	case err != nil:
+		return "", err
+	case version != "" && version != "next":
+		return version, nil
+	case begun != nil:
 		return begun.To, nil
+	case version == "":
+		return c.Kubernetes.Version, nil
 	}
-	return c.Kubernetes.Version, nil
+	next := config.NextVersion(c.Kubernetes.Version)
+	if next == "" {
+		err = fmt.Errorf("labctl knows no version after %s; next: labctl upgrade VERSION, if there is one", c.Kubernetes.Version)
+	}
+	return next, err
 }
 
 // upgrade upgrades the cluster, and writes the version into cluster.yaml.

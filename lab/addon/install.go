@@ -241,9 +241,9 @@ func ImagesOf(addons []Addon) []string {
 }
 
 // missingImages are those of refs that containerd, whose names are complete, does not have.
-func missingImages(refs, has []string) []string {
+func missingImages(refs []string, has map[string]string) []string {
 	return slices.DeleteFunc(slices.Clone(refs), func(ref string) bool {
-		return slices.Contains(has, "docker.io/"+ref) || slices.Contains(has, ref)
+		return has["docker.io/"+ref] != "" || has[ref] != ""
 	})
 }
 

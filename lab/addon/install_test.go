@@ -36,7 +36,11 @@ func TestMissingImages(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := missingImages(refs, strings.Fields(tt.list)); !slices.Equal(got, tt.want) {
+			has := map[string]string{}
+			for _, name := range strings.Fields(tt.list) {
+				has[name] = "sha256:0123"
+			}
+			if got := missingImages(refs, has); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
@@ -114,7 +118,7 @@ func TestImportOfWhatIsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	full, empty := &containerdOf{images: "docker.io/k8slab/metrics-server:lab\n"}, &containerdOf{}
+	full, empty := &containerdOf{images: "docker.io/k8slab/metrics-server:lab application/vnd.oci.image.manifest.v1+json sha256:0123 9 MiB linux/amd64 -\n"}, &containerdOf{}
 	s.Nodes["cp1"], s.Nodes["w1"] = full, full
 	if err := ImportImages(t.Context(), s, s.Cluster.Members(), addons); err != nil || len(full.took) > 0 {
 		t.Errorf("%v, took %q", err, full.took)

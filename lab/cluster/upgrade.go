@@ -74,6 +74,12 @@ sync -f "$4"`
 // upgradedMark has the version that kubeadm has upgraded the machine to, once it has succeeded.
 const upgradedMark = "/var/lib/k8slab/upgraded"
 
+// upgradedScript prints what the mark $1 says, unless a manifest of Kubernetes has an image of another version than $2.
+const upgradedScript = `for manifest in /etc/kubernetes/manifests/kube-*.yaml; do
+	[ ! -e "$manifest" ] || grep -q "image: .*:$2\$" "$manifest" || exit 0
+done
+cat "$1" 2>/dev/null || true`
+
 // upgradeBudget is longer than kubeadm's own time limits for the four static pods of a control plane, of which each is upgradeManifests.
 const upgradeBudget = 15 * time.Minute
 
@@ -84,11 +90,8 @@ func (c *Run) KubeadmUpgrade(ctx context.Context, n config.Node, first bool, ste
 	if first {
 		verb = "apply"
 	}
-	succeeded := func(ctx context.Context, _ join.Facts) (bool, error) {
-		is, err := s.Nodes[n.Name].Read(ctx, "sh", "-c", `cat "$1" 2>/dev/null || true`, "sh", upgradedMark)
-		return strings.TrimSpace(is) == s.Cluster.Kubernetes.Version, err
-	}
-	if done, err := succeeded(ctx, join.Facts{}); done || err != nil { // by a kubeadm whose labctl was killed
+	succeeded := func(ctx context.Context, _ join.Facts) (bool, error) { return c.KubeadmUpgraded(ctx, n) }
+	if done, err := c.KubeadmUpgraded(ctx, n); done || err != nil { // by a kubeadm whose labctl was killed
 		return err
 	}
 	text, err := marshal([]any{upgradeConfiguration(s, n)})
@@ -100,6 +103,13 @@ func (c *Run) KubeadmUpgrade(ctx context.Context, n config.Node, first bool, ste
 		return err
 	}
 	return awaitKubeadm(ctx, s, n.Name, upgradeBudget*time.Duration(s.TimeScale()), step, succeeded)
+}
+
+// KubeadmUpgraded tells whether kubeadm has upgraded the node to the version of the run's lab, and the node still has what it made.
+func (c *Run) KubeadmUpgraded(ctx context.Context, n config.Node) (bool, error) {
+	version := c.Cluster.Kubernetes.Version
+	is, err := c.Nodes[n.Name].Read(ctx, "sh", "-c", upgradedScript, "sh", upgradedMark, version)
+	return strings.TrimSpace(is) == version, err
 }
 
 // yields is yield for a control plane of a lab that has another one, to have the virtual IP.
@@ -128,6 +138,6 @@ func upgradeConfiguration(s *session.Session, n config.Node) object {
 	apply := each()
 	apply["kubernetesVersion"] = s.Cluster.Kubernetes.Version
 	limits := timeouts(s)
-	limits["upgradeManifests"] = (5 * time.Minute * time.Duration(s.TimeScale())).String()
+	limits["upgradeManifests"] = (3 * time.Minute * time.Duration(s.TimeScale())).String()
 	return object{"apiVersion": kubeadmAPI, "kind": "UpgradeConfiguration", "apply": apply, "node": each(), "timeouts": limits}
 }

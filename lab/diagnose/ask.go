@@ -67,7 +67,12 @@ func askAPI(ctx context.Context, k *kube.Client, want *kube.Want, existing bool,
 	}
 	ask("pods", func() error {
 		pods, err := k.Pods(ctx, "", "")
-		out.Pods = pods
+		out.Pods, out.Servers = pods, map[string]string{}
+		for _, p := range pods {
+			if p.Namespace == "kube-system" && p.Name == "kube-apiserver-"+p.Node {
+				out.Servers[p.Node] = p.Version
+			}
+		}
 		return err
 	})
 	if want != nil {

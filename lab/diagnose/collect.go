@@ -51,6 +51,8 @@ type Sources struct {
 	Want *kube.Want
 	// Uplink tells whether nodes can reach a registry.
 	Uplink bool
+	// Upgrade is what is known of an upgrade that has begun and not ended, "" for none.
+	Upgrade string
 	// Existing tells that labctl did not make the cluster: much in it may be meant that in a lab is a fault.
 	Existing bool
 	// Prove measures what must hold in a healthy cluster; nil where nobody knows that.
@@ -79,7 +81,7 @@ const (
 // only too slow is asked again when the others are done, with twice the time: on a busy computer a late answer proves nothing. What has no
 // better answer shortly before ctx ends stays as it was.
 func Collect(ctx context.Context, s Sources) fact.Facts {
-	f := fact.Facts{Lab: s.Lab, Uplink: s.Uplink, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
+	f := fact.Facts{Lab: s.Lab, Uplink: s.Uplink, Upgrade: s.Upgrade, Time: time.Now().UTC(), Since: s.Since, Endpoint: s.Endpoint,
 		Part: len(s.Machines) < len(s.Peers), Machines: make([]fact.Machine, len(s.Machines))}
 	s.Patience = max(s.Patience, 1)
 	s.look(ctx, &f, func(fact.Machine) bool { return true }, true)

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/mod/semver"
+
 	"k8slab/lab/diagnose/fact"
 	joining "k8slab/lab/join"
 	"k8slab/lab/kube"
@@ -46,12 +48,32 @@ func (j *judgement) api() {
 		}
 		machines[n.MachineID] = n.Name
 	}
+	j.versions()
 	j.pods()
 	j.requests()
 	j.forJoins()
 	j.rights()
 	j.documents()
 	j.leaders()
+}
+
+// versions judges kubelets that are newer than the API server that they talk to: a control plane's own, or for a worker each. An upgrade that
+// has not ended leaves older ones for a while, which all API servers serve.
+// https://kubernetes.io/releases/version-skew-policy
+func (j *judgement) versions() {
+	if j.f.Upgrade != "" {
+		j.find(symptom.UpgradeUnfinished, "", "upgrade", j.f.Upgrade).Level = symptom.Warn
+	}
+	for _, n := range j.f.API.Nodes {
+		for _, on := range slices.Sorted(maps.Keys(j.f.API.Servers)) {
+			server := j.f.API.Servers[on]
+			own := n.Role != kube.RoleControlPlane || n.Name == on
+			if own && server != "" && semver.Compare(semver.MajorMinor(n.KubeletVersion), semver.MajorMinor(server)) > 0 {
+				f := j.find(symptom.VersionSkew, n.Name, "API", fmt.Sprintf("its kubelet is %s, newer than the API server of %s, %s", n.KubeletVersion, on, server))
+				f.Hint = "`labctl upgrade` takes the API server to the version of kubelet. By hand: `kubeadm upgrade node` on " + on + "."
+			}
+		}
+	}
 }
 
 // forJoins judges what the cluster lacks for joins, and what admission keeps out.

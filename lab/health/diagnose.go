@@ -79,6 +79,11 @@ func Sources(s *session.Session, o DiagnoseOptions) diagnose.Sources {
 		Existing: s.Cluster.OverSSH(), Uplink: s.Cluster.OverSSH() || session.HasUplink(s.Lab),
 		Open: func(ctx context.Context, name string) (diagnose.Cluster, error) { return openThrough(ctx, s, name) },
 	}
+	if begun, err := s.Upgrading(); err != nil {
+		from.Upgrade = err.Error()
+	} else if begun != nil {
+		from.Upgrade = begun.String()
+	}
 	from.Recent = o.Bundle == "" && o.Since == 0
 	if o.Brief {
 		from.Since = fact.NoTexts

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"golang.org/x/mod/semver"
 )
 
 // component is one set of programs built together from pinned Go modules.
@@ -80,6 +82,9 @@ func coredns(version string) component {
 		without: []string{corednsModule + "/core/plugin"},
 	}
 	for _, plugin := range []string{"azure", "clouddns", "nomad", "route53", "trace"} {
+		if plugin == "nomad" && semver.Compare(version, "v1.13.0") < 0 { // it has none yet
+			continue
+		}
 		c.without = append(c.without, corednsModule+"/plugin/"+plugin)
 	}
 	return c

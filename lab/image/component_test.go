@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/mod/modfile"
 
+	"k8slab/config"
 	"k8slab/lab/event"
 )
 
@@ -27,7 +28,10 @@ var pinned = [][3]string{
 func TestComponentsArePinned(t *testing.T) {
 	all := append(fixed(), addonComponents()...)
 	all = append(all, etcd("v3.6.16")) // on the way to 3.7: lab/upgrade
-	for _, release := range pinned {
+	for i, release := range pinned {
+		if len(config.Pinned) != len(pinned) || config.Pinned[i] != release[0] {
+			t.Errorf("config.Pinned are %s", config.Pinned)
+		}
 		all = append(all, kubernetes(release[0]), etcd(release[1]), coredns(release[2]))
 	}
 	for _, c := range all {

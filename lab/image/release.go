@@ -47,6 +47,16 @@ func EtcdImage(ctx context.Context, version string, events *event.Stream) (refer
 	return reference, archive, err
 }
 
+// Digest is that of the container image's manifest, "" if the node image has none of the name.
+func (r Release) Digest(name string) string {
+	for _, i := range r.list.Images {
+		if i.Name == name {
+			return i.Digest
+		}
+	}
+	return ""
+}
+
 // WriteImages writes an archive of the container images.
 func (r Release) WriteImages(to io.Writer, names []string) error {
 	var images []inventory.Image

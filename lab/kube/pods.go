@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/mod/semver"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,6 +27,7 @@ type Pod struct {
 	Exited    bool   `json:",omitempty"` // that is a container of it that ended with an error
 	Deleting  bool
 	UID       string
+	Version   string         `json:",omitempty"` // the tag of its first image, if that is a version
 	Missing   []MissingImage `json:",omitempty"` // images that its containers cannot get
 }
 
@@ -98,12 +100,25 @@ func toPod(p *corev1.Pod) Pod {
 		Ready:     ready,
 		Deleting:  p.DeletionTimestamp != nil,
 		UID:       string(p.UID),
+		Version:   version(p),
 		Missing:   missingImages(p),
 	}
 	if !ready && p.Status.Phase != corev1.PodSucceeded {
 		pod.Reason, pod.Exited = podReason(p)
 	}
 	return pod
+}
+
+// version is that of the pod's first image, "" if its tag is none.
+func version(p *corev1.Pod) string {
+	if len(p.Spec.Containers) == 0 {
+		return ""
+	}
+	image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
+	if tag := image[strings.LastIndexByte(image, ':')+1:]; semver.IsValid(tag) {
+		return tag
+	}
+	return ""
 }
 
 // PodReason is the most telling reason why a pod is not ready: a container's failure, then the pod's own, then what it waits for.

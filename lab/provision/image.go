@@ -205,26 +205,32 @@ func loadOn(ctx context.Context, s *session.Session, name string, a *image.Archi
 		return err
 	}
 	for short, full := range a.Renamed {
-		if !slices.Contains(has, short) { // containerd has completed the name, as it does for docker's archives
+		if has[short] == "" { // containerd has completed the name, as it does for docker's archives
 			continue
 		}
 		tag := node.Command{Argv: []string{"ctr", "--namespace", "k8s.io", "images", "tag", "--force", short, full}}
 		if err := s.Nodes[name].Run(ctx, tag); err != nil {
 			return err
 		}
-		has = append(has, full)
+		has[full] = has[short]
 	}
-	missing := slices.DeleteFunc(slices.Clone(a.Names), func(full string) bool { return slices.Contains(has, full) })
+	missing := slices.DeleteFunc(slices.Clone(a.Names), func(full string) bool { return has[full] != "" })
 	if len(missing) > 0 {
 		return fmt.Errorf("%s: after the import containerd does not have %s; next: labctl logs %s --unit containerd", name, strings.Join(missing, ", "), name)
 	}
 	return nil
 }
 
-// ImagesOn are the names of the images that the node's containerd has.
-func ImagesOn(ctx context.Context, s *session.Session, name string) ([]string, error) {
-	out, err := s.Nodes[name].Read(ctx, "ctr", "--namespace", "k8s.io", "images", "list", "--quiet")
-	return strings.Fields(out), err
+// ImagesOn are the images that the node's containerd has: the digest of each manifest, by the image's name.
+func ImagesOn(ctx context.Context, s *session.Session, name string) (map[string]string, error) {
+	out, err := s.Nodes[name].Read(ctx, "ctr", "--namespace", "k8s.io", "images", "list")
+	has := map[string]string{}
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) > 2 { // its name, type and digest
+			has[fields[0]] = fields[2]
+		}
+	}
+	return has, err
 }
 
 // ImportArchive streams an archive into the node's containerd. It pins the images: kubelet's garbage collection would remove them, and no

@@ -17,6 +17,14 @@ type Upgrade struct {
 	Done []string `json:"done"` // steps that need not be done again
 }
 
+func (u Upgrade) String() string {
+	last := "nothing is done"
+	if len(u.Done) > 0 {
+		last = "the last that is done: " + u.Done[len(u.Done)-1]
+	}
+	return fmt.Sprintf("from %s to %s; %s", u.From, u.To, last)
+}
+
 // upgradeFile is there while an upgrade has begun and not ended.
 const upgradeFile = "upgrade.json"
 

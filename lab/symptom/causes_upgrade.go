@@ -24,4 +24,10 @@ var upgradeCauses = []Symptom{
 			"healthy, or change the budget.",
 		Measured: true,
 	},
+	{
+		ID:       UpgradeUnfinished,
+		Meaning:  "An upgrade to another version of Kubernetes has begun and not ended, so the nodes have different versions.",
+		Hint:     "`labctl upgrade` goes on where it ended.",
+		Measured: true,
+	},
 }

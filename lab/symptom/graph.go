@@ -60,7 +60,7 @@ var explains = map[ID][]ID{
 	RBACChanged: {BootstrapRBACForbidden, CSRNotApproved, ControllerManagerFailing, KubeProxyCrash, DNSResolutionFailure, NetworkPluginPodsFailing,
 		TLSBootstrapTimeout, Unexplained},
 	AdmissionRejects:            {TLSBootstrapTimeout, NetworkPluginPodsFailing, CSRNotApproved},
-	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout},
+	VersionSkew:                 {BootstrapRBACForbidden, KubeletNotRunning, TLSBootstrapTimeout, UpgradeUnfinished},
 	ControlPlaneEndpointMissing: {CertificateKeyExpired},
 
 	// Ways between machines.

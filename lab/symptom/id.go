@@ -84,9 +84,10 @@ const (
 	HostnameInvalid          ID = "hostname-invalid"
 	DuplicateMachineIdentity ID = "duplicate-machine-identity"
 	// Upgrades.
-	FlagRemoved     ID = "flag-removed"
-	APIRemoved      ID = "api-removed"
-	EvictionBlocked ID = "eviction-blocked"
+	FlagRemoved       ID = "flag-removed"
+	APIRemoved        ID = "api-removed"
+	EvictionBlocked   ID = "eviction-blocked"
+	UpgradeUnfinished ID = "upgrade-unfinished"
 	// No failure.
 	Healthy ID = "healthy"
 	// The lab's own.

@@ -19,8 +19,7 @@ import (
 
 // bring gives all nodes the container images of the version, and the programs but kubelet. Nothing that runs uses them yet.
 func (u *upgrade) bring(ctx context.Context) error {
-	err := u.step(stepImages, func() error { return u.images(ctx) })
-	if err != nil {
+	if err := u.images(ctx); err != nil {
 		return err
 	}
 	return session.ForEachNode(u.Cluster.Members(), func(n config.Node) error {
@@ -31,14 +30,15 @@ func (u *upgrade) bring(ctx context.Context) error {
 	})
 }
 
-// images loads into all nodes the container images that one of them lacks.
+// images loads into all nodes the container images that one of them lacks, or has something else under the name of. It looks again each time,
+// because what a node had when the upgrade began may be gone.
 func (u *upgrade) images(ctx context.Context) error {
-	has, err := session.FromEachNode(u.Cluster.Members(), func(n config.Node) ([]string, error) { return provision.ImagesOn(ctx, u.Session, n.Name) })
+	has, err := session.FromEachNode(u.Cluster.Members(), func(n config.Node) (map[string]string, error) { return provision.ImagesOn(ctx, u.Session, n.Name) })
 	if err != nil {
 		return err
 	}
 	lacking := slices.DeleteFunc(slices.Clone(u.release.Images), func(name string) bool {
-		return !slices.ContainsFunc(has, func(on []string) bool { return !slices.Contains(on, name) })
+		return !slices.ContainsFunc(has, func(on map[string]string) bool { return on[name] != u.release.Digest(name) })
 	})
 	if len(lacking) == 0 {
 		return nil

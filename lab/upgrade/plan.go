@@ -2,6 +2,9 @@ package upgrade
 
 import (
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 
 	"k8slab/config"
 	"k8slab/lab/symptom"
@@ -22,6 +25,20 @@ type Step struct {
 	Done   bool   `json:"done,omitempty"` // by an upgrade that was interrupted
 }
 
+// Blocked names what would keep the upgrade from beginning, nil for nothing.
+func (p Plan) Blocked() error {
+	var why []string
+	for _, f := range p.Findings {
+		if text := string(f.Symptom) + on(f.Node); f.Level == symptom.Fail && !slices.Contains(why, text) {
+			why = append(why, text)
+		}
+	}
+	if why == nil {
+		return nil
+	}
+	return fmt.Errorf("the upgrade would not begin: %s", strings.Join(why, ", "))
+}
+
 // plan changes nothing.
 func (u *upgrade) plan(ctx context.Context) (p Plan, err error) {
 	o := u.options
@@ -38,7 +55,7 @@ func (u *upgrade) plan(ctx context.Context) (p Plan, err error) {
 		p.Steps = append(p.Steps, Step{Node: node, Action: action, Done: u.done(name)})
 	}
 	add("", "save a snapshot of etcd, and the files of every node", stepSave)
-	add("", "load the container images of "+o.Version+" into every node", stepImages)
+	add("", "load the container images of "+o.Version+" into every node that lacks one", "")
 	for _, n := range u.Cluster.Members() {
 		add(n.Name, "bring kubeadm and kubectl", stepPrograms+n.Name)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -105,10 +106,23 @@ func (u *upgrade) skew(ctx context.Context) (all []symptom.Finding, err error) {
 	return all, err
 }
 
-// removedAPIs are those that somebody still asks for and the version does not serve.
+// removedAPIs are those that somebody still asks for and the version does not serve. Each API server counts for itself.
 func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err error) {
-	apis, err := u.Admin.Kube.DeprecatedAPIs(ctx)
-	for _, a := range apis {
+	apis, err := session.FromEachNode(u.Cluster.ControlPlanes(), func(n config.Node) ([]kube.DeprecatedAPI, error) {
+		own, err := kube.WithServer(u.Admin.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
+		if err != nil {
+			return nil, err
+		}
+		server, err := kube.New(own, u.DialCluster, u.Mutated)
+		if err != nil {
+			return nil, err
+		}
+		defer server.Close()
+		return server.DeprecatedAPIs(ctx)
+	})
+	asked := slices.Concat(apis...)
+	slices.SortFunc(asked, func(a, b kube.DeprecatedAPI) int { return cmp.Compare(a.Resource, b.Resource) })
+	for _, a := range slices.Compact(asked) {
 		if a.Removed != "" && minor("v"+a.Removed+".0") <= minor(u.options.Version) {
 			all = append(all, found(symptom.APIRemoved, symptom.Fail, "", "metric apiserver_requested_deprecated_apis",
 				"somebody has asked for %s since the API server started, and Kubernetes %s no longer serves it", a.Resource, a.Removed))
@@ -130,24 +144,34 @@ func (u *upgrade) budgets(ctx context.Context) (all []symptom.Finding, err error
 	return all, err
 }
 
-// neededMiB is the room that a node must have for the images and the programs of a version.
-const neededMiB = 2048
+// neededMiB is the room that a node must have for the images and the programs of a version, and restMiB for what comes after them: etcd's data,
+// which kubeadm copies, and what kubelet writes.
+const (
+	neededMiB = 2048
+	restMiB   = 200
+)
 
 // room is about nodes whose disk would be full in the middle.
 func (u *upgrade) room(ctx context.Context) ([]symptom.Finding, error) {
 	return u.ofEach(u.Cluster.Members(), func(n config.Node) ([]symptom.Finding, error) {
+		needs := map[string]int{"/": neededMiB, "/var/lib/containerd": neededMiB, "/var/lib/kubelet": restMiB, "/var/lib/etcd": restMiB, "/etc/kubernetes/tmp": restMiB}
 		if u.done(stepPrograms + n.Name) {
-			return nil, nil
+			needs["/"], needs["/var/lib/containerd"] = restMiB, restMiB
 		}
-		out, err := u.Nodes[n.Name].Read(ctx, "sh", "-c", `df --output=avail --block-size=1M / /var/lib/containerd | tail -n +2 | sort -n | head -n 1`)
-		var free int
-		if err == nil {
-			_, err = fmt.Sscan(out, &free)
+		df := []string{"sh", "-c", `df --output=file,avail --block-size=1M "$@" 2>/dev/null || true`, "sh"} // a worker has no directory of etcd
+		out, err := u.Nodes[n.Name].Read(ctx, append(df, slices.Sorted(maps.Keys(needs))...)...)
+		var short []string
+		for line := range strings.Lines(out) {
+			var file string
+			var free int
+			if _, unread := fmt.Sscan(line, &file, &free); unread == nil && free < needs[file] {
+				short = append(short, fmt.Sprintf("%d MiB are free in %s, and the upgrade takes up to %d", free, file, needs[file]))
+			}
 		}
-		if err != nil || free >= neededMiB {
+		if err != nil || len(short) == 0 {
 			return nil, err
 		}
-		return []symptom.Finding{found(symptom.DiskFull, symptom.Fail, n.Name, "df", "%d MiB are free, and the new version takes up to %d", free, neededMiB)}, nil
+		return []symptom.Finding{found(symptom.DiskFull, symptom.Fail, n.Name, "df", "%s", strings.Join(short, "; "))}, nil
 	})
 }
 

@@ -114,7 +114,7 @@ func Run(ctx context.Context, c *cluster.Run, o Options) error {
 		u.Events.Start("", "upgrade", 0).EndWith("the cluster has " + o.Version + " already")
 		return health.Prove(ctx, u.after.Session, u.Admin, true)
 	}
-	if err := u.pass(ctx); err != nil {
+	if err := errors.Join(u.recall(ctx), u.pass(ctx)); err != nil {
 		return err
 	}
 	if err := u.save(ctx); err != nil {
@@ -177,7 +177,6 @@ func (u *upgrade) explain(n config.Node, err error) error {
 // The steps that are noted when they are done. Some end with the name of a node.
 const (
 	stepSave     = "save"
-	stepImages   = "images"
 	stepPrograms = "programs of "
 	stepKubeadm  = "kubeadm on "
 	stepKubelet  = "kubelet of "
@@ -201,6 +200,23 @@ func (u *upgrade) step(name string, do func() error) error {
 	defer u.noting.Unlock()
 	u.record.Done = append(u.record.Done, name)
 	return u.Note(u.record)
+}
+
+// recall takes from the record what is no longer so, because somebody has put an older manifest back.
+func (u *upgrade) recall(ctx context.Context) error {
+	return session.ForEachNode(u.Cluster.ControlPlanes(), func(n config.Node) error {
+		if !u.done(stepKubeadm + n.Name) {
+			return nil
+		}
+		is, err := u.after.KubeadmUpgraded(ctx, n)
+		if err != nil || is {
+			return err
+		}
+		u.noting.Lock()
+		defer u.noting.Unlock()
+		u.record.Done = slices.DeleteFunc(u.record.Done, func(step string) bool { return step == stepKubeadm+n.Name })
+		return u.Note(u.record)
+	})
 }
 
 // save saves etcd's data, and the files of every node, before the first change.

@@ -18,8 +18,9 @@ type Facts struct {
 	Time     time.Time     `json:"time"`  // the host's clock when the collecting began
 	Since    time.Duration `json:"since"` // how far back the texts were asked for; 0 is the last boot
 	Endpoint string        `json:"endpoint"`
-	Uplink   bool          `json:"uplink,omitempty"` // nodes reach what is outside of the cluster
-	Part     bool          `json:"part,omitempty"`   // only some of the lab's machines were asked
+	Uplink   bool          `json:"uplink,omitempty"`  // nodes reach what is outside of the cluster
+	Upgrade  string        `json:"upgrade,omitempty"` // what is known of one that has begun and not ended
+	Part     bool          `json:"part,omitempty"`    // only some of the lab's machines were asked
 	Machines []Machine     `json:"machines"`
 	API      API           `json:"api"`
 	Etcd     Etcd          `json:"etcd"`
@@ -169,6 +170,7 @@ type API struct {
 	Error      string               `json:"error,omitempty"` // why nobody answers
 	Ready      string               `json:"ready,omitempty"` // why it says that it is not
 	Nodes      []kube.Node          `json:"nodes,omitempty"`
+	Servers    map[string]string    `json:"servers,omitempty"`    // the version of each control plane's API server, by its node
 	Pods       []kube.Pod           `json:"pods,omitempty"`       // of the cluster's own namespaces those that are not ready, of all those with a strange address
 	DaemonSets map[string]DaemonSet `json:"daemonsets,omitempty"` // by namespace/name
 	CSRs       []kube.CSR           `json:"csrs,omitempty"`
