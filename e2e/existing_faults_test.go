@@ -38,7 +38,7 @@ var _ = Describe("faults in a cluster that exists", Label("foreign", "Slow", "Di
 		h.expectWhole(ctx)
 	}, SpecTimeout(5*time.Minute)) // with the building of the cluster
 
-	for _, f := range scenarios.All() {
+	for _, f := range ofNoUpgrade() {
 		It(f.Name+": "+f.Story, Label(f.Name), func(ctx SpecContext) { h.getsOver(ctx, f) }, SpecTimeout(15*time.Minute))
 	}
 

@@ -5,6 +5,7 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -33,7 +34,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	}, NodeTimeout(5*time.Minute))
 	AfterEach(func(ctx SpecContext) { l.saveEvidence(ctx) }, NodeTimeout(2*time.Minute))
 
-	for _, f := range scenarios.All() {
+	for _, f := range ofNoUpgrade() {
 		It(f.Name+": "+f.Story, Label(f.Name, "nightly"), func(ctx SpecContext) { l.getsOver(ctx, f) }, SpecTimeout(15*time.Minute)) // one that fails ends in a rescue
 	}
 
@@ -56,7 +57,7 @@ var _ = Describe("a lab gets over", Label("faults", "Slow", "Disruptive"), Seria
 	// Others every night: all would take as long as their experiments.
 	It("faults whose injection is killed", Label("nightly"), func(ctx SpecContext) {
 		moments := random()
-		all := scenarios.All()
+		all := ofNoUpgrade()
 		kills := 0
 		for _, i := range moments.Perm(len(all))[:10] {
 			if l.killed(ctx, moment(moments, 2*time.Second), "fault", "inject", all[i].Name) {
@@ -90,6 +91,11 @@ var _ = Describe("an experiment that is killed", Label("faults", "nightly", "Slo
 		Expect(l.must(ctx, "fault", "list", "-o", "json")).NotTo(ContainSubstring(`"on": "w1"`))
 	}, SpecTimeout(5*time.Minute))
 })
+
+// ofNoUpgrade are the faults of a lab that keeps its version.
+func ofNoUpgrade() []scenarios.Fault {
+	return slices.DeleteFunc(scenarios.All(), func(f scenarios.Fault) bool { return f.Upgrade != "" })
+}
 
 // getsOver runs the experiment of a fault and wants it to pass. A fault that cannot be made in this kind of lab is skipped with the reason, and
 // counted apart by the nightly report; none that every change is tried with may be.

@@ -38,6 +38,9 @@ func choices(t Target, faults []Fault) (all []Choice) {
 		}
 	}
 	for _, f := range faults {
+		if f.Upgrade != "" { // the lab keeps its version
+			continue
+		}
 		c := Choice{Fault: f}
 		for _, m := range t.Members {
 			at := t
