@@ -50,7 +50,11 @@ Exit status: 0 the cluster has the version and is proven healthy, 1 not, or with
 				return usageError{errors.New("--workers must be at least 1")}
 			}
 			var plan upgrade.Plan
-			err := a.withEvents("upgrade", func(l *lab.Lab) (err error) {
+			progress := *a
+			if dryRun { // its result is the plan
+				progress.output = "text"
+			}
+			err := progress.withEvents("upgrade", func(l *lab.Lab) (err error) {
 				if o.Version, err = a.versionToUpgrade(l, args); err != nil {
 					return err
 				}
