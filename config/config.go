@@ -22,9 +22,15 @@ type Cluster struct {
 	// before. Only with MachinesSSH.
 	SSH        SSH        `yaml:"ssh,omitempty"`
 	Kubernetes Kubernetes `yaml:"kubernetes"`
-	Image      Image      `yaml:"image"`
-	Libvirt    Libvirt    `yaml:"libvirt"`
-	Network    Network    `yaml:"network"`
+	// Etcd, CoreDNS and Containerd are empty by default: etcd and CoreDNS have the
+	// versions that kubeadm asks for, containerd the one that labctl comes with.
+	// Only with MachinesLibvirt.
+	Etcd       Component `yaml:"etcd,omitempty"`
+	CoreDNS    Component `yaml:"coredns,omitempty"`
+	Containerd Component `yaml:"containerd,omitempty"`
+	Image      Image     `yaml:"image"`
+	Libvirt    Libvirt   `yaml:"libvirt"`
+	Network    Network   `yaml:"network"`
 	// Registries are those that nodes pull images from in another way than the
 	// usual one; default none.
 	Registries []Registry `yaml:"registries,omitempty"`
@@ -42,40 +48,9 @@ type Cluster struct {
 // AddonNames are the accepted names of add-ons, in alphabetical order.
 var AddonNames = []string{"flux", "git", "load-balancer", "local-path", "metrics-server", "node-exporter", "prometheus", "proxy", "registry", "sops"}
 
-// Kubernetes says what is installed on the nodes.
-type Kubernetes struct {
-	// Version has the form vMAJOR.MINOR.PATCH; default v1.37.2. With
-	// MachinesSSH it is required.
-	Version string `yaml:"version"`
-	// Source is where the programs come from: SourceAuto (the default),
-	// SourceRelease, SourceModules, the absolute path of a directory, or the
-	// http:// or https:// URL of a release mirror. docs/images.md has their layouts.
-	Source  string  `yaml:"source"`
-	Release Release `yaml:"release,omitempty"`
-	// IgnorePreflightErrors are checks of kubeadm that do not stop a join, such
-	// as NumCPU; default none. Only with MachinesSSH.
-	IgnorePreflightErrors []string `yaml:"ignore_preflight_errors,omitempty"`
-	// FeatureGates are features of Kubernetes, switched on or off in its control
-	// plane, kubelet and kube-proxy; default none. Only with MachinesLibvirt.
-	FeatureGates map[string]bool `yaml:"feature_gates,omitempty"`
-	Kubeadm      Kubeadm         `yaml:"kubeadm,omitempty"`
-}
-
-// The sources of Kubernetes that are words.
-const (
-	SourceAuto    = "auto"    // what is in the cache, else SourceRelease if its servers answer, else SourceModules
-	SourceRelease = "release" // upstream's programs, and etcd and CoreDNS of its images
-	SourceModules = "modules" // compiled from Go modules
-)
-
-// Release says where upstream publishes Kubernetes, for SourceRelease.
-type Release struct {
-	// Server is the http:// or https:// URL of its programs; default
-	// https://dl.k8s.io/release.
-	Server string `yaml:"server"`
-	// Images is the registry, HOST[:PORT][/PATH], of the images that kubeadm asks
-	// for; default registry.k8s.io. Plain HTTP only on private addresses.
-	Images string `yaml:"images"`
+// Components are those that have a section of their own, by its name.
+func (c *Cluster) Components() map[string]Component {
+	return map[string]Component{"etcd": c.Etcd, "coredns": c.CoreDNS, "containerd": c.Containerd}
 }
 
 // Image says what virtual machines boot from.

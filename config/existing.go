@@ -15,6 +15,10 @@ import (
 var notWithSSH = []struct{ field, why string }{
 	{"kubernetes.source", "labctl puts no Kubernetes of its own on machines that it did not make"},
 	{"kubernetes.release", "labctl puts no Kubernetes of its own on machines that it did not make"},
+	{"kubernetes.programs", "labctl puts no Kubernetes of its own on machines that it did not make"},
+	{"etcd", "labctl puts no programs of its own on machines that it did not make"},
+	{"coredns", "labctl puts no programs of its own on machines that it did not make"},
+	{"containerd", "labctl puts no programs of its own on machines that it did not make"},
 	{"kubernetes.feature_gates", "labctl does not set up these machines, and the cluster has its own settings"},
 	{"kubernetes.kubeadm", "labctl does not set up these machines, and the cluster has its own settings"},
 	{"image", "labctl does not make these machines, and they have a system already"},

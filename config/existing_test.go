@@ -70,7 +70,7 @@ func TestMachinesProblems(t *testing.T) {
 			[]string{`1: machines: "shh" is not known; use libvirt (labctl makes the machines) or ssh (they exist)`}},
 		{"mistyped, and no consequences", "machine: ssh\nnodes: [{name: cp1, role: control-plane, ip: 10.1.0.1, ssh: {user: x}}]", []string{
 			"1: machine: unknown key; did you mean machines? accepted keys: " +
-				"name, machines, ssh, kubernetes, image, libvirt, network, registries, resources, nodes, addons, tuning, onboard"}},
+				"name, machines, ssh, kubernetes, etcd, coredns, containerd, image, libvirt, network, registries, resources, nodes, addons, tuning, onboard"}},
 		{"keys of ssh", "ssh: {user: ops}\nnetwork:\n  endpoint: a:1\nnodes:\n- {name: cp1, role: control-plane}\n- {name: w1, role: worker, ssh: {port: 1}}\n",
 			[]string{"1: ssh: " + only, "3: network.endpoint: " + only, "6: nodes[1].ssh: " + only}},
 		{"keys of libvirt", there[:len(there)-2] + ",\nimage: {}, libvirt: {uri: x},\nresources: {worker: {cpus: 0}},\naddons: [git], network: {cidr: auto}}\n", []string{
@@ -85,7 +85,7 @@ func TestMachinesProblems(t *testing.T) {
 		{"no version", "machines: ssh\nnodes: [{name: cp1, role: control-plane, ip: 10.1.0.1}]", []string{
 			"1: kubernetes.version: missing; write the version of the API servers, such as v1.37.2: with machines: ssh there is no default"}},
 		{"empty version", thereWith("", "", "version: ~", "ip: 10.1.0.1"), []string{
-			`4: kubernetes.version: "" is not a release; use vMAJOR.MINOR.PATCH, such as v1.37.2`}},
+			`4: kubernetes.version: "" is not a version; use vMAJOR.MINOR.PATCH, such as v1.37.2`}},
 	})
 }
 

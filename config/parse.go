@@ -73,6 +73,7 @@ func Parse(file string, data []byte) (*Cluster, []Warning, error) {
 		d.lines[""] = root.Line
 		c = defaultsWith(sourceIn(root))
 		d.decode("", root, reflect.ValueOf(c).Elem())
+		d.settleVersion(&c.Kubernetes, c.OverSSH())
 		d.settleAddresses(c)
 		d.validate(c)
 	}

@@ -36,7 +36,7 @@ func runProblemTests(t *testing.T, tests []problemTest) {
 
 func TestDocumentProblems(t *testing.T) {
 	const empty = " the file is empty; it needs at least nodes with one control plane"
-	const keys = "name, machines, ssh, kubernetes, image, libvirt, network, registries, resources, nodes, addons, tuning, onboard"
+	const keys = "name, machines, ssh, kubernetes, etcd, coredns, containerd, image, libvirt, network, registries, resources, nodes, addons, tuning, onboard"
 	const noPlane = "1: nodes: no control plane; give at least one node with role: control-plane"
 	runProblemTests(t, []problemTest{
 		{"empty", "", []string{empty}},

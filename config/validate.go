@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
-	"unicode"
 )
 
 // validate checks the values of a decoded cluster. Fields that already have a
@@ -16,13 +14,14 @@ import (
 func (d *document) validate(c *Cluster) {
 	d.checkLabel("name", c.Name, 20)
 	d.checkMachines(c)
-	d.checkVersion(c.Kubernetes.Version)
+	d.checkVersion(c.Kubernetes, c.OverSSH(), c.Image.From)
 	switch {
 	case !d.trusted("machines"): // what may be there is not known
 	case c.OverSSH():
 		d.checkExistingNetwork(c.Network)
 	default:
 		d.checkSource(c.Kubernetes.Source)
+		d.checkPrograms(c.Kubernetes, c.Components(), c.Image.From)
 		d.checkRelease(c.Kubernetes.Release)
 		d.checkBase(c.Image.Base)
 		d.checkFrom(c.Image)
@@ -52,26 +51,6 @@ func (d *document) checkLabel(field, name string, limit int) {
 	}
 }
 
-var version = regexp.MustCompile(`^v(0|[1-9][0-9]{0,2})(\.(0|[1-9][0-9]{0,2})){2}$`)
-
-func (d *document) checkVersion(v string) {
-	const field = "kubernetes.version"
-	switch {
-	case !d.trusted(field) || version.MatchString(v):
-	case v == "" && !d.written(field): // only with machines: ssh
-		d.report(field, "missing; write the version of the API servers, such as v1.37.2: with machines: ssh there is no default")
-	default:
-		d.report(field, "%s is not a release; use vMAJOR.MINOR.PATCH, such as v1.37.2", quote(v))
-	}
-}
-
-func (d *document) checkSource(source string) {
-	const field = "kubernetes.source"
-	if why := sourceProblem(source); why != "" && d.trusted(field) {
-		d.report(field, "%s; use auto, release, modules, the absolute path of a directory, or the URL of a release mirror such as https://mirror.example/release", why)
-	}
-}
-
 var registryPath = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)*$`)
 
 func (d *document) checkRelease(r Release) {
@@ -82,45 +61,6 @@ func (d *document) checkRelease(r Release) {
 	if d.trusted(images) && !registryPath.MatchString(r.Images) {
 		d.report(images, "%s is not a registry; use HOST, HOST:PORT or HOST/PATH, without https://", quote(r.Images))
 	}
-}
-
-// sourceProblem says why a source is refused, or "" when it is accepted. It
-// shows a path but nothing else: what was meant as a URL may hold a password.
-func sourceProblem(source string) string {
-	switch {
-	case source == SourceAuto || source == SourceRelease || source == SourceModules:
-		return ""
-	case strings.HasPrefix(source, "/"):
-		return plainPathProblem(source)
-	}
-	return urlProblem(source)
-}
-
-// urlProblem is sourceProblem for a URL.
-func urlProblem(text string) string {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Scheme != "http" && u.Scheme != "https" || strings.ContainsFunc(text, unicode.IsControl):
-		return "is not an HTTP URL"
-	case u.User != nil:
-		return "the URL has a user or a password, which would be shown in logs"
-	case u.RawQuery != "" || u.ForceQuery || strings.Contains(text, "#"):
-		return "the URL has a query or a fragment, which would be shown in logs and do not name a directory"
-	case u.Hostname() == "":
-		return "the URL has no host"
-	}
-	return ""
-}
-
-// plainPathProblem says why an absolute path is refused, or "" when it is accepted.
-func plainPathProblem(file string) string {
-	switch clean := path.Clean(file); {
-	case strings.ContainsFunc(file, unicode.IsControl):
-		return fmt.Sprintf("%s has control characters", quote(file))
-	case clean != file:
-		return fmt.Sprintf("%s is not in its plain form, which is %s", quote(file), quote(clean))
-	}
-	return ""
 }
 
 var imageReference = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*(:[0-9]{1,5})?(/[a-z0-9]+([._-]+[a-z0-9]+)*)+@sha256:[0-9a-f]{64}$`)

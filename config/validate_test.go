@@ -68,8 +68,11 @@ func TestVersion(t *testing.T) {
 		want bool
 	}{
 		{"v1.36.3", true}, {"v1.0.0", true}, {"v10.20.30", true},
-		{"1.36.3", false}, {"v1.36", false}, {"v1.36.3-rc.1", false}, {"v1.36.3\n", false},
-		{"v1.036.3", false}, {"v1.36.3.4", false}, {"latest", false}, {"", false}, {"v1.36.3;id", false},
+		{"1.36.3", false}, {"v1.36", false}, {"v1.36.3-rc.1", true}, {"v1.36.3\n", false},
+		{"v1.036.3", false}, {"v1.36.3.4", false}, {"latest", true}, {"", false}, {"v1.36.3;id", false},
+		{"v1.38.0-alpha.2.411+abcdef0123456", true}, {"ci/v1.38.0-alpha.2.411+abcdef0123456", true}, {"v1.36.3-4+0f9e9cfe595fc2-dirty", true},
+		{"ci/latest", true}, {"ci/latest-1.37", true}, {"stable-1.36", true}, {"stable-1", true},
+		{"ci/v1.36.3", false}, {"ci/", false}, {"ci/../x", false}, {"latest-2.1", false}, {"v1.36.3+", false}, {"v1.36.3-", false}, {"v1.36.3+a/b", false}, {"auto", false},
 	}
 	for _, tt := range tests {
 		_, _, err := Parse("f", []byte(plane+"kubernetes: {version: "+strconv.Quote(tt.name)+"}"))

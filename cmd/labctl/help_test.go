@@ -99,10 +99,10 @@ func TestMessagesWithoutALab(t *testing.T) {
 		"up": true, "image build": true, "image push": true, "image pull": true, "image export": true, "image import": true, "image list": true,
 		"image prune": true, "doctor": true, "host install": true, "host serve": true, "version": true, "lab list": true,
 		"fault list": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true, "plan": true, "status": true,
-		"down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true,
+		"down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true, "build-id": true,
 	}
 	noFile := map[string]bool{"up": true, "doctor": true, "image build": true, "image push": true, "image export": true, "serve": true, "vagrant box": true, "vagrant prepare": true, "vagrant machines": true,
-		"plan": true, "status": true, "down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true}
+		"plan": true, "status": true, "down": true, "addons": true, "addons list": true, "snapshot list": true, "onboard": true, "repair": true, "diagnose": true, "build-id": true}
 	described, err := filepath.Abs(small)
 	if err != nil {
 		t.Fatal(err)

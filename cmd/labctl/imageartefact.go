@@ -156,11 +156,12 @@ func (a *app) withImage(cmd *cobra.Command, use func(version string, img image.I
 	if err := host.Install(cmd.Context(), "", image.Packages(c.Image.From), events); err != nil {
 		return err
 	}
-	k8s := c.Kubernetes
-	spec := image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Release: k8s.Release, From: c.Image.From, Labnode: program}
-	img, err := image.Build(cmd.Context(), spec, events)
+	if c, err = image.Settle(cmd.Context(), c, events); err != nil {
+		return err
+	}
+	img, err := image.Build(cmd.Context(), image.SpecOf(c, program), events)
 	if err != nil {
 		return err
 	}
-	return use(k8s.Version, img, events)
+	return use(c.Kubernetes.Version, img, events)
 }

@@ -90,8 +90,8 @@ func named(key, name string) layout.Option {
 }
 
 const (
-	refName    = "org.opencontainers.image.ref.name"
-	containerd = "io.containerd.image.name"
+	refName        = "org.opencontainers.image.ref.name"
+	fromContainerd = "io.containerd.image.name"
 )
 
 func TestReadArchive(t *testing.T) {
@@ -115,7 +115,7 @@ func TestReadArchive(t *testing.T) {
 		}},
 		{"OCI of several platforms", func(t *testing.T, path string) {
 			writeOCI(t, path, func(l layout.Path) error {
-				return l.AppendIndex(oneOf(t, "arm64", "amd64"), named(containerd, apiserverRef))
+				return l.AppendIndex(oneOf(t, "arm64", "amd64"), named(fromContainerd, apiserverRef))
 			})
 		}},
 	}

@@ -34,7 +34,7 @@ func aNodeImage(t *testing.T) Image {
 	}
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	t.Setenv("HOME", t.TempDir()) // has no credentials
-	img := imageAt(filepath.Join(t.TempDir(), "node-v1.36.3-abc"))
+	img := At(filepath.Join(t.TempDir(), "node-v1.36.3-abc"))
 	for file, text := range map[string]string{
 		"usr/bin/labnode": "labnode of who made it", "usr/bin/kubelet": "kubelet", "usr/bin/ping": "ping", "etc/shadow": "root:*:\n",
 		"usr/share/k8slab/containerd/blobs/abc": strings.Repeat("blob", 1<<16),

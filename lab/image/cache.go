@@ -27,7 +27,11 @@ import (
 type cache struct {
 	dir    string
 	events *event.Stream
+	only   bool // what is there is to be had, and nothing is built
 }
+
+// ErrNotBuilt is the error for an image, or a part of it, that was to be found in the cache and is not there.
+var ErrNotBuilt = errors.New("the node image of cluster.yaml is not built; next: labctl image build")
 
 // CacheDir is where images are kept: $XDG_CACHE_HOME/k8slab, by default ~/.cache/k8slab.
 func CacheDir() (string, error) {
@@ -56,6 +60,9 @@ func (c cache) get(ctx context.Context, kind string, inputs []string, build func
 	path := c.path(kind, inputs)
 	if exists(path) {
 		return path, touch(path)
+	}
+	if c.only {
+		return "", ErrNotBuilt
 	}
 	step := c.events.Start("", "image: "+kind, 0)
 	return path, step.End(c.locked(ctx, path, step, func() error {

@@ -258,7 +258,7 @@ func TestListAndPrune(t *testing.T) {
 }
 
 func TestBuildNeedsLabnode(t *testing.T) {
-	b := &builder{cache: home(t)}
+	b := newBuilder(home(t))
 	_, err := b.assemble(t.Context(), Spec{KubernetesVersion: "v1.36.3", Labnode: filepath.Join(t.TempDir(), "none")})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "labnode, a part of the image") {
 		t.Errorf("got %v, want an error that names what is missing", err)

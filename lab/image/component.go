@@ -41,7 +41,6 @@ func (c component) sum() []byte {
 }
 
 const (
-	kubernetesName   = "kubernetes"
 	kubernetesModule = "k8s.io/kubernetes"
 )
 
@@ -92,26 +91,35 @@ func coredns(version string) component {
 
 const corednsModule = "github.com/coredns/coredns"
 
+const (
+	containerdName   = "containerd"
+	containerdModule = "github.com/containerd/containerd/v2"
+	containerdTags   = "no_btrfs,no_devmapper,no_tracing,no_zfs"
+)
+
+func containerd(version string) component {
+	return component{
+		name:    containerdName,
+		modules: []module{{containerdModule, version}},
+		tools:   []string{containerdModule + "/cmd/containerd", containerdModule + "/cmd/containerd-shim-runc-v2", containerdModule + "/cmd/ctr"},
+		ldflags: "-X " + containerdModule + "/version.Version=" + version,
+		tags:    containerdTags,
+	}
+}
+
 // fixed are the components whose version does not depend on Kubernetes'.
 func fixed() []component {
 	const (
-		containerd = "github.com/containerd/containerd/v2"
-		plugins    = "github.com/containernetworking/plugins"
-		flannel    = "github.com/flannel-io/flannel"
-		tencent    = "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
+		plugins = "github.com/containernetworking/plugins"
+		flannel = "github.com/flannel-io/flannel"
+		tencent = "github.com/tencentcloud/tencentcloud-sdk-go/tencentcloud/common"
 	)
 	cni := component{name: "cni-plugins", modules: []module{{plugins, "v1.9.1"}}}
 	for _, p := range []string{"main/bridge", "main/host-device", "main/loopback", "main/ptp", "ipam/host-local", "meta/bandwidth", "meta/firewall", "meta/portmap", "meta/tuning"} {
 		cni.tools = append(cni.tools, plugins+"/plugins/"+p)
 	}
 	return []component{
-		{
-			name:    "containerd",
-			modules: []module{{containerd, "v2.4.2"}},
-			tools:   []string{containerd + "/cmd/containerd", containerd + "/cmd/containerd-shim-runc-v2", containerd + "/cmd/ctr"},
-			ldflags: "-X " + containerd + "/version.Version=v2.4.2",
-			tags:    "no_btrfs,no_devmapper,no_tracing,no_zfs",
-		},
+		containerd("v2.4.2"),
 		cni,
 		{
 			name:    "cri-tools",

@@ -42,7 +42,9 @@ func TestOpenArchive(t *testing.T) {
 			}
 		}, []string{"quay.io/a/a:1", "quay.io/b/b:1"}, nil},
 		{"OCI with containerd's name", func(t *testing.T, path string) {
-			writeOCI(t, path, func(l layout.Path) error { return l.AppendIndex(oneOf(t, "arm64", "amd64"), named(containerd, full)) })
+			writeOCI(t, path, func(l layout.Path) error {
+				return l.AppendIndex(oneOf(t, "arm64", "amd64"), named(fromContainerd, full))
+			})
 		}, []string{full}, nil},
 		{"OCI with a short name", func(t *testing.T, path string) {
 			writeOCI(t, path, func(l layout.Path) error { return l.AppendImage(someImage(t, "amd64"), named(refName, "nginx:alpine")) })
@@ -111,7 +113,9 @@ func TestOpenArchiveProblems(t *testing.T) {
 		}, "an image without a name"},
 		{"another architecture", func(t *testing.T, path string) { writeArchive(t, path, "nginx:alpine", "arm64") }, "is an image for linux/arm64"},
 		{"another architecture, OCI", func(t *testing.T, path string) {
-			writeOCI(t, path, func(l layout.Path) error { return l.AppendIndex(oneOf(t, "arm64"), named(containerd, apiserverRef)) })
+			writeOCI(t, path, func(l layout.Path) error {
+				return l.AppendIndex(oneOf(t, "arm64"), named(fromContainerd, apiserverRef))
+			})
 		}, "no image for linux/amd64"},
 	}
 	for _, tt := range tests {

@@ -1,8 +1,6 @@
 package image
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -16,7 +14,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
 )
 
@@ -29,24 +26,73 @@ type directory struct {
 // sourceFile is one of the files that are used.
 type sourceFile struct {
 	program string
-	name    string // in the directory; an archive has archiveEnding, or that and .gz, after the program's name
+	name    string // in the directory; an archive has archiveEnding, or that and .gz, at its end
 	digest  string // SHA-256 in hexadecimal digits
 }
 
-func (f sourceFile) isArchive() bool { return f.name != f.program }
+func (f sourceFile) isArchive() bool {
+	return strings.HasSuffix(strings.TrimSuffix(f.name, ".gz"), archiveEnding)
+}
+
+// outputs are where the build of Kubernetes puts what it makes, below the directory _output of a checkout.
+var outputs = []string{"bin", "local/bin/linux/amd64", "dockerized/bin/linux/amd64", "release-images/amd64"}
 
 // checksums is the file with the SHA-256 of the others, where the directory has one.
 const checksums = "SHA256SUMS"
 
-// openDirectory reads each file that is used, which takes seconds, and fails with all that is wrong with them.
+// openDirectory reads each file of Kubernetes that is used, which takes seconds, and fails with all that is wrong with them. version is the one
+// that kubeadm must be of.
 func openDirectory(ctx context.Context, dir, version string, step *event.Step) (*directory, error) {
+	const key = "kubernetes.source"
 	if _, err := os.ReadDir(dir); err != nil {
-		return nil, fmt.Errorf("kubernetes.source: %w; it takes a directory with kubeadm and the other programs of Kubernetes", err)
+		return nil, fmt.Errorf("%s: %w; it takes a directory with kubeadm and the other programs of Kubernetes, or a checkout", key, err)
 	}
 	d := &directory{path: dir}
-	sums, err := readSums(filepath.Join(dir, checksums))
-	problems := []error{err}
-	for _, program := range slices.Concat(hostPrograms, imagePrograms) {
+	problems := append(d.open(slices.Concat(hostPrograms, imagePrograms), step), d.unlike(ctx, version)...)
+	if err := errors.Join(problems...); err != nil {
+		return nil, fmt.Errorf("%s: %s has no Kubernetes %s that the lab can use:\n%w", key, dir, version, err)
+	}
+	return d, nil
+}
+
+// openPrograms is openDirectory for programs that need not be of a certain version.
+func openPrograms(key, dir string, programs []string, step *event.Step) (*directory, error) {
+	d := &directory{path: dir}
+	_, err := os.ReadDir(dir)
+	if err == nil {
+		err = errors.Join(d.open(programs, step)...)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s has not what the lab can use:\n%w", key, dir, err)
+	}
+	return d, nil
+}
+
+// openProgram is a directory's one file, whatever its name.
+func openProgram(key, file, program string) (*directory, error) {
+	d := &directory{path: filepath.Dir(file)}
+	f := sourceFile{program: program, name: filepath.Base(file)}
+	var err error
+	if f.isArchive() && !slices.Contains(imagePrograms, program) {
+		err = errors.New("is an archive; the nodes need the program itself")
+	}
+	if err == nil {
+		f, err = d.read(f, nil)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %s %w", key, file, err)
+	}
+	d.files = []sourceFile{f}
+	return d, nil
+}
+
+// open finds and reads the files of the programs.
+func (d *directory) open(programs []string, step *event.Step) (problems []error) {
+	sums, err := readSums(filepath.Join(d.path, checksums))
+	if err != nil {
+		problems = append(problems, err)
+	}
+	for _, program := range programs {
 		f, err := d.find(program, sums, step)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("%s %w", f.name, err))
@@ -54,20 +100,48 @@ func openDirectory(ctx context.Context, dir, version string, step *event.Step) (
 		}
 		d.files = append(d.files, f)
 	}
-	problems = append(problems, d.unlike(ctx, version)...)
-	if err := errors.Join(problems...); err != nil {
-		return nil, fmt.Errorf("kubernetes.source: %s has no Kubernetes %s that the lab can use:\n%w", dir, version, err)
+	return problems
+}
+
+// places are the directories to look into: for _output those of the build.
+func (d *directory) places() []string {
+	if filepath.Base(d.path) != "_output" {
+		return []string{""}
 	}
-	return d, nil
+	return outputs
 }
 
 // find reads the file that gives a program. An image archive comes before the program itself.
 func (d *directory) find(program string, sums map[string]string, step *event.Step) (sourceFile, error) {
-	f := sourceFile{program: program, name: program}
-	missing := errors.New("is missing")
+	wanted := sourceFile{program: program, name: program}
+	var found sourceFile
+	for _, place := range d.places() {
+		f, err := d.findIn(place, program, sums, step)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case err != nil:
+			return f, err
+		case found.name == "":
+			found = f
+		case found.digest != f.digest && found.isArchive() == f.isArchive():
+			return wanted, fmt.Errorf("is not the same in %s and %s; name one of these directories, or remove the older one", path.Dir(found.name), place)
+		}
+	}
+	if found.name != "" {
+		return found, nil
+	}
+	missing := "is missing"
 	if slices.Contains(imagePrograms, program) {
-		archive, zipped := program+archiveEnding, program+archiveEnding+".gz"
-		missing = fmt.Errorf("is missing, and so is %s", archive)
+		missing += fmt.Sprintf(", and so is %s%s", program, archiveEnding)
+	}
+	return wanted, errors.New(missing)
+}
+
+// findIn is find in one place. The error is fs.ErrNotExist if the place has no such file.
+func (d *directory) findIn(place, program string, sums map[string]string, step *event.Step) (sourceFile, error) {
+	f := sourceFile{program: program, name: path.Join(place, program)}
+	if slices.Contains(imagePrograms, program) {
+		archive, zipped := f.name+archiveEnding, f.name+archiveEnding+".gz"
 		switch hasArchive, hasZipped := exists(d.at(archive)), exists(d.at(zipped)); {
 		case hasArchive && hasZipped:
 			return f, fmt.Errorf("exists twice, as %s and as %s; keep one", archive, zipped)
@@ -77,14 +151,20 @@ func (d *directory) find(program string, sums map[string]string, step *event.Ste
 			f.name = zipped
 		}
 	}
+	if _, err := os.Stat(d.at(f.name)); errors.Is(err, fs.ErrNotExist) {
+		return f, fs.ErrNotExist
+	}
+	step.Progress("reading %s", f.name)
+	return d.read(f, sums)
+}
+
+// read computes the file's digest, and refuses one that cannot be used.
+func (d *directory) read(f sourceFile, sums map[string]string) (sourceFile, error) {
 	info, err := os.Stat(d.at(f.name))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return f, missing
-	case err == nil && !info.Mode().IsRegular():
+	if err == nil && !info.Mode().IsRegular() {
 		return f, errors.New("is not a file")
-	case err == nil:
-		step.Progress("reading %s", f.name)
+	}
+	if err == nil {
 		f.digest, err = fileHash(d.at(f.name))
 	}
 	if err != nil {
@@ -107,10 +187,11 @@ func (d *directory) at(name string) string { return filepath.Join(d.path, name) 
 // unlike lists files of another version: kubeadm itself, and archives of images that it does not ask for.
 func (d *directory) unlike(ctx context.Context, version string) (problems []error) {
 	var names []string // stay unknown without a kubeadm that runs
-	if slices.ContainsFunc(d.files, func(f sourceFile) bool { return f.name == "kubeadm" }) {
-		err := versionProblem(ctx, d.at("kubeadm"), version)
+	if i := slices.IndexFunc(d.files, func(f sourceFile) bool { return f.program == "kubeadm" }); i >= 0 {
+		kubeadm := d.at(d.files[i].name)
+		err := versionProblem(ctx, kubeadm, version)
 		if err == nil {
-			names, err = imageNames(ctx, d.at("kubeadm"), version)
+			names, err = imageNames(ctx, kubeadm, version)
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("kubeadm %w", err))
@@ -131,6 +212,8 @@ func (d *directory) unlike(ctx context.Context, version string) (problems []erro
 	}
 	return problems
 }
+
+func (d *directory) origin() origin { return origin{From: "directory " + d.path} }
 
 func (d *directory) inputs() []string {
 	in := []string{"directory 1"}
@@ -196,38 +279,4 @@ func readSums(file string) (map[string]string, error) {
 		sums[path.Clean(name)] = strings.ToLower(digest)
 	}
 	return sums, nil
-}
-
-// Unpack writes the program, from packed in gzip's format, into the cache, unless it is there with the same bytes, and returns its path.
-// The cache's directory must belong to the caller: the program runs as root on every node.
-func Unpack(name string, packed []byte) (string, error) {
-	cacheDir, err := CacheDir()
-	if err != nil {
-		return "", err
-	}
-	zipped, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return "", fmt.Errorf("unpack %s: %w", name, err)
-	}
-	program, err := io.ReadAll(zipped)
-	if err != nil {
-		return "", fmt.Errorf("unpack %s: %w", name, err)
-	}
-	sum := sha256.Sum256(program)
-	want := hex.EncodeToString(sum[:])
-	dir := filepath.Join(cacheDir, name+"-"+want[:16])
-	if err := (cache{dir: cacheDir}).make(); err != nil {
-		return "", err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", err
-	}
-	if err := atomicfile.CheckDir(dir); err != nil {
-		return "", err
-	}
-	path := filepath.Join(dir, name)
-	if has, err := fileHash(path); err == nil && has == want {
-		return path, touch(dir)
-	}
-	return path, atomicfile.Write(path, 0o755, program)
 }

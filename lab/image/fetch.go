@@ -250,5 +250,5 @@ func (c cache) fromArtefact(ctx context.Context, spec Spec) (Image, error) {
 		}
 		return writeInventory(root, list.Images)
 	})
-	return imageAt(dir), err
+	return At(dir), err
 }

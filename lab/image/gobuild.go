@@ -31,6 +31,10 @@ func (c component) inputs() []string {
 	return in
 }
 
+func (c component) origin() origin {
+	return origin{From: "Go module " + c.modules[0].path + "@" + c.version(), Version: c.version()}
+}
+
 // build puts the component's programs into dir.
 func (c component) build(ctx context.Context, dir string, step *event.Step) error {
 	work, err := os.MkdirTemp(dir, "work-")
@@ -46,7 +50,12 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 			return err
 		}
 	}
-	if err := c.compile(ctx, work, dir, step); err != nil {
+	what := "tool"
+	if c.main != nil {
+		what = "."
+	}
+	run := func(line func(string), args ...string) (string, error) { return c.goCommand(ctx, work, line, args...) }
+	if err := compile(run, dir, c.tags, strings.TrimSpace("-s -w "+c.ldflags), step, what); err != nil {
 		return err
 	}
 	for from, to := range c.rename {
@@ -57,20 +66,16 @@ func (c component) build(ctx context.Context, dir string, step *event.Step) erro
 	return nil
 }
 
-// compile puts the programs into dir. Nobody debugs them: what only a debugger reads is not written.
-func (c component) compile(ctx context.Context, work, dir string, step *event.Step) error {
-	what := "tool"
-	if c.main != nil {
-		what = "."
-	}
+// compile puts the programs of the packages into dir. Nobody debugs them: what only a debugger reads is not written.
+func compile(run func(line func(string), args ...string) (string, error), dir, tags, ldflags string, step *event.Step, packages ...string) error {
 	command := func(args ...string) []string {
-		return append(args, "-tags", c.tags, "-gcflags", "all=-dwarf=false", "-ldflags", "-s -w "+c.ldflags, what)
+		return append(append(args, "-tags", tags, "-gcflags", "all=-dwarf=false", "-ldflags", ldflags), packages...)
 	}
-	stale, err := c.goCommand(ctx, work, progress(step, 0), command("list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")...)
+	stale, err := run(progress(step, 0), command("list", "-deps", "-f", "{{if .Stale}}{{.ImportPath}}{{end}}")...)
 	if err != nil {
 		return err
 	}
-	_, err = c.goCommand(ctx, work, progress(step, len(strings.Fields(stale))), command("build", "-v", "-o", dir+"/")...)
+	_, err = run(progress(step, len(strings.Fields(stale))), command("build", "-v", "-o", dir+"/")...)
 	return err
 }
 
@@ -110,10 +115,8 @@ func (c component) writeModule(ctx context.Context, dir string) error {
 		return err
 	}
 	if c.sum() == nil {
-		if out, err := c.goCommand(ctx, dir, nil, "env", "GOSUMDB"); err != nil {
+		if err := c.verifiable(ctx, dir); err != nil {
 			return err
-		} else if strings.TrimSpace(out) == "off" {
-			return fmt.Errorf("%s %s has no pinned checksums here and GOSUMDB is off: its modules could not be verified; unset GOSUMDB or use the default version", c.name, c.version())
 		}
 	} else if err := os.WriteFile(filepath.Join(dir, "go.sum"), c.sum(), 0o644); err != nil {
 		return err
@@ -127,6 +130,15 @@ func (c component) writeModule(ctx context.Context, dir string) error {
 	}
 	mod.WriteString(staging)
 	return os.WriteFile(path, mod.Bytes(), 0o644)
+}
+
+// verifiable refuses modules that nobody vouches for.
+func (c component) verifiable(ctx context.Context, dir string) error {
+	out, err := c.goCommand(ctx, dir, nil, "env", "GOSUMDB")
+	if err == nil && strings.TrimSpace(out) == "off" {
+		err = fmt.Errorf("%s %s has no pinned checksums here and GOSUMDB is off: its modules could not be verified; unset GOSUMDB or use the default version", c.name, c.version())
+	}
+	return err
 }
 
 // stagingReplaces gives the published version of each module that Kubernetes' own go.mod replaces by a directory of its source tree:
@@ -164,13 +176,20 @@ func staging(goMod []byte, version string) (string, error) {
 	return out.String(), nil
 }
 
+// strictFlags make results that do not depend on where and when they are made.
+const strictFlags = "-trimpath -buildvcs=false"
+
 // goCommand runs the go command in the component's module, without any flag or workspace of the user's own.
 func (c component) goCommand(ctx context.Context, dir string, line func(string), args ...string) (string, error) {
+	return goCommand(ctx, dir, []string{"GOFLAGS=-mod=mod " + strictFlags, "GOWORK=off"}, line, args...)
+}
+
+// goCommand runs the go command. A module may ask for a newer Go than the computer's, as labctl's own does: then it fetches that one.
+func goCommand(ctx context.Context, dir string, env []string, line func(string), args ...string) (string, error) {
 	return command.Command{
 		Argv: append([]string{"go"}, args...),
 		Dir:  dir,
-		// The module asks for the Go that built labctl: where the computer's is older, it fetches that one, as it did to build labctl.
-		Env:  []string{"CGO_ENABLED=0", "GOFLAGS=-mod=mod -trimpath -buildvcs=false", "GOWORK=off", "GOTOOLCHAIN=auto"},
+		Env:  append([]string{"CGO_ENABLED=0", "GOTOOLCHAIN=auto"}, env...),
 		Line: line,
 	}.Run(ctx)
 }

@@ -5,6 +5,7 @@ package image
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -44,18 +45,32 @@ func Packages(from string) []string {
 
 // Build returns the image, after building what the cache does not have of it.
 func Build(ctx context.Context, spec Spec, events *event.Stream) (Image, error) {
+	return get(ctx, spec, cache{events: events})
+}
+
+// Find returns the image if it is built; else the error is ErrNotBuilt.
+func Find(ctx context.Context, spec Spec, events *event.Stream) (Image, error) {
+	return get(ctx, spec, cache{events: events, only: true})
+}
+
+func get(ctx context.Context, spec Spec, c cache) (Image, error) {
 	dir, err := CacheDir()
 	if err != nil {
 		return Image{}, err
 	}
+	c.dir = dir
 	if spec.From != "" {
-		return cache{dir: dir, events: events}.fromArtefact(ctx, spec)
+		return c.fromArtefact(ctx, spec)
 	}
-	b := &builder{cache: cache{dir: dir, events: events}, dirs: map[string]string{}}
+	b := newBuilder(c)
 	if err := b.parts(ctx, spec); err != nil {
 		return Image{}, err
 	}
 	return b.assemble(ctx, spec)
+}
+
+func newBuilder(c cache) *builder {
+	return &builder{cache: c, dirs: map[string]string{}, from: map[string]origin{}}
 }
 
 func (b *builder) parts(ctx context.Context, spec Spec) error {
@@ -83,6 +98,10 @@ func (b *builder) parts(ctx context.Context, spec Spec) error {
 func (b *builder) programs(ctx context.Context, spec Spec) error {
 	components := fixed()
 	last := len(components) - 1
+	if from := spec.Components[containerdName].Source; from != "" {
+		components = slices.DeleteFunc(components, func(c component) bool { return c.name == containerdName })
+		last--
+	}
 	g, beforehand := errgroup.WithContext(ctx)
 	g.Go(func() error { return b.kubernetes(beforehand, spec) })
 	g.Go(func() error {
@@ -91,12 +110,15 @@ func (b *builder) programs(ctx context.Context, spec Spec) error {
 				return err
 			}
 		}
+		if from := spec.Components[containerdName].Source; from != "" {
+			return b.own(beforehand, families[containerdName], from)
+		}
 		return nil
 	})
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	asked, err := b.askedFor()
+	asked, err := b.askedFor(spec)
 	if err != nil {
 		return err
 	}
@@ -110,26 +132,29 @@ func (b *builder) programs(ctx context.Context, spec Spec) error {
 }
 
 // askedFor gets the components whose version kubeadm's list of images says: compiled, or where Kubernetes is upstream's release, its images'.
-func (b *builder) askedFor() (get []func(context.Context) error, err error) {
+// One that has a source of its own comes from there.
+func (b *builder) askedFor(spec Spec) (get []func(context.Context) error, err error) {
 	list, err := os.ReadFile(b.bin(kubernetesName, imageList))
 	if err != nil {
 		return nil, err
 	}
 	b.images = strings.Fields(string(list))
-	for _, of := range []struct {
-		component func(version string) component
-		programs  []string
-	}{{etcd, []string{"etcd", "etcdctl", "etcdutl"}}, {coredns, []string{"coredns"}}} {
-		ref, version, err := imageAsked(b.images, of.component("").name)
+	for _, name := range []string{"etcd", "coredns"} {
+		of := families[name]
+		if from := spec.Components[name].Source; from != "" {
+			get = append(get, func(ctx context.Context) error { return b.own(ctx, of, from) })
+			continue
+		}
+		ref, version, err := imageAsked(b.images, name)
 		if err != nil {
 			return nil, err
 		}
-		c := of.component(version)
-		if b.from == nil {
+		c := of.module(version)
+		if b.release == nil {
 			get = append(get, func(ctx context.Context) error { return b.compile(ctx, c) })
 			continue
 		}
-		image, err := b.from.imageOf(ref)
+		image, err := b.release.imageOf(ref)
 		if err != nil {
 			return nil, err
 		}
@@ -140,52 +165,18 @@ func (b *builder) askedFor() (get []func(context.Context) error, err error) {
 	return get, nil
 }
 
-func (b *builder) compile(ctx context.Context, c component) error {
-	return b.program(ctx, c.name, c.version(), c)
-}
-
-// imageList is the file beside kubeadm with the names of the images that it asks for.
-const imageList = "images"
-
 func (b *builder) kubernetes(ctx context.Context, spec Spec) error {
 	from, err := b.kubernetesSource(ctx, spec)
 	if err != nil {
 		return err
 	}
 	if u, ok := from.(upstream); ok {
-		b.from = &u
+		b.release = &u
 	}
-	return b.program(ctx, kubernetesName, spec.KubernetesVersion, withImageList{from, spec.KubernetesVersion})
-}
-
-// withImageList writes the names of the images that kubeadm asks for beside it.
-type withImageList struct {
-	source
-	version string
-}
-
-func (w withImageList) build(ctx context.Context, dir string, step *event.Step) error {
-	if err := w.source.build(ctx, dir, step); err != nil {
+	if err := b.program(ctx, kubernetesName, spec.KubernetesVersion, withImageList{from, spec.KubernetesVersion}); err != nil {
 		return err
 	}
-	kubeadm := filepath.Join(dir, "kubeadm")
-	if err := os.Chmod(kubeadm, 0o755); err != nil { // whatever the umask: it is run as nobody
-		return err
-	}
-	names, err := imageNames(ctx, kubeadm, w.version)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, imageList), []byte(strings.Join(names, "\n")+"\n"), 0o644)
-}
-
-func (b *builder) program(ctx context.Context, name, version string, from source) error {
-	dir, err := b.get(ctx, name+"-"+version, from.inputs(), func(dir string, step *event.Step) error { return from.build(ctx, dir, step) })
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.dirs[name] = dir
-	b.inputs = append(b.inputs, filepath.Base(dir))
-	return err
+	return b.replacements(ctx, spec)
 }
 
 // imageAsked is the one of the images that has the program, and the Go module version behind its tag: etcd:3.6.8-0 is v3.6.8.
@@ -209,14 +200,15 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	inputs := append([]string{"image 5", filepath.Base(b.debian), filepath.Base(b.netTools), filepath.Base(b.busybox), labnode, own}, slices.Sorted(slices.Values(b.inputs))...)
+	inputs := append([]string{"image 6", filepath.Base(b.debian), filepath.Base(b.netTools), filepath.Base(b.busybox), labnode, own}, slices.Sorted(slices.Values(b.inputs))...)
 	dir, err := b.get(ctx, "node-"+spec.KubernetesVersion, inputs, func(dir string, step *event.Step) error {
 		return b.root(ctx, dir, spec.Labnode, step)
 	})
-	return imageAt(dir), err
+	return At(dir), err
 }
 
-func imageAt(dir string) Image {
+// At is the image in a directory of the cache.
+func At(dir string) Image {
 	return Image{Dir: dir, Hash: strings.TrimPrefix(filepath.Base(dir), "node-")}
 }
 
@@ -298,3 +290,15 @@ func Compiled(version, source string) bool {
 	found, _ := filepath.Glob(filepath.Join(dir, kubernetesName+"-"+version+"-*", imageList))
 	return source != config.SourceModules && source != config.SourceAuto || len(found) > 0
 }
+
+// Programs are those that the image was built with. An image from before they were noted has none: the error wraps fs.ErrNotExist.
+func (i Image) Programs() (programs []Program, err error) {
+	data, err := os.ReadFile(filepath.Join(i.Root(), buildFile))
+	if err == nil {
+		err = json.Unmarshal(data, &programs)
+	}
+	return programs, err
+}
+
+// NoPrograms tells whether the error of Programs is that an earlier labctl built the image.
+func NoPrograms(err error) bool { return errors.Is(err, fs.ErrNotExist) }

@@ -32,6 +32,8 @@ const parallel = 3
 // inputs do not include the checksums, which only the mirror has: its files of a version are expected not to change.
 func (m mirror) inputs() []string { return []string{"mirror 1", m.version, m.url} }
 
+func (m mirror) origin() origin { return origin{From: m.url} }
+
 func (m mirror) build(ctx context.Context, dir string, step *event.Step) error {
 	programs := slices.Concat(hostPrograms, imagePrograms)
 	if err := m.download(ctx, programs, step); err != nil {

@@ -17,9 +17,16 @@ import (
 type source interface {
 	// inputs decide the result of build. Computing them needs no network, so that the cache can be used without one.
 	inputs() []string
+	// origin says where the programs come from.
+	origin() origin
 	// build puts the programs into dir. Instead of one of imagePrograms it may put an image archive, PROGRAM.tar.
 	build(ctx context.Context, dir string, step *event.Step) error
 }
+
+const (
+	kubernetesName = "kubernetes"
+	cniPlugins     = "opt/cni/bin"
+)
 
 // hostPrograms are installed in the node, imagePrograms run in containers.
 var (
@@ -74,3 +81,20 @@ func imageNames(ctx context.Context, kubeadm, version string) ([]string, error) 
 	out, err := runKubeadm(ctx, kubeadm, "config", "images", "list", "--kubernetes-version", version)
 	return strings.Fields(out), err
 }
+
+// origin says where programs come from, and what is known of their code. Unknown values are empty.
+type origin struct {
+	From    string `json:"from"`
+	Version string `json:"version"`
+	Commit  string `json:"commit"`
+	State   string `json:"tree"` // of the code: clean, or dirty if it had changes that were not committed
+}
+
+// nodePrograms are put into the node itself; the others run in containers.
+var nodePrograms = map[string]map[string][]string{
+	"usr/bin":  {kubernetesName: hostPrograms, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
+	cniPlugins: {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
+}
+
+// imageList is the file beside kubeadm with the names of the images that it asks for.
+const imageList = "images"

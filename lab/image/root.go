@@ -45,12 +45,6 @@ func SlowProbesPatches() (map[string]string, error) {
 	return patches, nil
 }
 
-// nodePrograms are put into the node itself; the others run in containers.
-var nodePrograms = map[string]map[string][]string{
-	"usr/bin":  {kubernetesName: hostPrograms, "cri-tools": {"crictl"}, "etcd": {"etcdctl", "etcdutl"}, "containerd": {"containerd", "containerd-shim-runc-v2", "ctr"}},
-	cniPlugins: {"cni-plugins": {"bandwidth", "bridge", "firewall", "host-device", "host-local", "loopback", "portmap", "ptp", "tuning"}},
-}
-
 var enabledUnits = []string{"systemd-networkd", "ssh", "containerd", "kubelet", "k8slab-seed", "k8slab-cgroups"}
 
 // disabledUnits are units that would write, wait for or clean up things that a lab's node does not have.
@@ -122,6 +116,9 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 		return err
 	}
 	step.Progress("listing what a node needs")
+	if err := b.writePrograms(ctx, root); err != nil {
+		return err
+	}
 	return writeInventory(root, stored)
 }
 
@@ -181,7 +178,6 @@ const (
 	rootsKubeconfig = "root/.kube/config"
 
 	cniConfigs = "etc/cni/net.d"
-	cniPlugins = "opt/cni/bin"
 	// lab/join looks for these there
 	pristineCNI     = "usr/share/k8slab/cni"
 	pristinePlugins = "usr/share/k8slab/cni-plugins"

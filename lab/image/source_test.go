@@ -80,7 +80,7 @@ func release(t *testing.T) string {
 }
 
 func TestKubernetesSource(t *testing.T) {
-	b := &builder{cache: home(t)}
+	b := newBuilder(home(t))
 	dir := release(t)
 	spec := func(source string) Spec { return Spec{KubernetesVersion: "v1.36.3", KubernetesSource: source} }
 	for _, name := range []string{"", config.SourceModules} {
@@ -117,7 +117,7 @@ func TestBuilderKubernetes(t *testing.T) {
 	dir := release(t)
 	m, asked := mirrorOf(t, dir, nil)
 	for _, from := range []string{dir, m.url} {
-		b := &builder{cache: home(t), dirs: map[string]string{}}
+		b := newBuilder(home(t))
 		spec := Spec{KubernetesVersion: "v1.36.3", KubernetesSource: from}
 		if err := b.kubernetes(t.Context(), spec); err != nil {
 			t.Fatal(err)

@@ -80,6 +80,8 @@ type published struct {
 
 func (p published) inputs() []string { return []string{"published 1", p.image.String()} }
 
+func (p published) origin() origin { return origin{From: "container image " + p.image.String()} }
+
 func (p published) build(ctx context.Context, dir string, step *event.Step) error {
 	img, err := ask(ctx, p.image)
 	if err != nil {

@@ -71,13 +71,13 @@ func imagesOf(t *testing.T, etcdPrograms ...string) (host string) {
 func TestRelease(t *testing.T) {
 	images := imagesOf(t, "etcd", "etcdctl", "etcdutl", "etcd-3.5.0")
 	m, _ := mirrorOf(t, release(t), nil)
-	b := &builder{cache: home(t), dirs: map[string]string{}}
+	b := newBuilder(home(t))
 	spec := Spec{KubernetesVersion: "v1.36.3", KubernetesSource: config.SourceRelease, Release: config.Release{Server: m.url + "/", Images: images}}
 	for range 2 { // the second time from the cache
 		if err := b.kubernetes(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
-		asked, err := b.askedFor()
+		asked, err := b.askedFor(Spec{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +139,7 @@ func TestChoose(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			b := &builder{cache: home(t), dirs: map[string]string{}}
+			b := newBuilder(home(t))
 			var said said
 			b.events = event.NewStream(&said)
 			spec := Spec{KubernetesVersion: tt.version, KubernetesSource: config.SourceAuto, Release: config.Release{Server: tt.server, Images: tt.images}}
@@ -161,7 +161,7 @@ func TestChoose(t *testing.T) {
 
 func TestReleaseOfAnotherVersion(t *testing.T) {
 	m, _ := mirrorOf(t, release(t), nil)
-	b := &builder{cache: home(t), dirs: map[string]string{}}
+	b := newBuilder(home(t))
 	u := b.upstream(Spec{KubernetesVersion: "v1.36.9", Release: config.Release{Server: m.url, Images: "registry.example"}})
 	err := u.build(t.Context(), t.TempDir(), step(t))
 	if want := "and that kubernetes.release.server, " + m.url + ", has v1.36.9/bin/linux/amd64 in it"; err == nil || !strings.Contains(err.Error(), want) {

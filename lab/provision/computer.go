@@ -68,6 +68,13 @@ func Open(ctx context.Context, l state.Lab, events *event.Stream, o session.Opti
 	if err := host.Install(ctx, l.URI, image.Packages(l.Cluster.Image.From), events); err != nil {
 		return nil, err
 	}
+	if l.Cluster.Kubernetes.Floats() { // it is not made yet
+		c, err := image.Settle(ctx, l.Cluster, events)
+		if err != nil {
+			return nil, err
+		}
+		l.Cluster, l.After = c, c
+	}
 	h, err := session.Connect(l)
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, host.ErrStarting) {
 		step := events.Start("", "libvirt", 0)

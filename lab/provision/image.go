@@ -64,12 +64,11 @@ func (m *Maker) bootFiles(ctx context.Context) (machine.Boot, error) {
 
 // NodeImage builds the image with the programs of the lab's nodes, from which also machines with a stock image get them.
 func NodeImage(ctx context.Context, s *session.Session) (image.Image, error) {
-	k8s := s.Cluster.Kubernetes
 	program, err := s.LabnodeBinary()
 	if err != nil {
 		return image.Image{}, err
 	}
-	img, err := image.Build(ctx, image.Spec{KubernetesVersion: k8s.Version, KubernetesSource: k8s.Source, Release: k8s.Release, From: s.Cluster.Image.From, Labnode: program}, s.Events)
+	img, err := image.Build(ctx, image.SpecOf(s.Cluster, program), s.Events)
 	if err != nil {
 		return img, err
 	}

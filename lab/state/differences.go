@@ -82,7 +82,7 @@ const (
 	whyDisk     = "a disk keeps its size"
 	whyOptions  = "kubeadm reads it only when a node is made"
 	whyVersion  = "up does not change the version of a cluster"
-	whySource   = "the Kubernetes of a lab cannot come from elsewhere"
+	whySource   = "the programs of a lab cannot come from elsewhere"
 	whyMachines = "machines cannot move to it"
 	whyImage    = "machines keep the image that they were made from"
 	whyAddress  = "certificates and etcd's members are made for the addresses"
@@ -101,6 +101,10 @@ var settled = []struct {
 	{"libvirt.pool", whyMachines, func(c *config.Cluster) string { return c.Libvirt.Pool }},
 	{"kubernetes.version", whyVersion, func(c *config.Cluster) string { return c.Kubernetes.Version }},
 	{"kubernetes.source", whySource, func(c *config.Cluster) string { return c.Kubernetes.Source }},
+	{"kubernetes.programs", whySource, func(c *config.Cluster) string { return inText(c.Kubernetes.Programs) }},
+	{"etcd.source", whySource, func(c *config.Cluster) string { return c.Etcd.Source }},
+	{"coredns.source", whySource, func(c *config.Cluster) string { return c.CoreDNS.Source }},
+	{"containerd.source", whySource, func(c *config.Cluster) string { return c.Containerd.Source }},
 	{"kubernetes.kubeadm.init", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Init) }},
 	{"kubernetes.kubeadm.join", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Join) }},
 	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
@@ -123,8 +127,8 @@ var settled = []struct {
 // that have machines, admitted those of them that were onboarded.
 func compare(file, made *config.Cluster, machines []config.Node, admitted []string) (all []Difference) {
 	for _, s := range settled {
-		if s.key == "libvirt.uri" && file.Libvirt.URI == "auto" || s.key == "kubernetes.source" && file.Kubernetes.Source == config.SourceAuto || file.Network.Auto && (s.key == "network.cidr" || s.key == "network.virtual_ip") {
-			continue // labctl chose it when the lab was made
+		if chosen(s.key, file) {
+			continue
 		}
 		if was, now := s.of(made), s.of(file); was != now {
 			d := Difference{Key: s.key, Made: was, Now: now, Way: Refuses, Why: s.why, Takes: takesNewLab}
@@ -159,6 +163,21 @@ func compare(file, made *config.Cluster, machines []config.Node, admitted []stri
 	}
 	all = append(all, addonDifferences(file, made)...)
 	return append(all, tuningDifferences(file, made)...)
+}
+
+// chosen tells whether labctl chose the key's value when the lab was made.
+func chosen(key string, file *config.Cluster) bool {
+	switch key {
+	case "libvirt.uri":
+		return file.Libvirt.URI == "auto"
+	case "kubernetes.version":
+		return file.Kubernetes.Floats()
+	case "kubernetes.source":
+		return file.Kubernetes.Source == config.SourceAuto
+	case "network.cidr", "network.virtual_ip":
+		return file.Network.Auto
+	}
+	return false
 }
 
 func sizeDifferences(file, made *config.Cluster, machines []config.Node) (all []Difference) {

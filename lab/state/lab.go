@@ -249,13 +249,19 @@ func (d Dir) Kubeconfig() (string, error) {
 	return path, nil
 }
 
-// Kubectl is the kubectl of the lab's image.
-func (d Dir) Kubectl() (string, error) {
-	root, err := os.ReadFile(d.Path("image"))
+// Image is the directory of the node image that the lab has.
+func (d Dir) Image() (string, error) {
+	dir, err := os.ReadFile(d.Path("image"))
 	if err != nil {
 		return "", ErrNotUp
 	}
-	return filepath.Join(string(root), "root", "usr", "bin", "kubectl"), nil
+	return string(dir), nil
+}
+
+// Kubectl is the kubectl of the lab's image.
+func (d Dir) Kubectl() (string, error) {
+	dir, err := d.Image()
+	return filepath.Join(dir, "root", "usr", "bin", "kubectl"), err
 }
 
 // OnboardingDir has the states of the lab's onboardings.

@@ -86,7 +86,8 @@ func merge(file, made *config.Cluster, admitted []string) (*config.Cluster, []Di
 	default:
 		machines := machinesOf(made, admitted)
 		differences = compare(file, made, machines, admitted)
-		now.Kubernetes, now.Image, now.Libvirt, now.Network = made.Kubernetes, made.Image, made.Libvirt, made.Network
+		now.Kubernetes, now.Etcd, now.CoreDNS, now.Containerd = made.Kubernetes, made.Etcd, made.CoreDNS, made.Containerd
+		now.Image, now.Libvirt, now.Network = made.Image, made.Libvirt, made.Network
 		for _, n := range machines {
 			r, was := now.ResourceOf(n.Role), made.Resource(n.Role)
 			r.Disk, r.NodeOptions = was.Disk, was.NodeOptions
