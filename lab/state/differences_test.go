@@ -101,7 +101,11 @@ func TestCompare(t *testing.T) {
 		{name: "virtual machines", edit: func(c *config.Cluster) { c.Libvirt.URI = host.VirtualMachines },
 			want: "refuse libvirt.uri: lxc:///system, qemu:///system"},
 		{name: "versions", edit: func(c *config.Cluster) { c.Kubernetes.Version, c.Kubernetes.Source = "v1.36.2", "/releases" },
-			want: "refuse kubernetes.version: v1.36.3, v1.36.2; refuse kubernetes.source: modules, /releases"},
+			want: "refuse kubernetes.version: v1.37.2, v1.36.2; refuse kubernetes.source: modules, /releases"},
+		{name: "programs from elsewhere", edit: func(c *config.Cluster) {
+			c.Kubernetes.Programs, c.Etcd.Source = map[string]string{"kubeadm": "/src/kubernetes"}, "v3.6.8"
+		}, want: `refuse kubernetes.programs: , {"kubeadm":"/src/kubernetes"}; refuse etcd.source: , v3.6.8`},
+		{name: "a version that floats", edit: func(c *config.Cluster) { c.Kubernetes.Version = "ci/latest" }},
 		{name: "any source", edit: func(c *config.Cluster) { c.Kubernetes.Source = config.SourceAuto }},
 		{name: "options of all nodes", edit: func(c *config.Cluster) {
 			part := config.Fragment{"a": true}
@@ -192,7 +196,7 @@ func TestWhatLeaves(t *testing.T) {
 	})
 	err := now.CheckDescribed(true)
 	want := `cluster.yaml differs from what lab "lab" was made with, so nothing was changed:
-  kubernetes.version: made with v1.36.3, now v1.36.2; up does not change the version of a cluster; to apply it: labctl upgrade, to a version that is at most one minor version newer; or labctl down, then labctl up
+  kubernetes.version: made with v1.37.2, now v1.36.2; up does not change the version of a cluster; to apply it: labctl upgrade, to a version that is at most one minor version newer; or labctl down, then labctl up
   nodes[cp1]: made with control-plane 10.30.0.11, no longer in the file; no control plane that the lab has would be left; to apply it: first labctl up with another control plane beside it; or labctl down, then labctl up
   nodes[cp2].ip: made with 10.30.0.12, now 10.30.0.19; no control plane that the lab has would be left; to apply it: first labctl up with another control plane beside it; or labctl down, then labctl up
 next: put back what was there, or apply it as each line says; labctl --lab lab up starts the lab as it was made`
