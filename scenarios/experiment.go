@@ -290,3 +290,14 @@ func diagnosed(ctx context.Context, t Target) (first symptom.Finding, err error)
 	}
 	return first, nil
 }
+
+// stopping is what the diagnosis, or before or in an upgrade its plan, names first of the faults.
+func (e *experiment) stopping(ctx context.Context) (symptom.Finding, error) {
+	if e.faults[0].Upgrade != "" {
+		first, err := whatStopsUpgrade(ctx, e.target)
+		if err != nil || first.Symptom != "" || e.faults[0].Upgrade == Before {
+			return first, err
+		}
+	}
+	return diagnosed(ctx, e.target)
+}

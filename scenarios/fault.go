@@ -86,6 +86,17 @@ type Fault struct {
 	Join *Join
 }
 
+// Moment says when in an upgrade a fault is met.
+type Moment string
+
+// The moments of an upgrade.
+const (
+	// Before is a fault that `labctl upgrade` finds before it changes anything. It is not seen before that, so it needs no Effect.
+	Before Moment = "before"
+	// During is a fault whose injection begins an upgrade, which stops half-way. The recovery ends it: the lab has the next version then.
+	During Moment = "during"
+)
+
 // Join is how a fault affects a join.
 type Join struct {
 	Member bool       // it is injected on a node that has joined, not on a reset machine

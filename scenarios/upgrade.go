@@ -14,17 +14,6 @@ import (
 	"k8slab/lab/symptom"
 )
 
-// Moment says when in an upgrade a fault is met.
-type Moment string
-
-// The moments of an upgrade.
-const (
-	// Before is a fault that `labctl upgrade` finds before it changes anything. It is not seen before that, so it needs no Effect.
-	Before Moment = "before"
-	// During is a fault whose injection begins an upgrade, which stops half-way. The recovery ends it: the lab has the next version then.
-	During Moment = "during"
-)
-
 // The calls that end faults of upgrades.
 var (
 	upgradable = [][]string{{"upgrade", "next", "--dry-run"}} // which fails as long as something would stop the upgrade
@@ -153,15 +142,4 @@ func withWorker(t Target) string {
 		return "it stops the upgrade at a worker, and the lab has none"
 	}
 	return ""
-}
-
-// stopping is what the diagnosis, or before or in an upgrade its plan, names first of the faults.
-func (e *experiment) stopping(ctx context.Context) (symptom.Finding, error) {
-	if e.faults[0].Upgrade != "" {
-		first, err := whatStopsUpgrade(ctx, e.target)
-		if err != nil || first.Symptom != "" || e.faults[0].Upgrade == Before {
-			return first, err
-		}
-	}
-	return diagnosed(ctx, e.target)
 }
