@@ -15,25 +15,26 @@ var upgradeEtcdFlagRemoved = Fault{
 	Applies: toMinor("v1.37", "etcd refuses such flags"),
 	Symptom: symptom.FlagRemoved,
 	Inject:  experimentalFlag.make,
-	Effect:  etcdHasFlag,
+	Effect:  runsWith("etcd", "--experimental-"),
 	Recover: upgradable,
 	ByHand:  "remove the flag from etcd's manifest",
 	Restore: experimentalFlag.undo,
 }
 
-var experimentalFlag = edit{path: manifests + "etcd.yaml", how: addFlag("etcd", "--experimental-initial-corrupt-check=true")}
+var experimentalFlag = edit{path: manifests + "etcd.yaml", how: addFlag("etcd", "--experimental-warning-apply-duration=100ms")}
 
-// etcdHasFlag returns nil if the node's etcd runs with the flag, and is healthy.
-func etcdHasFlag(ctx context.Context, t Target) error {
-	out, err := t.Run(ctx, t.Node, "sh", "-c", "pgrep -f '^etcd .*--experimental-' || echo none")
-	if err == nil && strings.Contains(out, "none") {
-		err = absent("no etcd on %s has such a flag", t.Node)
+// runsWith returns nil if a process of the node that begins with the program's name has the words, and the node's API server is ready.
+func runsWith(program, words string) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		out, err := t.Run(ctx, t.Node, "sh", "-c", `pgrep -f "$1" || echo none`, "sh", "^"+program+" .*"+words)
+		if err == nil && strings.Contains(out, "none") {
+			err = absent("no %s on %s has %s", program, t.Node, words)
+		}
+		if err != nil {
+			return err
+		}
+		return served("ca.crt", "6443", "/readyz", "", "ok")(ctx, t)
 	}
-	if err != nil {
-		return err
-	}
-	_, err = t.etcdOf(ctx, t.Address, "endpoint", "health")
-	return err
 }
 
 var upgradeKubeletFlagRemoved = Fault{
@@ -59,8 +60,7 @@ var upgradeFeatureGateRemoved = Fault{
 	Applies: toMinor("v1.37", "the feature gate is gone"),
 	Symptom: symptom.FlagRemoved,
 	Inject:  sidecarGate.make,
-	Effect:  served("ca.crt", "6443", "/readyz", "", "ok"),
-	Once:    true, // it says that the API server is ready again
+	Effect:  runsWith("kube-apiserver", "SidecarContainers"),
 	Recover: upgradable,
 	ByHand:  "remove the feature gate from the API server's manifest",
 	Restore: sidecarGate.undo,
@@ -121,7 +121,7 @@ var upgradeAPIRemoved = Fault{
 	Restore: servesOldAPI.undoEverywhere,
 }
 
-var servesOldAPI = edit{path: manifests + "kube-apiserver.yaml", how: addFlag("kube-apiserver", "--runtime-config=networking.k8s.io/v1beta1=true")}
+var servesOldAPI = edit{path: manifests + "kube-apiserver.yaml", how: addFlag("kube-apiserver", "--runtime-config=networking.k8s.io\\/v1beta1=true")}
 
 var upgradeWebhookUnreachable = Fault{
 	Name:    "upgrade-webhook-unreachable",
