@@ -62,6 +62,24 @@ type Image struct {
 	// From is the reference of a node image in a registry, REPOSITORY@sha256:HEX,
 	// which is fetched instead of built; default empty. Not with Base.
 	From string `yaml:"from,omitempty"`
+	// Distribution is the release of Debian that the node image is made of,
+	// Bookworm or Trixie, and with Base that of the stock image. Default empty:
+	// Trixie for a new lab, and a lab that exists keeps its own. Not with From.
+	Distribution string `yaml:"distribution,omitempty"`
+}
+
+// The releases of Debian for node images.
+const (
+	Bookworm = "bookworm" // Debian 12
+	Trixie   = "trixie"   // Debian 13
+)
+
+// ChooseDistribution sets the distribution of the node image, if the file leaves
+// it open and the image is made here.
+func (c *Cluster) ChooseDistribution(distribution string) {
+	if c.Image.Distribution == "" && c.Image.From == "" && !c.OverSSH() {
+		c.Image.Distribution = distribution
+	}
 }
 
 // Libvirt says which libvirt runs the machines.

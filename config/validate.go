@@ -25,6 +25,7 @@ func (d *document) validate(c *Cluster) {
 		d.checkRelease(c.Kubernetes.Release)
 		d.checkBase(c.Image.Base)
 		d.checkFrom(c.Image)
+		d.checkDistribution(c.Image)
 		d.checkURI(c.Libvirt.URI)
 		d.checkPool(c.Libvirt.Pool)
 		d.checkNetwork(c)
@@ -88,6 +89,18 @@ func (d *document) checkBase(base string) {
 	}
 	if why != "" && d.trusted(field) {
 		d.report(field, "%s; use the absolute path of a qcow2 image such as /srv/images/debian-12-generic-amd64.qcow2", why)
+	}
+}
+
+func (d *document) checkDistribution(image Image) {
+	const field = "image.distribution"
+	known := []string{Bookworm, Trixie}
+	switch {
+	case image.Distribution == "" || !d.trusted(field):
+	case !slices.Contains(known, image.Distribution):
+		d.report(field, "%s is not known%s; use bookworm or trixie", quote(image.Distribution), DidYouMean(image.Distribution, known))
+	case image.From != "":
+		d.report(field, "the image that image.from fetches has a distribution already; keep one of them")
 	}
 }
 

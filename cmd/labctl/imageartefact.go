@@ -9,10 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"k8slab/config"
 	"k8slab/lab/atomicfile"
 	"k8slab/lab/event"
 	"k8slab/lab/host"
 	"k8slab/lab/image"
+	"k8slab/lab/state"
 )
 
 // packed is a node image of cluster.yaml's version that can be taken elsewhere.
@@ -156,6 +158,9 @@ func (a *app) withImage(cmd *cobra.Command, use func(version string, img image.I
 	if err := host.Install(cmd.Context(), "", image.Packages(c.Image.From), events); err != nil {
 		return err
 	}
+	if err := chooseDistribution(c); err != nil {
+		return err
+	}
 	if c, err = image.Settle(cmd.Context(), c, events); err != nil {
 		return err
 	}
@@ -164,4 +169,21 @@ func (a *app) withImage(cmd *cobra.Command, use func(version string, img image.I
 		return err
 	}
 	return use(c.Kubernetes.Version, img, events)
+}
+
+// chooseDistribution takes the one of the lab, if it exists.
+func chooseDistribution(c *config.Cluster) error {
+	l, err := state.Open(c.Name)
+	if err != nil {
+		return err
+	}
+	made, err := l.Made()
+	if err != nil {
+		return err
+	}
+	if made != nil {
+		c.ChooseDistribution(made.Image.Distribution)
+	}
+	c.ChooseDistribution(config.Trixie)
+	return nil
 }

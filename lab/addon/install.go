@@ -182,7 +182,7 @@ func importLacking(ctx context.Context, s *session.Session, nodes []config.Node,
 		if err != nil {
 			return err
 		}
-		if archives, err = image.AddonImages(ctx, needed, program, s.Events); err != nil {
+		if archives, err = image.AddonImages(ctx, needed, s.Cluster.Image.Distribution, program, s.Events); err != nil {
 			return err
 		}
 	}
@@ -258,7 +258,7 @@ func BuildImages(ctx context.Context, s *session.Session) error {
 	if err != nil {
 		return err
 	}
-	if _, err = image.AddonImages(ctx, ImagesOf(addons), program, s.Events); err != nil || !HasSops(s, addons) {
+	if _, err = image.AddonImages(ctx, ImagesOf(addons), s.Cluster.Image.Distribution, program, s.Events); err != nil || !HasSops(s, addons) {
 		return err
 	}
 	_, err = image.Sops(ctx, s.Events)

@@ -48,20 +48,22 @@ func addonImages() map[string]addonImage {
 }
 
 // AddonImages gives an archive of each of the named container images, after building what the cache does not have of them. containerd
-// imports the archives. The names are those that lab/addon has.
-func AddonImages(ctx context.Context, refs []string, labnode string, events *event.Stream) (map[string]string, error) {
+// imports the archives. The names are those that lab/addon has. Distribution is as
+// config.Image has it.
+func AddonImages(ctx context.Context, refs []string, distribution, labnode string, events *event.Stream) (map[string]string, error) {
 	dir, err := CacheDir()
 	if err != nil {
 		return nil, err
 	}
 	c := cache{dir: dir, events: events}
+	suite := suiteOf(distribution)
 	archives := map[string]string{}
 	for _, ref := range refs { // one after another: each build uses all cores itself
 		made, known := addonImages()[ref]
 		if !known {
 			return nil, fmt.Errorf("labctl cannot build the container image %s", ref)
 		}
-		if archives[ref], err = c.addonArchive(ctx, ref, made, labnode); err != nil {
+		if archives[ref], err = c.addonArchive(ctx, ref, made, suite, labnode); err != nil {
 			return nil, err
 		}
 	}
@@ -82,9 +84,9 @@ func (c cache) component(ctx context.Context, p component) (string, error) {
 	return c.get(ctx, p.name+"-"+p.version(), p.inputs(), func(dir string, step *event.Step) error { return p.build(ctx, dir, step) })
 }
 
-func (c cache) tree(ctx context.Context, t *tree) (string, error) {
-	return c.get(ctx, t.name, debianInputs(t.packages), func(dir string, step *event.Step) error {
-		if err := bootstrap(ctx, dir, "extract", t.packages, step); err != nil {
+func (c cache) tree(ctx context.Context, suite string, t *tree) (string, error) {
+	return c.get(ctx, t.name, debianInputs(suite, t.packages), func(dir string, step *event.Step) error {
+		if err := bootstrap(ctx, suite, dir, "extract", t.packages, step); err != nil {
 			return err
 		}
 		return t.finish(dir)
@@ -92,7 +94,7 @@ func (c cache) tree(ctx context.Context, t *tree) (string, error) {
 }
 
 // addonArchive is the path of the image's archive.
-func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, labnode string) (string, error) {
+func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, suite, labnode string) (string, error) {
 	img := containerImage{ref: ref, entrypoint: made.entrypoint}
 	inputs := append([]string{"add-on image 1", ref}, made.entrypoint...)
 	if made.component.name != "" {
@@ -104,7 +106,7 @@ func (c cache) addonArchive(ctx context.Context, ref string, made addonImage, la
 		inputs = append(inputs, filepath.Base(dir))
 	}
 	if t := made.tree; t != nil {
-		dir, err := c.tree(ctx, t)
+		dir, err := c.tree(ctx, suite, t)
 		if err != nil {
 			return "", err
 		}

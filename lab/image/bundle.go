@@ -51,10 +51,11 @@ var (
 	bundleMasked = slices.Concat(disabledUnits, []string{"swap.target"})
 )
 
-// BuildBundle returns the image's bundle, after making it if the cache does not have it.
-func (i Image) BuildBundle(ctx context.Context, events *event.Stream) (Bundle, error) {
+// BuildBundle returns the image's bundle for machines with the distribution, after making it if the cache does not have it.
+func (i Image) BuildBundle(ctx context.Context, distribution string, events *event.Stream) (Bundle, error) {
 	c := cache{dir: filepath.Dir(i.Dir), events: events}
-	debs, err := c.debs(ctx)
+	suite := suiteOf(distribution)
+	debs, err := c.debs(ctx, suite)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -66,7 +67,7 @@ func (i Image) BuildBundle(ctx context.Context, events *event.Stream) (Bundle, e
 		paths, bundleEnabled, bundleMasked)
 	dir, err := c.get(ctx, "bundle", inputs, func(dir string, step *event.Step) error {
 		step.Progress("packing the programs and container images")
-		return makeBundle(ctx, i.Root(), debs, paths, dir)
+		return makeBundle(ctx, i.Root(), suite, debs, paths, dir)
 	})
 	return Bundle{Archive: filepath.Join(dir, bundleArchive), Hash: strings.TrimPrefix(filepath.Base(dir), "bundle-")}, err
 }
@@ -95,7 +96,7 @@ func bundlePaths() ([]string, error) {
 }
 
 // makeBundle writes the archive into dir. Container images may have files with attributes, so those go along.
-func makeBundle(ctx context.Context, root, debs string, paths []string, dir string) error {
+func makeBundle(ctx context.Context, root, suite, debs string, paths []string, dir string) error {
 	stage := filepath.Join(dir, "stage")
 	own := filepath.Join(stage, bundleDir)
 	if err := os.MkdirAll(own, 0o755); err != nil {
@@ -104,7 +105,7 @@ func makeBundle(ctx context.Context, root, debs string, paths []string, dir stri
 	if err := os.WriteFile(filepath.Join(own, "install"), installScript, 0o755); err != nil {
 		return err
 	}
-	lists := map[string][]string{"packages": bundlePackages(), "enabled": bundleEnabled, "masked": bundleMasked}
+	lists := map[string][]string{"packages": bundlePackages(), "enabled": bundleEnabled, "masked": bundleMasked, "distribution": {suite}}
 	for _, name := range slices.Sorted(maps.Keys(lists)) {
 		if err := os.WriteFile(filepath.Join(own, name), []byte(strings.Join(lists[name], "\n")+"\n"), 0o644); err != nil {
 			return err

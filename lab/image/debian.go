@@ -1,6 +1,7 @@
 package image
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -9,12 +10,10 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/config"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
-
-// suite is the Debian release of the node image.
-const suite = "bookworm"
 
 // debianPackages is what a node has beside Kubernetes: an init system, a way in, what kubeadm's preflight, kubelet, kube-proxy and the
 // CNI plugins call, the virtual IP, and a kernel for virtual machines.
@@ -35,8 +34,8 @@ var stockPackages = []string{
 var netToolsPackages = []string{"iptables", "nftables"}
 
 // bootstrapNetTools unpacks them, with the links that configuring iptables would make.
-func bootstrapNetTools(ctx context.Context, dir string, step *event.Step) error {
-	if err := bootstrap(ctx, dir, "extract", netToolsPackages, step); err != nil {
+func bootstrapNetTools(ctx context.Context, suite, dir string, step *event.Step) error {
+	if err := bootstrap(ctx, suite, dir, "extract", netToolsPackages, step); err != nil {
 		return err
 	}
 	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
@@ -47,15 +46,18 @@ func bootstrapNetTools(ctx context.Context, dir string, step *event.Step) error 
 	return nil
 }
 
+// suiteOf is the release of Debian for a distribution. A node image that is fetched says none.
+func suiteOf(distribution string) string { return cmp.Or(distribution, config.Trixie) }
+
 // debianInputs decide the result of a bootstrap, except for the point release, which depends on the mirror.
-func debianInputs(packages []string) []string {
+func debianInputs(suite string, packages []string) []string {
 	return append([]string{"debian 1", suite}, packages...)
 }
 
-// bootstrap fills dir with a Debian tree that has the packages: configured, or (variant "extract") only unpacked. More is options of
+// bootstrap fills dir with a tree of that release of Debian that has the packages: configured, or (variant "extract") only unpacked. More is options of
 // mmdebstrap.
-func bootstrap(ctx context.Context, dir, variant string, packages []string, step *event.Step, more ...string) error {
-	sources, err := debianSources(ctx)
+func bootstrap(ctx context.Context, suite, dir, variant string, packages []string, step *event.Step, more ...string) error {
+	sources, err := debianSources(ctx, suite)
 	if err != nil {
 		return err
 	}
@@ -76,17 +78,17 @@ func bootstrap(ctx context.Context, dir, variant string, packages []string, step
 	return err
 }
 
-// debianSources are sources.list lines for the image's suite from the mirrors that this computer's own apt configuration names; none
+// debianSources are sources.list lines for that release from the mirrors that this computer's own apt configuration names; none
 // where it names no Debian mirror (Ubuntu): mmdebstrap then takes Debian's own.
-func debianSources(ctx context.Context) ([]string, error) {
+func debianSources(ctx context.Context, suite string) ([]string, error) {
 	out, err := command.Run(ctx, "apt-get", "indextargets", "--format", "$(ORIGIN) $(CODENAME) $(COMPONENT) $(SITE)", "Created-By: Packages")
 	if err != nil {
 		return nil, fmt.Errorf("read this computer's apt configuration: %w", err)
 	}
-	return parseIndexTargets(out), nil
+	return parseIndexTargets(out, suite), nil
 }
 
-func parseIndexTargets(out string) []string {
+func parseIndexTargets(out, suite string) []string {
 	var sources []string
 	for _, line := range strings.Split(out, "\n") {
 		f := strings.Fields(line)
@@ -116,11 +118,11 @@ func bundlePackages() []string {
 
 // debs returns a directory, as a repository for apt, with those packages and all their dependencies, down to the C library. The image's own
 // apt decides which of them it lacks.
-func (c cache) debs(ctx context.Context) (string, error) {
+func (c cache) debs(ctx context.Context, suite string) (string, error) {
 	packages := bundlePackages()
-	return c.get(ctx, "debs", append([]string{"debs 1"}, debianInputs(packages)...), func(dir string, step *event.Step) error {
+	return c.get(ctx, "debs", append([]string{"debs 1"}, debianInputs(suite, packages)...), func(dir string, step *event.Step) error {
 		tree := filepath.Join(dir, "tree")
-		if err := bootstrap(ctx, tree, "extract", packages, step, "--skip=cleanup/apt/cache"); err != nil {
+		if err := bootstrap(ctx, suite, tree, "extract", packages, step, "--skip=cleanup/apt/cache"); err != nil {
 			return err
 		}
 		found, err := filepath.Glob(filepath.Join(tree, "var/cache/apt/archives/*.deb"))

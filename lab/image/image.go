@@ -76,16 +76,17 @@ func newBuilder(c cache) *builder {
 func (b *builder) parts(ctx context.Context, spec Spec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { // waits for mirrors while the compiler works
-		b.debian, err = b.get(ctx, "debian", debianInputs(debianPackages), func(dir string, step *event.Step) error {
-			return bootstrap(ctx, dir, "minbase", debianPackages, step)
+		suite := suiteOf(spec.Distribution)
+		b.debian, err = b.get(ctx, "debian", debianInputs(suite, debianPackages), func(dir string, step *event.Step) error {
+			return bootstrap(ctx, suite, dir, "minbase", debianPackages, step)
 		})
 		if err == nil {
-			b.netTools, err = b.get(ctx, "net-tools", debianInputs(netToolsPackages), func(dir string, step *event.Step) error {
-				return bootstrapNetTools(ctx, dir, step)
+			b.netTools, err = b.get(ctx, "net-tools", debianInputs(suite, netToolsPackages), func(dir string, step *event.Step) error {
+				return bootstrapNetTools(ctx, suite, dir, step)
 			})
 		}
 		if err == nil {
-			b.busybox, err = b.tree(ctx, busyboxTree)
+			b.busybox, err = b.tree(ctx, suite, busyboxTree)
 		}
 		return err
 	})

@@ -45,7 +45,7 @@ var needed = []struct {
 	{"labnode", append(programs("labnode"), "/usr/lib/k8slab", "/usr/share/k8slab")},
 	{"keepalived", append(programs("keepalived", "curl"), "/usr/lib/systemd/system/keepalived.service",
 		"/usr/lib/systemd/system/keepalived.service.d")},
-	{"ssh", append(programs("sshd", "bash", "dash", "sh"), "/etc/ssh", "/etc/pam.d", "/usr/lib/systemd/system/ssh.service")},
+	{"ssh", append(programs("sshd", "bash", "dash", "sh"), "/usr/lib/openssh/sshd-auth", "/usr/lib/openssh/sshd-session", "/etc/ssh", "/etc/pam.d", "/usr/lib/systemd/system/ssh.service")},
 	{"systemd", append(programs("systemctl", "journalctl", "udevadm"), "/usr/lib/systemd", "/etc/systemd")},
 	{"kernel settings", []string{"/etc/sysctl.conf", "/etc/sysctl.d", "/etc/modules-load.d", "/usr/lib/sysctl.d", "/usr/lib/modules-load.d"}},
 	{"libraries", []string{"/lib", "/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/etc/ld.so.conf", "/etc/ld.so.conf.d",

@@ -43,7 +43,7 @@ func EtcdImage(ctx context.Context, version string, events *event.Stream) (refer
 	}
 	reference = "registry.k8s.io/etcd:" + strings.TrimPrefix(version, "v") + "-0"
 	archive, err = cache{dir: dir, events: events}.addonArchive(ctx, reference,
-		addonImage{component: etcd(version), entrypoint: []string{"/usr/local/bin/etcd"}}, "")
+		addonImage{component: etcd(version), entrypoint: []string{"/usr/local/bin/etcd"}}, "", "")
 	return reference, archive, err
 }
 

@@ -60,6 +60,7 @@ var bareUnits = []string{
 	"serial-getty@ttyS0.service", // nobody has a password
 	"user@.service",              // a user's service manager, which nobody needs: 20 s of an emulated processor
 	"modprobe@.service",          // the kernel loads what is used
+	"tmp.mount",                  // Debian 13's /tmp would take the memory of nodes that have little
 }
 
 // root makes the image's root tree in dir/root.

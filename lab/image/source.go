@@ -117,6 +117,7 @@ type Spec struct {
 	Programs          map[string]string           // as config.Kubernetes has it
 	Components        map[string]config.Component // as config.Cluster has them
 	From              string                      // the reference of an artefact to take instead of building, as config.Image has it; "" for none
+	Distribution      string                      // the release of Debian, as config.Image has it; only to build
 	Labnode           string                      // path of the labnode binary, which is part of the image
 }
 
@@ -125,7 +126,7 @@ func SpecOf(c *config.Cluster, labnode string) Spec {
 	k := c.Kubernetes
 	return Spec{
 		KubernetesVersion: k.Version, KubernetesSource: k.Source, Release: k.Release, Programs: k.Programs, Components: c.Components(),
-		From: c.Image.From, Labnode: labnode,
+		From: c.Image.From, Distribution: c.Image.Distribution, Labnode: labnode,
 	}
 }
 

@@ -58,7 +58,7 @@ func (m *Maker) bundle(ctx context.Context) (image.Bundle, error) {
 	if err != nil {
 		return image.Bundle{}, err
 	}
-	b, err := img.BuildBundle(ctx, m.Events)
+	b, err := img.BuildBundle(ctx, m.Cluster.Image.Distribution, m.Events)
 	if err == nil {
 		err = m.UsesImage("bundle", filepath.Dir(b.Archive))
 	}

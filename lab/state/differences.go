@@ -109,6 +109,7 @@ var settled = []struct {
 	{"kubernetes.kubeadm.join", whyOptions, func(c *config.Cluster) string { return inText(c.Kubernetes.Kubeadm.Join) }},
 	{"image.from", whyImage, func(c *config.Cluster) string { return c.Image.From }},
 	{"image.base", whyImage, func(c *config.Cluster) string { return c.Image.Base }},
+	{"image.distribution", whyImage, func(c *config.Cluster) string { return c.Image.Distribution }},
 	{"network.cidr", whyAddress, func(c *config.Cluster) string { return c.Network.CIDR.String() }},
 	{"network.virtual_ip", whyAddress, func(c *config.Cluster) string { return c.Network.VirtualIP.String() }},
 	{"network.load_balancer", whyPool, func(c *config.Cluster) string {
@@ -174,6 +175,8 @@ func chosen(key string, file *config.Cluster) bool {
 		return file.Kubernetes.Floats()
 	case "kubernetes.source":
 		return file.Kubernetes.Source == config.SourceAuto
+	case "image.distribution":
+		return file.Image.Distribution == ""
 	case "network.cidr", "network.virtual_ip":
 		return file.Network.Auto
 	}

@@ -32,8 +32,11 @@ func (l *Lab) describe() error {
 		return err
 	}
 	l.Cluster, l.Differences = merge(l.Described, made, admitted)
-	if made == nil && l.Cluster.Network.Auto {
-		l.Cluster.MoveTo(freeNetwork(l.Cluster))
+	if made == nil {
+		l.Cluster.ChooseDistribution(config.Trixie)
+		if l.Cluster.Network.Auto {
+			l.Cluster.MoveTo(freeNetwork(l.Cluster))
+		}
 	}
 	l.After = l.Cluster
 	if leaving := l.Leaving(); len(leaving) > 0 {
@@ -55,6 +58,9 @@ func (d Dir) Made() (*config.Cluster, error) {
 		return nil, unreadable(d.dir, err)
 	}
 	c, _, err := config.Parse(d.Path(MadeFile), data)
+	if err == nil {
+		c.ChooseDistribution(config.Bookworm) // a labctl made it that had no other
+	}
 	return c, err
 }
 
