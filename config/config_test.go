@@ -65,7 +65,7 @@ func TestLoadEveryKey(t *testing.T) {
 		Machines: MachinesLibvirt,
 		Kubernetes: Kubernetes{Version: "v1.35.0", Source: "https://mirror.example/release",
 			Release: Release{Server: "https://mirror.example/upstream", Images: "mirror.example/k8s"}},
-		Image:   Image{Base: "/srv/images/debian.qcow2"},
+		Image:   Image{Base: "/srv/images/debian.qcow2", Distribution: Bookworm},
 		Libvirt: Libvirt{URI: "qemu:///system", Pool: "fast.disks-1"},
 		Network: Network{
 			CIDR:          netip.MustParsePrefix("10.32.0.0/22"),

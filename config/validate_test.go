@@ -186,6 +186,51 @@ func TestBase(t *testing.T) {
 	}
 }
 
+func TestDistribution(t *testing.T) {
+	const fetched = `from: "r.example/node@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"`
+	tests := []struct{ image, want string }{
+		{"distribution: trixie", ""},
+		{"distribution: bookworm", ""},
+		{"base: /srv/debian.qcow2, distribution: bookworm", ""},
+		{"distribution: trixy", `"trixy" is not known; did you mean "trixie"?; use bookworm or trixie`},
+		{`distribution: "13"`, `"13" is not known; use bookworm or trixie`},
+		{fetched, ""},
+		{fetched + ", distribution: trixie", "the image that image.from fetches has a distribution already; keep one of them"},
+	}
+	for _, tt := range tests {
+		want := tt.want
+		if want != "" {
+			want = "f:2: image.distribution: " + want
+		}
+		got := ""
+		if _, _, err := Parse("f", []byte(plane+"image: {"+tt.image+"}")); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", tt.image, got, want)
+		}
+	}
+}
+
+// What the file says stays, and what is fetched or exists already is not made of anything.
+func TestChooseDistribution(t *testing.T) {
+	tests := []struct {
+		c    Cluster
+		want string
+	}{
+		{Cluster{}, Trixie},
+		{Cluster{Image: Image{Base: "/srv/debian.qcow2"}}, Trixie},
+		{Cluster{Image: Image{Distribution: Bookworm}}, Bookworm},
+		{Cluster{Image: Image{From: "r.example/node@sha256:0"}}, ""},
+		{Cluster{Machines: MachinesSSH}, ""},
+	}
+	for _, tt := range tests {
+		if tt.c.ChooseDistribution(Trixie); tt.c.Image.Distribution != tt.want {
+			t.Errorf("%+v, want %q", tt.c.Image, tt.want)
+		}
+	}
+}
+
 func TestURI(t *testing.T) {
 	const remote = "remote libvirt is out of scope in this version, disks and networks are made on this host"
 	const unknown = "is not a libvirt URI that this version knows"

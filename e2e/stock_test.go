@@ -21,7 +21,7 @@ var _ = Describe("a lab of a stock cloud image", Label("hosts", "Slow"), Serial,
 		before := takeTraces()
 		sum := checksum(base)
 		l := useLab("e2e-stock", 61, 1, 1)
-		l.configure(virtual + fmt.Sprintf("image: {base: %q}\n", base))
+		l.configure(virtual + fmt.Sprintf("image: {base: %q, distribution: bookworm}\n", base))
 		machines := l.run(ctx, "up", "--until", "machines")
 		Expect(machines.code).To(BeZero(), "up: %s", machines)
 		AddReportEntry("machines booted and provisioned", machines.took.Round(100*time.Millisecond).String())

@@ -15,6 +15,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 
+	"k8slab/config"
 	"k8slab/lab/command"
 )
 
@@ -65,7 +66,7 @@ func hashed(inputs ...any) string {
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(fmt.Sprint(inputs...))))[:16]
 }
 
-// debianTree makes a tree of the release of Debian with the packages, without their texts for people, from the mirrors in a file for bookworm.
+// debianTree makes a tree of the release of Debian with the packages, without their texts for people, from the mirrors in a file for either release.
 func debianTree(ctx context.Context, release, tree string, packages []string, sources string) error {
 	text, err := os.ReadFile(sources)
 	if err != nil {
@@ -75,7 +76,7 @@ func debianTree(ctx context.Context, release, tree string, packages []string, so
 		Argv: []string{"mmdebstrap", "--mode=root", "--variant=minbase", "--include=" + strings.Join(packages, ","),
 			"--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*", "--dpkgopt=path-exclude=/usr/share/locale/*",
 			release, tree, "-"},
-		Stdin: strings.NewReader(strings.ReplaceAll(string(text), "bookworm", release)),
+		Stdin: strings.NewReader(strings.NewReplacer(config.Bookworm, release, config.Trixie, release).Replace(string(text))),
 	}.Run(ctx)
 	return err
 }

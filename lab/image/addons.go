@@ -86,7 +86,7 @@ func (c cache) component(ctx context.Context, p component) (string, error) {
 
 func (c cache) tree(ctx context.Context, suite string, t *tree) (string, error) {
 	return c.get(ctx, t.name, debianInputs(suite, t.packages), func(dir string, step *event.Step) error {
-		if err := bootstrap(ctx, suite, dir, "extract", t.packages, step); err != nil {
+		if err := packageTree(ctx, suite, dir, t.packages, step); err != nil {
 			return err
 		}
 		return t.finish(dir)

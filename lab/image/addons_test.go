@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/event"
 )
 
@@ -63,7 +64,7 @@ func TestAddonArchive(t *testing.T) {
 	const ref = "k8slab/tool:lab"
 	c := cache{dir: t.TempDir(), events: event.NewStream()}
 	made := addonImage{component: fakeComponent(t, c), entrypoint: []string{"/tool", "serve"}}
-	path, err := c.addonArchive(context.Background(), ref, made, "")
+	path, err := c.addonArchive(context.Background(), ref, made, config.Trixie, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -71,15 +72,15 @@ func TestAddonArchive(t *testing.T) {
 	if got, want := contents(t, img), []string{"tmp/ 1777", "tool 755 tool"}; !slices.Equal(got, want) {
 		t.Errorf("it has %q, want %q", got, want)
 	}
-	config, err := img.ConfigFile()
-	if err != nil || !slices.Equal(config.Config.Entrypoint, made.entrypoint) {
-		t.Errorf("entrypoint %q, %v", config.Config.Entrypoint, err)
+	file, err := img.ConfigFile()
+	if err != nil || !slices.Equal(file.Config.Entrypoint, made.entrypoint) {
+		t.Errorf("entrypoint %q, %v", file.Config.Entrypoint, err)
 	}
-	if again, err := c.addonArchive(context.Background(), ref, made, ""); again != path || err != nil {
+	if again, err := c.addonArchive(context.Background(), ref, made, config.Trixie, ""); again != path || err != nil {
 		t.Errorf("the second time %s, %v, want %s", again, err, path)
 	}
 	made.entrypoint = []string{"/tool"}
-	if other, err := c.addonArchive(context.Background(), ref, made, ""); other == path || err != nil {
+	if other, err := c.addonArchive(context.Background(), ref, made, config.Trixie, ""); other == path || err != nil {
 		t.Errorf("another entrypoint gives %s, %v", other, err)
 	}
 }
@@ -90,12 +91,12 @@ func TestAddonArchiveOfLabnode(t *testing.T) {
 	c := cache{dir: t.TempDir(), events: event.NewStream()}
 	labnode := filepath.Join(t.TempDir(), "labnode")
 	packages := &tree{name: "served", packages: []string{"served"}}
-	tree := c.path(packages.name, debianInputs(packages.packages))
+	tree := c.path(packages.name, debianInputs(config.Trixie, packages.packages))
 	if err := os.MkdirAll(filepath.Join(tree, "usr"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	made := addonImage{tree: packages, labnode: true, entrypoint: []string{"/labnode", "serve"}}
-	if _, err := c.addonArchive(context.Background(), ref, made, labnode); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "labnode, a part of ") {
+	if _, err := c.addonArchive(context.Background(), ref, made, config.Trixie, labnode); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "labnode, a part of ") {
 		t.Errorf("without labnode: %v", err)
 	}
 	var paths []string
@@ -103,7 +104,7 @@ func TestAddonArchiveOfLabnode(t *testing.T) {
 		if err := os.WriteFile(labnode, []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		path, err := c.addonArchive(context.Background(), ref, made, labnode)
+		path, err := c.addonArchive(context.Background(), ref, made, config.Trixie, labnode)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package image
 import (
 	"context"
 	_ "embed" // of the install script
-	"io/fs"
 	"maps"
 	"os"
 	"path"
@@ -59,7 +58,7 @@ func (i Image) BuildBundle(ctx context.Context, distribution string, events *eve
 	if err != nil {
 		return Bundle{}, err
 	}
-	paths, err := bundlePaths()
+	paths, err := bundlePaths(suite)
 	if err != nil {
 		return Bundle{}, err
 	}
@@ -75,7 +74,7 @@ func (i Image) BuildBundle(ctx context.Context, distribution string, events *eve
 const bundleArchive = "bundle.tar"
 
 // bundlePaths are what the image has beside Debian, as paths in its root.
-func bundlePaths() ([]string, error) {
+func bundlePaths(suite string) ([]string, error) {
 	paths := []string{"usr/bin/labnode", rootsKubeconfig, cniPlugins + "/flannel", staticPods, path.Dir(strings.TrimPrefix(sharedStore, "/")), "var/lib/containerd"}
 	for place, components := range nodePrograms {
 		for _, programs := range components {
@@ -84,12 +83,11 @@ func bundlePaths() ([]string, error) {
 			}
 		}
 	}
-	err := fs.WalkDir(ownFiles, ownRoot, func(file string, d fs.DirEntry, err error) error {
-		rel := strings.TrimPrefix(file, ownRoot+"/")
-		if err == nil && !d.IsDir() && !slices.Contains(notInBundle, rel) {
+	err := eachOwnFile(suite, func(rel string) error {
+		if !slices.Contains(notInBundle, rel) {
 			paths = append(paths, rel)
 		}
-		return err
+		return nil
 	})
 	slices.Sort(paths)
 	return paths, err

@@ -10,12 +10,13 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/inventory"
 )
 
 // Each of the lab's files is in the bundle, or is known not to be.
 func TestBundlePaths(t *testing.T) {
-	paths, err := bundlePaths()
+	paths, err := bundlePaths(config.Trixie)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestMakeBundle(t *testing.T) {
 	if err := writeInventory(root, nil); err != nil {
 		t.Fatal(err)
 	}
-	if err := makeBundle(t.Context(), root, debs, []string{"usr/bin/flannel", "usr/bin/kubelet", "usr/share/k8slab"}, dir); err != nil {
+	if err := makeBundle(t.Context(), root, config.Trixie, debs, []string{"usr/bin/flannel", "usr/bin/kubelet", "usr/share/k8slab"}, dir); err != nil {
 		t.Fatal(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 1 {
@@ -88,7 +89,7 @@ func TestMakeBundle(t *testing.T) {
 	want := map[string]string{
 		"usr/bin/kubelet": "kubelet", "usr/share/k8slab/containerd/layers/1/etc/shadow": "shadow",
 		bundleDir + "/install": string(installScript), bundleDir + "/debs/Packages": "Package: a\n",
-		bundleDir + "/packages": strings.Join(bundlePackages(), "\n") + "\n", bundleDir + "/enabled": "containerd\nkubelet\n",
+		bundleDir + "/packages": strings.Join(bundlePackages(), "\n") + "\n", bundleDir + "/enabled": "containerd\nkubelet\n", bundleDir + "/distribution": "trixie\n",
 		bundleDir + "/masked": strings.Join(bundleMasked, "\n") + "\n",
 	}
 	got := map[string]string{}
@@ -135,6 +136,7 @@ func newInstalled(t *testing.T, failing string) installed {
 	}
 	for name, text := range map[string]string{
 		"etc/machine-id": "ffffffffffffffffffffffffffffffff\n", "etc/resolv.conf": "nameserver 192.0.2.1\n", "etc/modules-load.d/kubernetes.conf": "overlay\nvxlan\n",
+		"etc/os-release": "ID=debian\nVERSION_CODENAME=trixie\n", bundleDir + "/distribution": "trixie\n",
 		bundleDir + "/masked": "swap.target\na@b.service\n", bundleDir + "/enabled": "containerd\nkubelet\n", bundleDir + "/packages": "runc\ncurl\n",
 	} {
 		write(t, filepath.Join(root, name), []byte(text), 0o644)
@@ -193,6 +195,21 @@ func TestInstallScriptLeavesTheResolver(t *testing.T) {
 	}
 	if to, err := os.Readlink(file); err != nil || to != "../run/systemd/resolve/stub-resolv.conf" {
 		t.Errorf("%q, %v", to, err)
+	}
+}
+
+// Packages of another release are not installed: the machine stays as it is.
+func TestInstallScriptOfAnotherRelease(t *testing.T) {
+	for release, found := range map[string]string{"ID=debian\nVERSION_CODENAME=bookworm\n": "bookworm", "ID=arch\n": "arch"} {
+		m := newInstalled(t, "")
+		write(t, filepath.Join(m.root, "etc/os-release"), []byte(release), 0o644)
+		out, err := m.run()
+		if want := "the image of image.base has " + found + ", and image.distribution is trixie; next: "; err == nil || !strings.HasPrefix(string(out), want) {
+			t.Errorf("%v, got %s, want %s", err, out, want)
+		}
+		if exists(m.log) || exists(filepath.Join(m.root, BundleMark)) {
+			t.Error("the machine was changed")
+		}
 	}
 }
 

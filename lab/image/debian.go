@@ -35,11 +35,33 @@ var netToolsPackages = []string{"iptables", "nftables"}
 
 // bootstrapNetTools unpacks them, with the links that configuring iptables would make.
 func bootstrapNetTools(ctx context.Context, suite, dir string, step *event.Step) error {
-	if err := bootstrap(ctx, suite, dir, "extract", netToolsPackages, step); err != nil {
+	if err := packageTree(ctx, suite, dir, netToolsPackages, step); err != nil {
 		return err
 	}
 	for _, name := range []string{"iptables", "iptables-save", "iptables-restore", "ip6tables", "ip6tables-save", "ip6tables-restore"} {
 		if err := os.Symlink("xtables-nft-multi", filepath.Join(dir, "usr/sbin", name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// packageTree fills dir with the files of the packages. Since Debian 13 all are below usr, and the links to there are base-files', which needs
+// to be configured.
+func packageTree(ctx context.Context, suite, dir string, packages []string, step *event.Step) error {
+	if err := bootstrap(ctx, suite, dir, "extract", packages, step); err != nil {
+		return err
+	}
+	return linkUsr(dir)
+}
+
+// linkUsr makes the links that a tree of files below usr lacks.
+func linkUsr(dir string) error {
+	for _, name := range []string{"bin", "sbin", "lib", "lib64"} {
+		if !exists(filepath.Join(dir, "usr", name)) || exists(filepath.Join(dir, name)) {
+			continue
+		}
+		if err := os.Symlink("usr/"+name, filepath.Join(dir, name)); err != nil {
 			return err
 		}
 	}

@@ -7,17 +7,20 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"k8slab/config"
 )
 
 // own writes the lab's files as they get into an image.
 func own(t *testing.T) string {
 	t.Helper()
 	root := t.TempDir()
-	if err := writeOwnFiles(root, "registry.k8s.io/pause:3.10.2"); err != nil {
+	if err := writeOwnFiles(root, config.Trixie, "registry.k8s.io/pause:3.10.2"); err != nil {
 		t.Fatal(err)
 	}
 	return root
@@ -137,18 +140,36 @@ func TestEnabledUnits(t *testing.T) {
 }
 
 func TestOwnFilesHash(t *testing.T) {
-	before, err := ownFilesHash()
+	before, err := ownFilesHash(config.Trixie)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, err := ownFilesHash(); err != nil || again != before {
+	if again, err := ownFilesHash(config.Trixie); err != nil || again != before {
 		t.Errorf("%s, then %s, %v", before, again, err)
 	}
 	saved := enabledUnits
 	defer func() { enabledUnits = saved }()
 	enabledUnits = saved[1:]
-	if after, err := ownFilesHash(); err != nil || after == before {
+	if after, err := ownFilesHash(config.Trixie); err != nil || after == before {
 		t.Errorf("other units, the same hash: %v", err)
+	}
+}
+
+// sshd of Debian 12 does not start with an option that it does not know.
+func TestOwnFilesOfBookworm(t *testing.T) {
+	const file = "etc/ssh/sshd_config.d/k8slab-penalties.conf"
+	for suite, want := range map[string]bool{config.Bookworm: false, config.Trixie: true} {
+		root := t.TempDir()
+		if err := writeOwnFiles(root, suite, ""); err != nil {
+			t.Fatal(err)
+		}
+		paths, err := bundlePaths(suite)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if exists(filepath.Join(root, file)) != want || slices.Contains(paths, file) != want {
+			t.Errorf("%s: in the image %v, in the bundle %v", suite, exists(filepath.Join(root, file)), slices.Contains(paths, file))
+		}
 	}
 }
 

@@ -63,6 +63,7 @@ func get(ctx context.Context, spec Spec, c cache) (Image, error) {
 		return c.fromArtefact(ctx, spec)
 	}
 	b := newBuilder(c)
+	b.suite = suiteOf(spec.Distribution)
 	if err := b.parts(ctx, spec); err != nil {
 		return Image{}, err
 	}
@@ -76,17 +77,16 @@ func newBuilder(c cache) *builder {
 func (b *builder) parts(ctx context.Context, spec Spec) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) { // waits for mirrors while the compiler works
-		suite := suiteOf(spec.Distribution)
-		b.debian, err = b.get(ctx, "debian", debianInputs(suite, debianPackages), func(dir string, step *event.Step) error {
-			return bootstrap(ctx, suite, dir, "minbase", debianPackages, step)
+		b.debian, err = b.get(ctx, "debian", debianInputs(b.suite, debianPackages), func(dir string, step *event.Step) error {
+			return bootstrap(ctx, b.suite, dir, "minbase", debianPackages, step)
 		})
 		if err == nil {
-			b.netTools, err = b.get(ctx, "net-tools", debianInputs(suite, netToolsPackages), func(dir string, step *event.Step) error {
-				return bootstrapNetTools(ctx, suite, dir, step)
+			b.netTools, err = b.get(ctx, "net-tools", debianInputs(b.suite, netToolsPackages), func(dir string, step *event.Step) error {
+				return bootstrapNetTools(ctx, b.suite, dir, step)
 			})
 		}
 		if err == nil {
-			b.busybox, err = b.tree(ctx, suite, busyboxTree)
+			b.busybox, err = b.tree(ctx, b.suite, busyboxTree)
 		}
 		return err
 	})
@@ -197,7 +197,7 @@ func (b *builder) assemble(ctx context.Context, spec Spec) (Image, error) {
 	if err != nil {
 		return Image{}, fmt.Errorf("labnode, a part of the image: %w", err)
 	}
-	own, err := ownFilesHash()
+	own, err := ownFilesHash(b.suite)
 	if err != nil {
 		return Image{}, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8slab/config"
 	"k8slab/lab/inventory"
 )
 
@@ -56,7 +57,7 @@ func TestComponentOf(t *testing.T) {
 // Each of the lab's own files, and each program that it puts into a node, is listed and needed by something; what makes a node the one that
 // it is, is not listed.
 func TestWhatTheLabInstallsIsListed(t *testing.T) {
-	paths, err := bundlePaths()
+	paths, err := bundlePaths(config.Trixie)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8slab/config"
 	"k8slab/lab/command"
 	"k8slab/lab/event"
 )
@@ -22,6 +23,9 @@ const ownRoot = "files"
 
 // ownScripts is where the executable ones are: embedding keeps no modes.
 const ownScripts = "usr/lib/k8slab/"
+
+// notForBookworm are those of them that programs of Debian 12 refuse.
+var notForBookworm = []string{"etc/ssh/sshd_config.d/k8slab-penalties.conf"}
 
 // Script is the text of a script that nodes made from the image have in /usr/lib/k8slab.
 func Script(name string) (string, error) {
@@ -60,7 +64,10 @@ var bareUnits = []string{
 	"serial-getty@ttyS0.service", // nobody has a password
 	"user@.service",              // a user's service manager, which nobody needs: 20 s of an emulated processor
 	"modprobe@.service",          // the kernel loads what is used
-	"tmp.mount",                  // Debian 13's /tmp would take the memory of nodes that have little
+	"sshd-unix-local.socket",     // Debian 13's second way in
+	"ldconfig.service",           // and the next one: at a first boot Debian 13 does again what the image has
+	"systemd-journal-catalog-update.service",
+	"tmp.mount", // Debian 13's /tmp would take the memory of nodes that have little
 }
 
 // root makes the image's root tree in dir/root.
@@ -86,7 +93,7 @@ func (b *builder) root(ctx context.Context, dir, labnode string, step *event.Ste
 	if err := os.Symlink("/usr/bin/labnode", filepath.Join(root, cniPlugins, "flannel")); err != nil {
 		return err
 	}
-	if err := writeOwnFiles(root, b.pauseImage()); err != nil {
+	if err := writeOwnFiles(root, b.suite, b.pauseImage()); err != nil {
 		return err
 	}
 	if err := linkKubeconfig(root); err != nil {
@@ -137,16 +144,12 @@ func (b *builder) pauseImage() string {
 }
 
 // writeOwnFiles writes the lab's files; PAUSE_IMAGE in containerd's configuration stands for the one that kubeadm names.
-func writeOwnFiles(root, pauseImage string) error {
-	return fs.WalkDir(ownFiles, ownRoot, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		data, err := ownFiles.ReadFile(path)
+func writeOwnFiles(root, suite, pauseImage string) error {
+	return eachOwnFile(suite, func(rel string) error {
+		data, err := ownFiles.ReadFile(ownRoot + "/" + rel)
 		if err != nil {
 			return err
 		}
-		rel := strings.TrimPrefix(path, ownRoot+"/")
 		mode := fs.FileMode(0o644)
 		if strings.HasPrefix(rel, ownScripts) {
 			mode = 0o755
@@ -193,14 +196,22 @@ func writeUnder(dir, name string, text []byte) error {
 	return os.WriteFile(filepath.Join(dir, name), text, 0o644)
 }
 
-func ownFilesHash() (string, error) {
-	var all []string
-	err := fs.WalkDir(ownFiles, ownRoot, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+// eachOwnFile gives the paths of the lab's files on the release of Debian, in the tree.
+func eachOwnFile(suite string, use func(rel string) error) error {
+	return fs.WalkDir(ownFiles, ownRoot, func(path string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(path, ownRoot+"/")
+		if err != nil || d.IsDir() || suite == config.Bookworm && slices.Contains(notForBookworm, rel) {
 			return err
 		}
-		data, err := ownFiles.ReadFile(path)
-		all = append(all, path, string(data))
+		return use(rel)
+	})
+}
+
+func ownFilesHash(suite string) (string, error) {
+	var all []string
+	err := eachOwnFile(suite, func(rel string) error {
+		data, err := ownFiles.ReadFile(ownRoot + "/" + rel)
+		all = append(all, rel, string(data))
 		return err
 	})
 	all = append(all, enabledUnits...)

@@ -133,6 +133,7 @@ func SpecOf(c *config.Cluster, labnode string) Spec {
 // builder collects the parts of one image. Each is cached on its own, so a change of one leaves the others.
 type builder struct {
 	cache
+	suite    string // release of Debian
 	debian   string
 	netTools string
 	busybox  string

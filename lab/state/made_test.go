@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 
 	"k8slab/config"
@@ -95,6 +96,39 @@ func TestURIOfAnOlderLab(t *testing.T) {
 	}
 	if now := edited(t, l, func(*config.Cluster) {}); now.URI != host.VirtualMachines {
 		t.Errorf("got %s", now.URI)
+	}
+}
+
+// A lab that was made before there was image.distribution has Debian 12, and stays as it is.
+func TestDistributionOfAnOlderLab(t *testing.T) {
+	l := madeLab(t)
+	if l.Cluster.Image.Distribution != config.Trixie {
+		t.Errorf("a new lab has %q", l.Cluster.Image.Distribution)
+	}
+	text, err := os.ReadFile(l.Path(MadeFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	older := strings.Replace(string(text), "    distribution: trixie\n", "", 1)
+	if older == string(text) {
+		t.Fatalf("the distribution is not written down:\n%s", text)
+	}
+	if err := l.Write(MadeFile, []byte(older)); err != nil {
+		t.Fatal(err)
+	}
+	now := edited(t, l, func(*config.Cluster) {})
+	if now.Cluster.Image.Distribution != config.Bookworm || len(now.Differences) > 0 {
+		t.Errorf("got %+v, %v", now.Cluster.Image, now.Differences)
+	}
+	asked := edited(t, l, func(c *config.Cluster) { c.Image.Distribution = config.Trixie })
+	if err := asked.CheckDescribed(true); err == nil || !strings.Contains(err.Error(), "image.distribution: made with bookworm, now trixie; ") {
+		t.Errorf("got %v", err)
+	}
+	if err := now.Settle(); err != nil {
+		t.Fatal(err)
+	}
+	if again := read(t, now.Described); again.Cluster.Image.Distribution != config.Bookworm {
+		t.Errorf("settled as %+v", again.Cluster.Image)
 	}
 }
 
