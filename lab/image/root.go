@@ -65,9 +65,10 @@ var bareUnits = []string{
 	"user@.service",              // a user's service manager, which nobody needs: 20 s of an emulated processor
 	"modprobe@.service",          // the kernel loads what is used
 	"sshd-unix-local.socket",     // Debian 13's second way in
-	"ldconfig.service",           // and the next one: at a first boot Debian 13 does again what the image has
-	"systemd-journal-catalog-update.service",
-	"tmp.mount", // Debian 13's /tmp would take the memory of nodes that have little
+	"tmp.mount",                  // Debian 13's /tmp would take the memory of nodes that have little
+	// At the first boot, what the image has already; at each boot, what reads settings that a node does not have.
+	"ldconfig.service", "systemd-journal-catalog-update.service", "systemd-sysusers.service", "systemd-update-done.service",
+	"systemd-networkd-persistent-storage.service", "systemd-udev-load-credentials.service", "systemd-network-generator.service",
 }
 
 // root makes the image's root tree in dir/root.

@@ -38,7 +38,7 @@ func Read(described *config.Cluster) (Lab, error) {
 	case l.Cluster.OverSSH():
 		l.URI = string(config.MachinesSSH)
 	case l.URI == "auto":
-		if made, err := os.ReadFile(d.Path("uri")); err == nil { // of a lab that a labctl before MadeFile made
+		if made, err := os.ReadFile(d.Path(uriFile)); err == nil {
 			l.URI = string(made)
 		} else {
 			l.URI, _ = host.Choose()

@@ -19,6 +19,9 @@ import (
 // machines were made.
 const MadeFile = "cluster.yaml"
 
+// uriFile has the libvirt URI of a lab that a labctl before MadeFile made.
+const uriFile = "uri"
+
 // describe sets the lab's clusters. cluster.yaml adds nodes and sets everything that can change; what cannot change is as it was made, and
 // nodes that the file no longer has stay. Of a cluster that labctl did not make the file says all. Onboarded nodes are members like any
 // other. Without a lab it is the cluster of the file.
@@ -33,6 +36,9 @@ func (l *Lab) describe() error {
 	}
 	l.Cluster, l.Differences = merge(l.Described, made, admitted)
 	if made == nil {
+		if l.older() {
+			l.Cluster.ChooseDistribution(config.Bookworm)
+		}
 		l.Cluster.ChooseDistribution(config.Trixie)
 		if l.Cluster.Network.Auto {
 			l.Cluster.MoveTo(freeNetwork(l.Cluster))
@@ -62,6 +68,12 @@ func (d Dir) Made() (*config.Cluster, error) {
 		c.ChooseDistribution(config.Bookworm) // a labctl made it that had no other
 	}
 	return c, err
+}
+
+// older tells whether a labctl before MadeFile made the lab. Such a lab has Debian 12.
+func (d Dir) older() bool {
+	_, err := os.Stat(d.Path(uriFile))
+	return err == nil
 }
 
 // Settled tells whether Settle has written down what the lab is made with. Then its machines may exist.

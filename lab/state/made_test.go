@@ -94,8 +94,8 @@ func TestURIOfAnOlderLab(t *testing.T) {
 	if err := l.Write("uri", []byte(host.VirtualMachines)); err != nil {
 		t.Fatal(err)
 	}
-	if now := edited(t, l, func(*config.Cluster) {}); now.URI != host.VirtualMachines {
-		t.Errorf("got %s", now.URI)
+	if now := edited(t, l, func(*config.Cluster) {}); now.URI != host.VirtualMachines || now.Cluster.Image.Distribution != config.Bookworm {
+		t.Errorf("got %s, %+v", now.URI, now.Cluster.Image)
 	}
 }
 
