@@ -64,7 +64,8 @@ type Image struct {
 	From string `yaml:"from,omitempty"`
 	// Distribution is the release of Debian that the node image is made of,
 	// Bookworm or Trixie, and with Base that of the stock image. Default empty:
-	// Trixie for a new lab, and a lab that exists keeps its own. Not with From.
+	// DefaultDistribution for a new lab, and one that exists keeps its own. Not
+	// with From.
 	Distribution string `yaml:"distribution,omitempty"`
 }
 
@@ -73,6 +74,9 @@ const (
 	Bookworm = "bookworm" // Debian 12
 	Trixie   = "trixie"   // Debian 13
 )
+
+// DefaultDistribution is the one of new labs.
+const DefaultDistribution = Bookworm
 
 // ChooseDistribution sets the distribution of the node image, if the file leaves
 // it open and the image is made here.

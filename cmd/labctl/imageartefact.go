@@ -184,6 +184,6 @@ func chooseDistribution(c *config.Cluster) error {
 	if made != nil {
 		c.ChooseDistribution(made.Image.Distribution)
 	}
-	c.ChooseDistribution(config.Trixie)
+	c.ChooseDistribution(config.DefaultDistribution)
 	return nil
 }

@@ -69,7 +69,7 @@ func linkUsr(dir string) error {
 }
 
 // suiteOf is the release of Debian for a distribution. A node image that is fetched says none.
-func suiteOf(distribution string) string { return cmp.Or(distribution, config.Trixie) }
+func suiteOf(distribution string) string { return cmp.Or(distribution, config.DefaultDistribution) }
 
 // debianInputs decide the result of a bootstrap, except for the point release, which depends on the mirror.
 func debianInputs(suite string, packages []string) []string {

@@ -120,7 +120,7 @@ func TestCompare(t *testing.T) {
 		}, want: `reconfigure resources.control_plane.taints: [], ; reconfigure resources.worker.labels: , {"rack":"b"}; refuse resources.worker.disks: , [1]`},
 		{name: "an image", edit: func(c *config.Cluster) { c.Image.Base = "/debian.qcow2" }, want: "refuse image.base: , /debian.qcow2"},
 		{name: "an image that is fetched", edit: func(c *config.Cluster) { c.Image.From = "r.example/node@sha256:0" }, want: "refuse image.from: , r.example/node@sha256:0"},
-		{name: "a distribution", edit: func(c *config.Cluster) { c.Image.Distribution = config.Bookworm }, want: "refuse image.distribution: trixie, bookworm"},
+		{name: "a distribution", edit: func(c *config.Cluster) { c.Image.Distribution = config.Trixie }, want: "refuse image.distribution: bookworm, trixie"},
 		{name: "a pool of addresses", edit: func(c *config.Cluster) { c.Network.LoadBalancer = netip.MustParsePrefix("10.30.0.64/26") },
 			want: "refuse network.load_balancer: the default, 10.30.0.64/26"},
 		{name: "an uplink", edit: func(c *config.Cluster) { c.Network.Uplink = config.UplinkNAT }, want: "refuse network.uplink: auto, nat"},

@@ -39,7 +39,7 @@ func (l *Lab) describe() error {
 		if l.older() {
 			l.Cluster.ChooseDistribution(config.Bookworm)
 		}
-		l.Cluster.ChooseDistribution(config.Trixie)
+		l.Cluster.ChooseDistribution(config.DefaultDistribution)
 		if l.Cluster.Network.Auto {
 			l.Cluster.MoveTo(freeNetwork(l.Cluster))
 		}

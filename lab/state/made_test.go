@@ -99,12 +99,23 @@ func TestURIOfAnOlderLab(t *testing.T) {
 	}
 }
 
+// Where the file leaves it open, a new lab has the default, and a lab that exists keeps its own.
+func TestDistributionIsSettled(t *testing.T) {
+	if l := madeLab(t); l.Cluster.Image.Distribution != config.DefaultDistribution || len(l.Differences) > 0 {
+		t.Errorf("a new lab: %+v, %v", l.Cluster.Image, l.Differences)
+	}
+	for _, distribution := range []string{config.Bookworm, config.Trixie} {
+		l := madeOf(t, madeFrom+"image: {distribution: "+distribution+"}\n")
+		now := edited(t, l, func(c *config.Cluster) { c.Image.Distribution = "" })
+		if now.Cluster.Image.Distribution != distribution || len(now.Differences) > 0 {
+			t.Errorf("made with %s: %+v, %v", distribution, now.Cluster.Image, now.Differences)
+		}
+	}
+}
+
 // A lab that was made before there was image.distribution has Debian 12, and stays as it is.
 func TestDistributionOfAnOlderLab(t *testing.T) {
-	l := madeLab(t)
-	if l.Cluster.Image.Distribution != config.Trixie {
-		t.Errorf("a new lab has %q", l.Cluster.Image.Distribution)
-	}
+	l := madeOf(t, madeFrom+"image: {distribution: trixie}\n")
 	text, err := os.ReadFile(l.Path(MadeFile))
 	if err != nil {
 		t.Fatal(err)
@@ -116,7 +127,7 @@ func TestDistributionOfAnOlderLab(t *testing.T) {
 	if err := l.Write(MadeFile, []byte(older)); err != nil {
 		t.Fatal(err)
 	}
-	now := edited(t, l, func(*config.Cluster) {})
+	now := edited(t, l, func(c *config.Cluster) { c.Image.Distribution = "" })
 	if now.Cluster.Image.Distribution != config.Bookworm || len(now.Differences) > 0 {
 		t.Errorf("got %+v, %v", now.Cluster.Image, now.Differences)
 	}
