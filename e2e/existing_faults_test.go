@@ -59,7 +59,7 @@ func (h *home) getsOver(ctx SpecContext, f scenarios.Fault) {
 		Skip(r.Reason)
 	}
 	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
-	Expect(r.Symptom).To(Equal(f.Symptom))
+	Expect(r.Detected.Cause).To(Equal(f.Symptom))
 }
 
 // applies are the faults that may be made in a cluster that exists, as the list says.
@@ -68,13 +68,15 @@ func (h *home) applies(ctx SpecContext) map[string]bool {
 	if h.faults != nil {
 		return h.faults
 	}
-	var rows []struct {
-		Name     string
-		Existing bool
+	var list struct {
+		Faults []struct {
+			Name     string
+			Existing bool
+		}
 	}
-	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &rows)).To(Succeed())
+	Expect(json.Unmarshal([]byte(h.cluster.must(ctx, "fault", "list", "-o", "json")), &list)).To(Succeed())
 	h.faults = map[string]bool{}
-	for _, r := range rows {
+	for _, r := range list.Faults {
 		h.faults[r.Name] = r.Existing
 	}
 	Expect(h.faults).To(ContainElement(true), "the list says of no fault that it may be made there")

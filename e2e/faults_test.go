@@ -106,7 +106,7 @@ func (l *lab) getsOver(ctx SpecContext, f scenarios.Fault, args ...string) {
 		Skip(r.Reason)
 	}
 	Expect(r.Class).To(Equal(scenarios.Passed), "%s", r.Reason)
-	Expect(r.Symptom).To(Equal(f.Symptom))
+	Expect(r.Detected.Cause).To(Equal(f.Symptom))
 	l.expectHealthy(ctx)
 }
 
@@ -122,9 +122,9 @@ func (l *lab) dnsOn(ctx context.Context, node string) {
 func (l *lab) experiment(ctx SpecContext, f scenarios.Fault, args ...string) scenarios.Result {
 	GinkgoHelper()
 	r := l.run(ctx, append([]string{"fault", "run", f.Name, "-o", "json", "--evidence", suite.results}, args...)...)
-	var results []scenarios.Result
-	Expect(json.Unmarshal([]byte(r.stdout), &results)).To(Succeed(), "%s", r)
-	Expect(results).To(HaveLen(1))
-	AddReportEntry("circle", results[0], ReportEntryVisibilityFailureOrVerbose)
-	return results[0]
+	var report scenarios.Report
+	Expect(json.Unmarshal([]byte(r.stdout), &report)).To(Succeed(), "%s", r)
+	Expect(report.Results).To(HaveLen(1))
+	AddReportEntry("circle", report.Results[0], ReportEntryVisibilityFailureOrVerbose)
+	return report.Results[0]
 }

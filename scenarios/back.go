@@ -15,6 +15,9 @@ import (
 
 // leaveFault recovers the lab from the faults, until it is healthy.
 func (e *experiment) leaveFault(ctx context.Context) error {
+	if e.options.Tool != nil {
+		return e.repairWithTool(ctx)
+	}
 	for _, f := range e.faults {
 		if !f.Stops() {
 			continue
@@ -33,6 +36,11 @@ func (e *experiment) leaveFault(ctx context.Context) error {
 	if err := e.recover(ctx); err != nil {
 		return err
 	}
+	return e.settle(ctx, begun)
+}
+
+// settle waits until the recovery that began then has led to a healthy lab without the effects, and removes what the faults may leave.
+func (e *experiment) settle(ctx context.Context, begun time.Time) error {
 	e.step("healthy after")
 	if err := e.target.await(ctx, "a healthy lab", healthyBudget, 300*time.Millisecond, func(ctx context.Context) error { return healthy(ctx, e.target) }); err != nil {
 		return err
@@ -99,18 +107,24 @@ func (e *experiment) recover(ctx context.Context) error {
 }
 
 func (e *experiment) end(ctx context.Context, f placed) error {
-	for _, args := range f.Calls(f.target.Node) {
+	for n, args := range f.Calls(f.target.Node) {
 		for i, a := range args {
 			if a == File {
 				args[i] = filepath.Join(e.dir, f.Name)
 			}
 		}
-		e.step("labctl " + strings.Join(args, " "))
+		e.did("labctl " + strings.Join(f.Calls(f.target.Node)[n], " "))
 		if _, err := f.target.Labctl(ctx, args...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// did is a step of the recovery.
+func (e *experiment) did(command string) {
+	e.step(command)
+	e.result.Recovery = append(e.result.Recovery, command)
 }
 
 // refused checks that labctl refuses the recovery because of the symptom.
@@ -130,7 +144,8 @@ func (f placed) refused(ctx context.Context) error {
 // act does what only a person may: the commands of the hint, as they are written there. The fault's own script does what no command can.
 func (e *experiment) act(ctx context.Context, f placed) error {
 	if f.ByHand != "" {
-		e.step("by hand: " + f.ByHand)
+		e.result.Person = ByHand
+		e.did("(" + f.ByHand + ")")
 		if err := f.Restore(ctx, f.target); err != nil {
 			return fmt.Errorf("restore: %w", err)
 		}
@@ -141,8 +156,9 @@ func (e *experiment) act(ctx context.Context, f placed) error {
 		return fmt.Errorf("the hint of %s on %s has no command of the remedy %s: %s", e.named.Symptom,
 			cmp.Or(e.named.Node, "the cluster"), f.Remedy.Text, e.named.Hint)
 	}
+	e.result.Person = ByHint
 	for _, c := range commands {
-		e.step(c.String())
+		e.did(c.String())
 		if err := f.target.follow(ctx, e.named.Node, c); err != nil {
 			return fmt.Errorf("the hint of %s: %s: %w", e.named.Symptom, c, err)
 		}
@@ -187,8 +203,9 @@ func (e *experiment) rescue(ctx context.Context) error {
 		return nil
 	}
 	e.saveEvidence(ctx, e.result.Fault+"-"+e.result.Node)
-	e.step("restore")
+	e.step("take the fault back and bring the lab up again")
 	err := errors.Join(e.restore(ctx), BringBack(ctx, e.target), EndUpgrade(ctx, e.target, e.faults[0].Fault))
+	e.result.Restored = err == nil
 	if err == nil {
 		err = e.options.Record.Forget(e.written...)
 	}

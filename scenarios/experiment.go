@@ -2,7 +2,6 @@ package scenarios
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -24,6 +23,7 @@ type Options struct {
 	Record   Record            // says which faults are in the lab, in case the experiment is killed
 	Progress func(step string) // is told of each step as it begins; may be nil
 	Patience int               // how many times longer everything may take, for machines whose processors are emulated; 0 is once
+	Tool     *Tool             // diagnoses and repairs instead of labctl; nil is labctl
 }
 
 // Budgets of the steps that wait. A healthy cluster may have to wait for a minute of back-off of flannel or CoreDNS.
@@ -42,13 +42,24 @@ func (f Fault) Run(ctx context.Context, d Driver, o Options) Result {
 
 // NotBegun is the result of a round that did not begin because the lab could not be made healthy.
 func (r Round) NotBegun(why error) Result {
-	return Result{Fault: r.names(), Began: time.Now().UTC(), Class: SetupFailed, Reason: why.Error()}
+	result := r.result()
+	result.Class, result.Reason = SetupFailed, why.Error()
+	return result
+}
+
+// result is the result of a round that begins.
+func (r Round) result() Result {
+	var stories []string
+	for _, p := range r {
+		stories = append(stories, p.Fault.Story)
+	}
+	return Result{Fault: r.names(), Story: strings.Join(stories, "; "), Began: time.Now().UTC(), Recovery: []string{}}
 }
 
 // Run is an experiment with all faults of the round at the same time: it injects all and waits for the effect of each, the diagnosis must name
 // one of them first, and all must recover.
 func (r Round) Run(ctx context.Context, d Driver, o Options) Result {
-	e := &experiment{round: r, options: o, result: Result{Fault: r.names(), Began: time.Now().UTC()}}
+	e := &experiment{round: r, options: o, result: r.result()}
 	e.target.Driver = d
 	class, err := e.inDirectory(ctx)
 	e.result.Class = class
@@ -66,6 +77,7 @@ type experiment struct {
 	target   Target // of the first fault; also used for what concerns the whole lab
 	result   Result
 	named    symptom.Finding // what the diagnosis says first of the fault
+	misnamed error           // what a tool said instead of the fault
 	written  []Injected      // in the record
 	dir      string          // for files that recoveries need
 	progress sync.Mutex      // of progress
@@ -128,10 +140,14 @@ func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 		err = e.prove(ctx, before)
 	}
 	if err != nil {
-		return class, errors.Join(err, e.rescue(ctx))
+		e.salvage(ctx, before)
+		return class, errors.Join(e.misnamed, err, e.rescue(ctx))
 	}
 	if err := errors.Join(e.forget(ctx), e.options.Record.Forget(e.written...), e.options.Record.proven(lab.members)); err != nil {
 		return Failed, err
+	}
+	if e.result.Repaired = true; e.misnamed != nil {
+		return Failed, e.misnamed
 	}
 	return Passed, nil
 }
@@ -189,6 +205,9 @@ func (e *experiment) enterFault(ctx context.Context) (Class, error) {
 		return SetupFailed, err
 	}
 	e.result.ToEffect = time.Since(begun).Seconds()
+	if e.options.Tool != nil {
+		return Failed, e.askTool(ctx)
+	}
 	e.step("diagnose")
 	return Failed, e.name(ctx)
 }
@@ -240,64 +259,4 @@ func (f Fault) awaitEffect(ctx context.Context, t Target, progress func(string))
 	}
 	progress("wait for the effect")
 	return t.await(ctx, f.Name+" to take effect", effectBudget, 300*time.Millisecond, func(ctx context.Context) error { return f.Effect(ctx, t) })
-}
-
-// name waits until the diagnosis names the fault, or one of several. It asks again, because logs can be late.
-func (e *experiment) name(ctx context.Context) error {
-	begun := time.Now()
-	wanted := statements(e.faults)
-	err := e.target.await(ctx, "the diagnosis to name "+e.result.Fault, nameBudget, time.Second, func(ctx context.Context) error {
-		first, err := e.stopping(ctx)
-		e.named = first
-		e.result.Symptom, e.result.SymptomOn, e.result.ToCause = first.Symptom, first.Node, time.Since(begun).Seconds()
-		says := statement{first.Symptom, first.Detail, first.Node}
-		if err != nil || slices.ContainsFunc(wanted, func(w statement) bool { return w.wants(says) }) {
-			return err
-		}
-		return &misdiagnosedError{wanted: wanted, says: says}
-	})
-	if wrong, other := errors.AsType[*misdiagnosedError](err); other {
-		wrong.after = e.target.patiently(nameBudget)
-		return wrong
-	}
-	return err
-}
-
-// misdiagnosedError is a diagnosis that names something else than the fault.
-type misdiagnosedError struct {
-	wanted []statement
-	says   statement
-	after  time.Duration
-}
-
-func (e *misdiagnosedError) Error() string {
-	var wanted []string
-	for _, w := range e.wanted {
-		wanted = append(wanted, w.String())
-	}
-	return fmt.Sprintf("timed out after %.0f s: expected %s, diagnosis said %s", e.after.Seconds(), strings.Join(wanted, " or "), e.says)
-}
-
-// diagnosed is the first finding of `labctl diagnose`, empty when there is none.
-func diagnosed(ctx context.Context, t Target) (first symptom.Finding, err error) {
-	out, err := t.Labctl(ctx, "diagnose", "-o", "json") // exit status 1 says that there is something
-	var report struct{ Findings []symptom.Finding }
-	if unread := json.Unmarshal([]byte(out), &report); unread != nil {
-		return first, errors.Join(err, unread)
-	}
-	if len(report.Findings) > 0 {
-		first = report.Findings[0]
-	}
-	return first, nil
-}
-
-// stopping is what the diagnosis, or before or in an upgrade its plan, names first of the faults.
-func (e *experiment) stopping(ctx context.Context) (symptom.Finding, error) {
-	if e.faults[0].Upgrade != "" {
-		first, err := whatStopsUpgrade(ctx, e.target)
-		if err != nil || first.Symptom != "" || e.faults[0].Upgrade == Before {
-			return first, err
-		}
-	}
-	return diagnosed(ctx, e.target)
 }

@@ -148,6 +148,17 @@ var (
 // Stops reports whether labctl does not recover from the fault until a person has acted.
 func (f Fault) Stops() bool { return f.Remedy.Text != "" || f.ByHand != "" }
 
+// WithoutLabctl is what becomes of the fault with kubeadm alone.
+func (f Fault) WithoutLabctl() string {
+	switch {
+	case f.Alone != "":
+		return f.Alone
+	case f.Symptom == "":
+		return "it passes by itself"
+	}
+	return "it lasts"
+}
+
 // What only labs have: see Fault.Lab.
 const (
 	theProbe   = "it shows in the probes that only a lab has"
@@ -212,6 +223,9 @@ func (t Target) run(ctx context.Context, argv ...string) error {
 	_, err := t.Run(ctx, t.Node, argv...)
 	return err
 }
+
+// writesKey is a key of etcd, outside of the API server's own, for injectors.
+const writesKey = "/k8slab/fault"
 
 // etcd runs etcdctl on the control plane and returns what it printed.
 func (t Target) etcd(ctx context.Context, args ...string) (string, error) {

@@ -144,7 +144,7 @@ func together(do ...func() error) error {
 	return errors.Join(errs...)
 }
 
-// changed checks that nothing changed but what the fault may change.
+// changed checks that nothing changed but what the fault may change, and puts into the result what is lost.
 func (e *experiment) changed(ctx context.Context, before baseline) error {
 	e.step("compare with before")
 	after, err := e.look(ctx)
@@ -152,13 +152,19 @@ func (e *experiment) changed(ctx context.Context, before baseline) error {
 		return err
 	}
 	var errs []error
+	lost := []string{}
 	for _, change := range slices.Sorted(maps.Keys(before)) {
 		for _, what := range slices.Sorted(maps.Keys(before[change])) {
-			if was, is := before[change][what], after[change][what]; was != is && !e.may(change, what) {
+			was, is := before[change][what], after[change][what]
+			if was != is && change == Disk {
+				lost = append(lost, what)
+			}
+			if was != is && !e.may(change, what) {
 				errs = append(errs, fmt.Errorf("%s was %q and is %q: the recovery changed too much", what, was, is))
 			}
 		}
 	}
+	e.result.Data.Lost = lost
 	return errors.Join(errs...)
 }
 
@@ -219,7 +225,8 @@ func (e *experiment) forget(ctx context.Context) error {
 		},
 		func() error {
 			_, err := e.target.etcd(ctx, "del", writesKey)
-			return err
+			_, counted := e.target.etcd(ctx, "del", countKey)
+			return errors.Join(err, counted)
 		},
 		func() error {
 			_, err := e.onMembers(func(name string) (string, error) {
@@ -230,48 +237,16 @@ func (e *experiment) forget(ctx context.Context) error {
 	)
 }
 
-// writesKey is the key that watchWrites writes to etcd, outside of the API server's own.
-const writesKey = "/k8slab/fault"
-
-// writesBudget is how long etcd may refuse writes during a fault that keeps the quorum. An election takes 2 s, more on a loaded computer.
-const writesBudget = 10 * time.Second
-
-// writesPause lies between two writes. Each starts half a dozen processes on a node that has no etcdctl of its own.
-const writesPause = 2 * time.Second
-
-// watchWrites writes to etcd through the healthy control plane until stop is called. stop returns an error if writes failed for too long,
-// unless the fault may break the quorum.
+// watchWrites writes to etcd until stop is called. stop puts into the result how it went. It returns an error if writes failed for too long, or
+// an acknowledged one is lost, unless the fault may break the quorum.
 func (e *experiment) watchWrites(ctx context.Context) (stop func() error) {
-	if slices.ContainsFunc(e.faults, func(f placed) bool { return slices.Contains(f.May, Quorum) }) {
-		return func() error { return nil }
-	}
-	ctx, cancel := context.WithCancel(ctx)
-	var wg sync.WaitGroup
-	var longest time.Duration
-	var why error
-	wg.Go(func() {
-		last := time.Now()
-		for ctx.Err() == nil {
-			_, err := e.target.etcd(ctx, "--command-timeout="+e.target.patiently(3*time.Second).String(), "put", writesKey, "1")
-			gap := time.Since(last)
-			if ctx.Err() == nil && gap > longest && err != nil {
-				longest, why = gap, err
-			}
-			if err == nil {
-				last = time.Now()
-			}
-			select {
-			case <-ctx.Done():
-			case <-time.After(e.target.patiently(writesPause)):
-			}
-		}
-	})
+	w, end := startWriter(ctx, e.target)
 	return func() error {
-		cancel()
-		wg.Wait()
-		if longest < e.target.patiently(writesBudget) {
+		end()
+		err := w.told(ctx, &e.result.Data)
+		if slices.ContainsFunc(e.faults, func(f placed) bool { return slices.Contains(f.May, Quorum) }) {
 			return nil
 		}
-		return fmt.Errorf("etcd took no writes for %s, though the fault keeps the quorum: %w", longest.Round(time.Second), why)
+		return err
 	}
 }

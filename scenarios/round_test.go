@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,6 +24,9 @@ type model struct {
 	on      map[string]symptom.ID // node: what is wrong with it
 	calls   []string
 	repairs func(m *model) error
+
+	mu      sync.Mutex // of counted
+	counted string     // in etcd
 }
 
 func newModel(t *testing.T) *model {
@@ -32,7 +36,16 @@ func newModel(t *testing.T) *model {
 // Run answers what an experiment asks nodes for.
 func (m *model) Run(_ context.Context, node string, argv ...string) (string, error) {
 	switch {
-	case slices.Contains(argv, "put"), argv[0] == "rm", strings.Contains(argv[len(argv)-1], baselineFile) && !strings.Contains(argv[2], "machine-id"):
+	case slices.Contains(argv, "put"):
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.counted = argv[len(argv)-1]
+		return "OK\n", nil
+	case slices.Contains(argv, "--print-value-only"):
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		return m.counted + "\n", nil
+	case argv[0] == "rm", strings.Contains(argv[len(argv)-1], baselineFile) && !strings.Contains(argv[2], "machine-id"):
 		return "", nil
 	case slices.Contains(argv, "member"):
 		return "1, started, cp1, x\n", nil
@@ -104,7 +117,7 @@ func TestExperimentOfSeveral(t *testing.T) {
 			return nil
 		}
 		r := Round{{m.breaks("a", cni, repair), "w1"}, {m.breaks("b", kubelet, nodeVerb("join")), "cp1"}}.Run(t.Context(), m, Options{})
-		if r.Class != Passed || r.Fault != "a+b" || r.Node != "w1+cp1" || r.Symptom != kubelet {
+		if r.Class != Passed || r.Fault != "a+b" || r.Node != "w1+cp1" || r.Detected.Cause != kubelet {
 			t.Errorf("got %+v", r)
 		}
 		if got := fmt.Sprint(m.calls); got != "[repair join cp1 repair]" {

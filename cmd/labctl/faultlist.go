@@ -14,18 +14,32 @@ import (
 	"k8slab/scenarios"
 )
 
+// faultListSchema is the version of the list as JSON: docs/schema/fault-list.v1.json describes it.
+const faultListSchema = "k8slab.fault-list/v1"
+
+// faultList is what `fault list -o json` prints.
+type faultList struct {
+	Schema string   `json:"schema"`
+	Faults []listed `json:"faults"`
+}
+
 // listed is a fault in `fault list`.
 type listed struct {
 	Name    string   `json:"name"`
-	Story   string   `json:"story"`
+	Story   string   `json:"story"` // what it imitates, with its source
 	Roles   []string `json:"roles"`
-	Symptom string   `json:"symptom"`
+	Outside bool     `json:"outside"` // the node is reset before, since the fault blocks joins
+	Symptom string   `json:"symptom"` // the cause that a diagnosis has to name; "" is that nothing is wrong
+	Detail  string   `json:"detail,omitempty"`
 	Recover []string `json:"recover"`
-	Stops   bool     `json:"stops"`
-	On      string   `json:"on,omitempty"` // the node that it is on now
+	Stops   bool     `json:"stops"`             // a person has to act before labctl recovers
+	Remedy  string   `json:"remedy,omitempty"`  // the commands of labctl's hint that the person runs
+	ByHand  string   `json:"by_hand,omitempty"` // what the person does that no command does
+	Alone   string   `json:"alone"`             // what kubeadm alone does
+	On      string   `json:"on,omitempty"`      // the node that it is on now
 
-	Existing bool   `json:"existing"`           // it may be made in a cluster that labctl did not make
-	LabsOnly string `json:"labsOnly,omitempty"` // why not
+	Existing bool   `json:"existing"`            // it may be made in a cluster that labctl did not make
+	LabsOnly string `json:"labs_only,omitempty"` // why not
 }
 
 func (a *app) faultListCommand() *cobra.Command {
@@ -41,7 +55,7 @@ A recovery in brackets works only after a person has acted, and by hand is what 
 				return err
 			}
 			rows := listFaults(in)
-			return a.print(rows, func(w io.Writer) { printFaults(w, rows, known) })
+			return a.print(faultList{faultListSchema, rows}, func(w io.Writer) { printFaults(w, rows, known) })
 		},
 	}
 }
@@ -61,7 +75,10 @@ func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known b
 
 func listFaults(in []scenarios.Injected) (rows []listed) {
 	for _, f := range scenarios.All() {
-		row := listed{Name: f.Name, Story: f.Story, Symptom: string(f.Symptom), Stops: f.Stops(), Existing: f.LabsOnly() == "", LabsOnly: f.LabsOnly()}
+		row := listed{
+			Name: f.Name, Story: f.Story, Outside: f.Outside, Symptom: string(f.Symptom), Detail: f.Detail, Recover: []string{}, Stops: f.Stops(), Remedy: f.Remedy.Text,
+			ByHand: f.ByHand, Alone: f.WithoutLabctl(), Existing: f.LabsOnly() == "", LabsOnly: f.LabsOnly(),
+		}
 		for _, r := range f.Roles {
 			row.Roles = append(row.Roles, string(r))
 		}

@@ -220,6 +220,7 @@ func TestNoSilentOverwrite(t *testing.T) {
 	}
 	for _, args := range [][]string{
 		{"etcd", "snapshot", "save", file}, {"diagnose", "--bundle", file}, {"fault", "run", "missing-cni", "--junit", file}, {"soak", "--junit", file},
+		{"fault", "run", "missing-cni", "--results", file}, {"bench", "missing-cni", "--results", file},
 	} {
 		status, _, stderr := labctl(t, append([]string{"-c", small}, args...)...)
 		if want := file + " exists: name another file, or replace it with --force"; status != exitFailed || !strings.Contains(stderr, want) {

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"os"
 
@@ -19,7 +21,7 @@ type junitFile struct {
 
 func (j *junitFile) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&j.path, "junit", "", "also write the results to this `FILE`, as JUnit XML")
-	cmd.Flags().BoolVar(&j.force, "force", false, "replace the file of --junit if it exists")
+	cmd.Flags().BoolVar(&j.force, "force", false, "replace the files of results if they exist")
 }
 
 func (j junitFile) check() error { return newFile(j.path, j.force) }
@@ -37,6 +39,36 @@ func (j junitFile) write(suite string, results []scenarios.Result) error {
 		return fmt.Errorf("--junit: %w", err)
 	}
 	return nil
+}
+
+// resultFiles are where a report is written: for a CI system, and whole.
+type resultFiles struct {
+	junitFile
+	results string
+}
+
+func (f *resultFiles) flags(cmd *cobra.Command) {
+	f.junitFile.flags(cmd)
+	cmd.Flags().StringVar(&f.results, "results", "", "also write the results to this `FILE`, as -o json prints them")
+}
+
+func (f resultFiles) check() error {
+	return errors.Join(f.junitFile.check(), newFile(f.results, f.force))
+}
+
+func (f resultFiles) write(suite string, report scenarios.Report) error {
+	err := f.junitFile.write(suite, report.Results)
+	if f.results == "" {
+		return err
+	}
+	data, failed := json.MarshalIndent(report, "", "  ")
+	if failed == nil {
+		failed = os.WriteFile(f.results, append(data, '\n'), 0o644)
+	}
+	if failed != nil {
+		failed = fmt.Errorf("--results: %w", failed)
+	}
+	return errors.Join(err, failed)
 }
 
 // The elements of JUnit XML that are used here.

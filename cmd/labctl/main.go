@@ -127,7 +127,7 @@ func (a *app) addCommands(root *cobra.Command) {
 		{"repair", "Diagnose and repair:", []*cobra.Command{
 			a.diagnoseCommand(), a.repairCommand(), a.undoCommand(), a.validateCommand(), a.etcdCommand(), a.healthServeCommand(),
 		}},
-		{"faults", "Faults:", append([]*cobra.Command{a.faultCommand()}, forLabs(a.soakCommand(), a.bisectCommand())...)},
+		{"faults", "Faults:", append([]*cobra.Command{a.faultCommand()}, forLabs(a.benchCommand(), a.soakCommand(), a.bisectCommand())...)},
 		{"images", "Images:", forLabs(a.imageCommand(), a.buildIDCommand())},
 		{other, "Other:", append(forLabs(a.vagrantCommand()), a.doctorCommand(), a.hostCommand(), a.versionCommand())},
 	} {

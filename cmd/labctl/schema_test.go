@@ -2,6 +2,9 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"testing"
 
@@ -10,6 +13,7 @@ import (
 	"k8slab/lab/health"
 	"k8slab/lab/machine"
 	"k8slab/lab/state"
+	"k8slab/scenarios"
 )
 
 func TestStatusSchema(t *testing.T) {
@@ -33,4 +37,43 @@ func TestDiagnoseSchema(t *testing.T) {
 		_, stdout, _ := labctl(t, "diagnose", "--from", textFile(t, text), "-o", "json")
 		schema.Check(t, json.RawMessage(stdout))
 	}
+}
+
+func TestFaultListSchema(t *testing.T) {
+	schema := golden.ReadSchema(t, "../../docs/schema/fault-list.v1.json")
+	schema.CheckType(t, reflect.TypeFor[faultList]())
+	alone(t)
+	status, stdout, _ := labctl(t, "-c", small, "fault", "list", "-o", "json")
+	if status != 0 {
+		t.Errorf("status %d", status)
+	}
+	schema.Check(t, json.RawMessage(stdout))
+	schema.Check(t, faultList{faultListSchema, listFaults([]scenarios.Injected{{Fault: "missing-cni", Node: "w1"}})})
+}
+
+func TestFaultResultSchema(t *testing.T) {
+	schema := golden.ReadSchema(t, "../../docs/schema/fault-result.v1.json")
+	schema.CheckType(t, reflect.TypeFor[scenarios.Report]())
+	report := scenarios.Report{Schema: scenarios.ReportSchema, Tool: "labctl", Lab: scenarios.Shape{Machines: "containers"}}
+	report.Versions.Kubernetes, report.Versions.Etcd, report.Versions.Containerd = []string{"v1.36.3"}, []string{}, []string{}
+	round, err := scenarios.ParseRound("missing-cni@w1+stale-learner")
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := 2
+	report.Results = []scenarios.Result{round.NotBegun(errors.New("why")), {
+		Class: scenarios.Passed, Person: scenarios.ByHint, Recovery: []string{"labctl repair"}, Detected: scenarios.Detection{By: "x", Cause: "cni-not-initialized"},
+		Data: scenarios.Data{Lost: []string{}, LostWrites: &lost, WriteGap: 0.1},
+	}}
+	schema.Check(t, report)
+
+	file := filepath.Join(t.TempDir(), "results.json")
+	if err := (resultFiles{results: file}).write("bench", report); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	schema.Check(t, json.RawMessage(written))
 }

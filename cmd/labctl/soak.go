@@ -116,27 +116,6 @@ func (a *app) soak(ctx context.Context, o soakOptions) error {
 	return nil
 }
 
-// playRound runs the experiment of a round as a step of its own.
-func playRound(ctx context.Context, d driver, r scenarios.Round, o scenarios.Options) scenarios.Result {
-	step := d.lab.Events().Start("", r.String(), 0)
-	o.Progress = func(text string) { step.Progress("%s", text) }
-	o.Patience = d.lab.TimeScale()
-	result := r.Run(ctx, d, o)
-	_ = step.End(result.Err()) // it is in the result
-	return result
-}
-
-// anew prepares a lab for a sequence: a new one, or the present one brought up again, since the failed round may have left it broken.
-func anew(ctx context.Context, d driver, fresh bool) error {
-	if fresh {
-		if _, err := d.Labctl(ctx, "down"); err != nil {
-			return err
-		}
-	}
-	_, err := d.Labctl(ctx, "up")
-	return err
-}
-
 // enoughRounds is how many rounds it takes until a share of them says something: 20 of 20 show 86 %, one of one 5 %.
 const enoughRounds = 20
 

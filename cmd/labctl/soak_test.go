@@ -16,7 +16,7 @@ func TestPrintSoak(t *testing.T) {
 		}
 		return r
 	}
-	passed := scenarios.Result{Fault: "missing-cni", Node: "w1", Class: scenarios.Passed, Symptom: "cni-not-initialized", ToEffect: 0.1, ToCause: 1.5, ToRecover: 8.04, Seconds: 20}
+	passed := scenarios.Result{Fault: "missing-cni", Node: "w1", Class: scenarios.Passed, Detected: scenarios.Detection{Cause: "cni-not-initialized"}, ToEffect: 0.1, ToCause: 1.5, ToRecover: 8.04, Seconds: 20}
 	failed := scenarios.Result{Fault: "stale-cni+stale-learner", Node: "w2+cp3", Class: scenarios.Failed, Seconds: 61.2, Reason: "labctl repair: exit status 1:\n1 left"}
 	rounds := []scenarios.Round{round("missing-cni@w1"), round("stale-cni@w2+stale-learner@cp3")}
 	tests := []struct {

@@ -65,8 +65,8 @@ var measures = []struct {
 	what string
 	of   func(Spec) float64
 }{
-	{"cause", func(s Spec) float64 { return s.ToCause }},
-	{"recovery", func(s Spec) float64 { return s.ToRecover }},
+	{"cause", func(s Spec) float64 { return s.Experiment.ToCause }},
+	{"recovery", func(s Spec) float64 { return s.Experiment.ToRecover }},
 	{"all", func(s Spec) float64 { return s.Seconds }},
 }
 

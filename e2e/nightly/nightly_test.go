@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func past(n int, commit string, specs ...string) Run {
 		if _, err := fmt.Sscan(text, &s.Name, &class, &s.Seconds); err != nil {
 			panic(err)
 		}
-		s.Class, s.ToCause, s.ToRecover = scenarios.Class(class), 1, s.Seconds/3
+		s.Class, s.Experiment.ToCause, s.Experiment.ToRecover = scenarios.Class(class), 1, s.Seconds/3
 		r.Specs = append(r.Specs, s)
 	}
 	return r
@@ -316,5 +317,27 @@ func TestSummaryCountsSkippedSpecsApart(t *testing.T) {
 	}}}
 	if got, want := r.summary(), "1 of 2 other specs passed; 1 not applicable"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// Histories of earlier versions keep their times.
+func TestEarlierHistory(t *testing.T) {
+	const line = `{"time": "2026-11-20T01:00:00Z", "part": "containers", "specs": [{"name": "stale-cni", "scenario": true, "class": "passed", "node": "w2",
+		"symptom": "cni-stale-config", "to_bite": 0.2, "to_cause": 3.4, "to_recover": 13.6, "seconds": 40}, {"name": "a spec", "class": "passed", "seconds": 3}]}`
+	var r Run
+	if err := json.Unmarshal([]byte(line), &r); err != nil || len(r.Specs) != 2 {
+		t.Fatal(err)
+	}
+	e := r.Specs[0].Experiment
+	if e.Node != "w2" || e.Detected.Cause != "cni-stale-config" || e.ToEffect != 0.2 || e.ToCause != 3.4 || e.ToRecover != 13.6 || r.Specs[1].Experiment.Fault != "" {
+		t.Errorf("got %+v", r.Specs)
+	}
+	again, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var same Run
+	if err := json.Unmarshal(again, &same); err != nil || same.Specs[0].Experiment.ToEffect != 0.2 {
+		t.Errorf("%v: %+v", err, same)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"k8slab/lab/symptom"
 	"k8slab/scenarios"
 )
 
@@ -27,16 +28,31 @@ type Run struct {
 
 // Spec is a scenario, or another spec, of a run.
 type Spec struct {
-	Name      string          `json:"name"`
-	Scenario  bool            `json:"scenario,omitempty"`
-	Class     scenarios.Class `json:"class"`
-	Reason    string          `json:"reason,omitempty"`
-	Node      string          `json:"node,omitempty"`
-	Symptom   string          `json:"symptom,omitempty"`
-	ToEffect  float64         `json:"to_bite,omitempty"`
-	ToCause   float64         `json:"to_cause,omitempty"`
-	ToRecover float64         `json:"to_recover,omitempty"`
-	Seconds   float64         `json:"seconds"`
+	Name       string           `json:"name"`
+	Scenario   bool             `json:"scenario,omitempty"`
+	Class      scenarios.Class  `json:"class"`
+	Reason     string           `json:"reason,omitempty"`
+	Experiment scenarios.Result `json:"experiment,omitzero"` // of a scenario
+	Seconds    float64          `json:"seconds"`
+}
+
+// UnmarshalJSON also reads the lines of a history in which the times of an experiment were the spec's own.
+func (s *Spec) UnmarshalJSON(data []byte) error {
+	type plain Spec
+	var read struct {
+		plain
+		Node      string     `json:"node"`
+		Symptom   symptom.ID `json:"symptom"`
+		ToEffect  float64    `json:"to_bite"`
+		ToCause   float64    `json:"to_cause"`
+		ToRecover float64    `json:"to_recover"`
+	}
+	err := json.Unmarshal(data, &read)
+	if *s = Spec(read.plain); s.Experiment.Fault == "" && read.Node != "" {
+		s.Experiment = scenarios.Result{Fault: s.Name, Node: read.Node, Class: s.Class, Detected: scenarios.Detection{Cause: read.Symptom},
+			ToEffect: read.ToEffect, ToCause: read.ToCause, ToRecover: read.ToRecover, Seconds: s.Seconds}
+	}
+	return err
 }
 
 func (r Run) same(other Run) bool { return r.Part == other.Part && r.Time.Equal(other.Time) }
@@ -154,8 +170,7 @@ func (s specReport) spec() Spec {
 		if e.Name != "circle" || json.Unmarshal([]byte(e.Value.AsJSON), &c) != nil {
 			continue
 		}
-		spec.Node, spec.Symptom, spec.ToEffect, spec.ToCause, spec.ToRecover = c.Node, string(c.Symptom), c.ToEffect, c.ToCause, c.ToRecover
-		spec.Seconds = c.Seconds
+		spec.Experiment, spec.Seconds = c, c.Seconds
 		if c.Err() != nil {
 			spec.Class, spec.Reason = c.Class, short(c.Reason)
 		}

@@ -103,23 +103,12 @@ func times(text string, history []Run, where string) (string, error) {
 				continue
 			}
 			if ran++; s.Class == scenarios.Passed {
-				effects, named, recovered = append(effects, s.ToEffect), append(named, s.ToCause), append(recovered, s.ToRecover)
+				effects, named, recovered = append(effects, s.Experiment.ToEffect), append(named, s.Experiment.ToCause), append(recovered, s.Experiment.ToRecover)
 			}
 		}
-		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s | %s |\n", f.Name, len(effects), ran, seconds(effects), seconds(named), seconds(recovered), alone(f))
+		fmt.Fprintf(&b, "| `%s` | %d of %d | %s | %s | %s | %s |\n", f.Name, len(effects), ran, seconds(effects), seconds(named), seconds(recovered), f.WithoutLabctl())
 	}
 	return before + b.String() + after, nil
-}
-
-// alone is what becomes of a fault that nobody mends.
-func alone(f scenarios.Fault) string {
-	switch {
-	case f.Alone != "":
-		return f.Alone
-	case f.Symptom == "":
-		return "it passes by itself"
-	}
-	return "it lasts"
 }
 
 // seconds are the median of some, and the longest if there are several.
