@@ -141,7 +141,10 @@ func (e *experiment) inHealthyLab(ctx context.Context) (Class, error) {
 	}
 	if err != nil {
 		e.salvage(ctx, before)
-		return class, errors.Join(e.misnamed, err, e.rescue(ctx))
+		if e.misnamed != nil {
+			err = fmt.Errorf("%w; %w", e.misnamed, err)
+		}
+		return class, errors.Join(err, e.rescue(ctx))
 	}
 	if err := errors.Join(e.forget(ctx), e.options.Record.Forget(e.written...), e.options.Record.proven(lab.members)); err != nil {
 		return Failed, err

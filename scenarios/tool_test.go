@@ -69,7 +69,7 @@ func TestExperimentWithATool(t *testing.T) {
 			"it named cni-not-initialized on w2; right is cni-not-initialized on w1", "[]"},
 		{"names no node", "cni-not-initialized", func(m *model) error { clear(m.on); return nil }, Failed, true, false, true, false, 1, "right is cni-not-initialized on w1", "[]"},
 		{"finds nothing and says that it repairs nothing", "", func(*model) error { return errors.New("exit status 3") }, Failed, false, false, false, true, 0,
-			"it named nothing; right is cni-not-initialized on w1\nit did not repair: exit status 3", "[repair up]"},
+			"it named nothing; right is cni-not-initialized on w1; it did not repair: exit status 3", "[repair up]"},
 		{"says nonsense", "it is DNS", func(m *model) error { clear(m.on); return nil }, Failed, false, false, true, false, 1, `it named no cause: "it is DNS" is no cause`, "[]"},
 		{"only says that it has repaired", right, func(*model) error { return nil }, Failed, true, true, false, true, 0, "a healthy lab: 4m0s budget ran out", "[repair up]"},
 	} {

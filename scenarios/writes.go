@@ -44,7 +44,7 @@ func startWriter(ctx context.Context, target Target) (w *writer, stop func()) {
 
 // count writes until it is cancelled. A write that is being tried then counts with its time so far if it was refused.
 func (w *writer) count(ctx context.Context) {
-	for begun, pause := time.Now(), writesPause; ; {
+	for begun := time.Now(); ; {
 		_, err := w.target.etcd(ctx, "--command-timeout="+w.target.patiently(3*time.Second).String(), "put", countKey, strconv.Itoa(w.acknowledged+1))
 		if ctx.Err() != nil {
 			return // it may or may not be there
@@ -54,7 +54,8 @@ func (w *writer) count(ctx context.Context) {
 		if err != nil && took > w.refused {
 			w.refused, w.why = took, err
 		}
-		if pause = writesRetry; err == nil {
+		pause := writesRetry
+		if err == nil {
 			w.acknowledged++
 			pause = writesPause
 		}

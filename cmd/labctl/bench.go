@@ -82,7 +82,7 @@ func printBench(w io.Writer, report scenarios.Report) {
 	named, repaired, measured := 0, 0, 0
 	for _, r := range report.Results {
 		if r.Class == scenarios.SetupFailed || r.Class == scenarios.NotApplicable {
-			_, _ = fmt.Fprintf(t, "%s\t%s\t%s\n", r.Fault, cmp.Or(r.Node, "–"), r.Class)
+			_, _ = fmt.Fprintf(t, "%s\t%s\t–\t–\t–\t–\t–\t–\t–\t%s\n", r.Fault, cmp.Or(r.Node, "–"), r.Class)
 			continue
 		}
 		measured++

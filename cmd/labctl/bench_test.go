@@ -64,7 +64,7 @@ func TestPrintBench(t *testing.T) {
 	report := scenarios.Report{Tool: "./doctor.sh", Results: []scenarios.Result{
 		{Fault: "missing-cni", Node: "w1", Class: scenarios.Passed, Detected: right, Repaired: true, ToCause: 1.5, ToRecover: 8.04, Data: intact},
 		{Fault: "port-in-use", Node: "w1", Class: scenarios.Passed, Detected: right, Repaired: true, Person: scenarios.ByHint, ToCause: 1.5, ToRecover: 8.04, Data: intact},
-		{Fault: "kubelet-stopped", Node: "w1", Class: scenarios.Failed, Reason: "it named nothing; right is kubelet-not-running on w1\nit did not repair: exit status 3",
+		{Fault: "kubelet-stopped", Node: "w1", Class: scenarios.Failed, Reason: "it named nothing; right is kubelet-not-running on w1; it did not repair: exit status 3",
 			ToCause: 2, Restored: true, Data: scenarios.Data{}},
 		{Fault: "wiped-voter", Node: "cp3", Class: scenarios.Failed, Reason: "etcd lost 2 of 20 writes that it had acknowledged", Detected: scenarios.Detection{RightCause: true},
 			Restored: true, Data: scenarios.Data{Lost: []string{"w1's file"}, LostWrites: &two, Writes: 20, WriteGap: 4}},
