@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -19,7 +20,7 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [NAME[@NODE]...]",
 		Short: "Measure how well a command, or labctl itself, diagnoses and repairs faults",
-		Long: `For each fault, or for all of them, start from a healthy lab, inject the fault and wait for its effect. Then run COMMAND twice: to name the cause, and
+		Long: `For each fault, or for all of them but those of upgrades, start from a healthy lab, inject the fault and wait for its effect. Then run COMMAND twice: to name the cause, and
 to repair. It is measured as labctl is: whether the cause and the node are right and after which time, whether the lab is proven healthy again
 and after which time, which data is lost, and how long etcd took no writes. What it leaves broken, labctl repairs before the next fault.
 Without --with, labctl itself is measured.
@@ -52,11 +53,18 @@ Exit status: 0 all faults were measured, whatever the result, or do not apply he
 			}
 			if len(args) == 0 {
 				for _, f := range scenarios.All() {
-					args = append(args, f.Name)
+					if f.Upgrade == "" {
+						args = append(args, f.Name)
+					}
 				}
 			}
 			if t.rounds, err = roundsOf(args, ""); err != nil {
 				return err
+			}
+			for _, p := range slices.Concat(t.rounds...) {
+				if p.Fault.Upgrade != "" {
+					return usageError{fmt.Errorf("%s is of an upgrade, which is labctl's own, so no other command can be measured by it; next: labctl fault run %[1]s", p.Fault.Name)}
+				}
 			}
 			if err := errors.Join(t.files.check(), evidenceDir(t.evidence)); err != nil {
 				return err

@@ -18,6 +18,7 @@ func TestBenchUsage(t *testing.T) {
 		{"bench missing-cnni", "missing-cni"},
 		{"bench --budget 0s", "--budget must be at least 1s"},
 		{"bench --with= missing-cni", "--with needs a command"},
+		{"bench upgrade-etcd-flag-removed", "labctl fault run upgrade-etcd-flag-removed"},
 		{"bench --anew --lab small", "--anew removes the lab"},
 	} {
 		if status, _, stderr := labctl(t, strings.Fields(tt.args)...); status != exitUsage || !strings.Contains(stderr, tt.want) {

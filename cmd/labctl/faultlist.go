@@ -28,8 +28,9 @@ type listed struct {
 	Name    string   `json:"name"`
 	Story   string   `json:"story"` // what it imitates, with its source
 	Roles   []string `json:"roles"`
-	Outside bool     `json:"outside"` // the node is reset before, since the fault blocks joins
-	Symptom string   `json:"symptom"` // the cause that a diagnosis has to name; "" is that nothing is wrong
+	Outside bool     `json:"outside"`           // the node is reset before, since the fault blocks joins
+	Upgrade string   `json:"upgrade,omitempty"` // when in an upgrade it is met: before, during
+	Symptom string   `json:"symptom"`           // the cause that a diagnosis has to name; "" is that nothing is wrong
 	Detail  string   `json:"detail,omitempty"`
 	Recover []string `json:"recover"`
 	Stops   bool     `json:"stops"`             // a person has to act before labctl recovers
@@ -76,7 +77,7 @@ func (a *app) activeFaults(cmd *cobra.Command) (in []scenarios.Injected, known b
 func listFaults(in []scenarios.Injected) (rows []listed) {
 	for _, f := range scenarios.All() {
 		row := listed{
-			Name: f.Name, Story: f.Story, Outside: f.Outside, Symptom: string(f.Symptom), Detail: f.Detail, Recover: []string{}, Stops: f.Stops(), Remedy: f.Remedy.Text,
+			Name: f.Name, Story: f.Story, Outside: f.Outside, Upgrade: string(f.Upgrade), Symptom: string(f.Symptom), Detail: f.Detail, Recover: []string{}, Stops: f.Stops(), Remedy: f.Remedy.Text,
 			ByHand: f.ByHand, Alone: f.WithoutLabctl(), Existing: f.LabsOnly() == "", LabsOnly: f.LabsOnly(),
 		}
 		for _, r := range f.Roles {
