@@ -68,8 +68,8 @@ var kubeadmDamages = []struct {
 		func(t *testing.T, w *world) {
 			w.document(publicConfigs + "cluster-info")["kubeconfig"] = newPKI(t, w.lab.found.Cluster).kubeconfig("https://10.30.0.10:6443")
 		}},
-	{"kubeadm's version is old", "", symptom.VersionSkew, "its kubernetesVersion is v1.29.0, not v1.36.3", "had kubeadm make it again",
-		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "v1.36.3", "v1.29.0")},
+	{"kubeadm's version is old", "", symptom.VersionSkew, "its kubernetesVersion is v1.29.0, not v1.37.2", "had kubeadm make it again",
+		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "v1.37.2", "v1.29.0")},
 	{"kubeadm has no endpoint", "", symptom.ControlPlaneEndpointMissing, "it has no controlPlaneEndpoint", "had kubeadm make it again",
 		reworded(systemConfigs+"kubeadm-config", "ClusterConfiguration", "controlPlaneEndpoint", "damaged")},
 	{"kubeadm's certificates are elsewhere", "", symptom.JoinConfigMissing, "its certificatesDir is /damaged", "had kubeadm make it again",
@@ -188,10 +188,10 @@ func TestRepairOfAnUpgradedCluster(t *testing.T) {
 	inWorld(t, labtest.Three, nil, func(t *testing.T, w *world) {
 		w.up()
 		w.clean()
-		w.change(func() { w.upgraded = "v1.36.4" })
+		w.change(func() { w.upgraded = "v1.37.3" })
 		before := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]
 		found, err := w.lab.Repair(t.Context(), false, repair.Restart)
-		if len(found) != 1 || found[0].Symptom != string(symptom.VersionSkew) || !strings.Contains(found[0].Left, "cluster.yaml has v1.36.3") {
+		if len(found) != 1 || found[0].Symptom != string(symptom.VersionSkew) || !strings.Contains(found[0].Left, "cluster.yaml has v1.37.2") {
 			t.Errorf("%+v, %v", found, err)
 		}
 		if now := w.document(systemConfigs + "kubeadm-config")["ClusterConfiguration"]; now != before {

@@ -82,7 +82,7 @@ func (w *world) damaged(b *box, argv []string, stdin string) (out string, status
 func (w *world) containerd(b *box, argv []string) (string, int, bool) {
 	switch {
 	case slices.Contains(argv, "list"):
-		return strings.Join(b.images, "\n"), 0, true
+		return strings.Join(b.images, " type sha256:0123\n") + " type sha256:0123\n", 0, true
 	case slices.Contains(argv, "import"):
 		b.images = append(b.images, b.imports...)
 	case slices.Contains(argv, "tag"):
