@@ -38,8 +38,9 @@ func (f Fault) canUpgrade(t Target) error {
 	return nil
 }
 
-// toMinor is for faults that only an upgrade to that minor version of Kubernetes, or a later one, meets.
-func toMinor(minor, why string) func(Target) string {
+// to137 is for faults that only an upgrade to Kubernetes 1.37 or a later version meets.
+func to137(why string) func(Target) string {
+	const minor = "v1.37"
 	return func(t Target) string {
 		if t.Next != "" && semver.Compare(semver.MajorMinor(t.Next), minor) < 0 {
 			return fmt.Sprintf("the upgrade is to %s: %s only from %s on", t.Next, why, minor)
