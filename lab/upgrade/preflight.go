@@ -109,23 +109,15 @@ func (u *upgrade) skew(ctx context.Context) (all []symptom.Finding, err error) {
 // removedAPIs are those that somebody still asks for and the version does not serve. Each API server counts for itself; that one gives no answer is
 // for the diagnosis.
 func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err error) {
-	apis, err := session.FromEachNode(u.Cluster.ControlPlanes(), func(n config.Node) ([]kube.DeprecatedAPI, error) {
-		own, err := kube.WithServer(u.Admin.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
-		if err != nil {
-			return nil, err
-		}
-		server, err := kube.New(own, u.DialCluster, u.Mutated)
-		if err != nil {
-			return nil, err
-		}
-		defer server.Close()
-		asked, err := server.DeprecatedAPIs(ctx)
-		if err != nil && n.Name != u.Admin.From.Name {
-			return nil, nil
-		}
-		return asked, err
-	})
-	asked := slices.Concat(apis...)
+	var errs []error
+	var asked []kube.DeprecatedAPI
+	for _, n := range u.Cluster.ControlPlanes() {
+		apis, err := u.deprecatedAPIs(ctx, n)
+		asked, errs = append(asked, apis...), append(errs, err)
+	}
+	if !slices.Contains(errs, nil) {
+		return nil, errors.Join(errs...)
+	}
 	slices.SortFunc(asked, func(a, b kube.DeprecatedAPI) int { return cmp.Compare(a.Resource, b.Resource) })
 	for _, a := range slices.Compact(asked) {
 		if a.Removed != "" && minor("v"+a.Removed+".0") <= minor(u.options.Version) {
@@ -134,6 +126,20 @@ func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err e
 		}
 	}
 	return all, err
+}
+
+// deprecatedAPIs are those that the node's own API server was asked for.
+func (u *upgrade) deprecatedAPIs(ctx context.Context, n config.Node) ([]kube.DeprecatedAPI, error) {
+	own, err := kube.WithServer(u.Admin.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
+	if err != nil {
+		return nil, err
+	}
+	server, err := kube.New(own, u.DialCluster, u.Mutated)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Close()
+	return server.DeprecatedAPIs(ctx)
 }
 
 // budgets are those that keep a node from being drained: for ever, or until more pods are healthy.
