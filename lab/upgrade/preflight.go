@@ -108,16 +108,9 @@ func (u *upgrade) skew(ctx context.Context) (all []symptom.Finding, err error) {
 
 // removedAPIs are those that somebody still asks for and the version does not serve. Each API server counts for itself; that one gives no answer is
 // for the diagnosis.
-func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err error) {
-	var errs []error
-	var asked []kube.DeprecatedAPI
-	for _, n := range u.Cluster.ControlPlanes() {
-		apis, err := u.deprecatedAPIs(ctx, n)
-		asked, errs = append(asked, apis...), append(errs, err)
-	}
-	if !slices.Contains(errs, nil) {
-		return nil, errors.Join(errs...)
-	}
+func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, _ error) {
+	apis, _ := session.FromEachNode(u.Cluster.ControlPlanes(), func(n config.Node) ([]kube.DeprecatedAPI, error) { return u.deprecatedAPIs(ctx, n) })
+	asked := slices.Concat(apis...)
 	slices.SortFunc(asked, func(a, b kube.DeprecatedAPI) int { return cmp.Compare(a.Resource, b.Resource) })
 	for _, a := range slices.Compact(asked) {
 		if a.Removed != "" && minor("v"+a.Removed+".0") <= minor(u.options.Version) {
@@ -125,7 +118,7 @@ func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, err e
 				"somebody has asked for %s since the API server started, and Kubernetes %s no longer serves it", a.Resource, a.Removed))
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // deprecatedAPIs are those that the node's own API server was asked for.
