@@ -11,53 +11,39 @@ import (
 // What an upgrade itself changes.
 var byUpgrade = []Change{Quorum}
 
-var upgradeKilledAtEtcd = Fault{
-	Name:    "upgrade-killed-at-etcd",
-	Story:   "kubeadm is killed when it has replaced etcd and not yet the API server (kubeadm's guide to upgrades: run it again)",
-	Roles:   controlPlane,
-	Upgrade: During,
-	Inject:  killedAt(manifests + "etcd.yaml"),
-	Effect:  halfUpgraded,
-	Symptom: symptom.UpgradeUnfinished,
-	Of:      theCluster,
-	Recover: upgrading,
-	May:     byUpgrade,
-	Restore: noUpgradeUnit,
+// unfinished is a fault that leaves its node half upgraded, and no other sign.
+func unfinished(f Fault) Fault {
+	f.Upgrade, f.Effect = During, halfUpgraded
+	f.Symptom, f.Of = symptom.UpgradeUnfinished, theCluster
+	f.Recover, f.May, f.Restore = upgrading, byUpgrade, noUpgradeUnit
+	return f
 }
 
-var upgradeKilledAtAPIServer = Fault{
-	Name:    "upgrade-killed-at-apiserver",
-	Story:   "kubeadm is killed when the API server is of the new version and the controller manager and the scheduler are of the old one (kubeadm's guide to upgrades: run it again)",
-	Roles:   controlPlane,
-	Upgrade: During,
-	Inject:  killedAt(manifests + "kube-apiserver.yaml"),
-	Effect:  halfUpgraded,
-	Symptom: symptom.UpgradeUnfinished,
-	Of:      theCluster,
-	Recover: upgrading,
-	May:     byUpgrade,
-	Restore: noUpgradeUnit,
-}
+var upgradeKilledAtEtcd = unfinished(Fault{
+	Name:   "upgrade-killed-at-etcd",
+	Story:  "kubeadm is killed when it has replaced etcd and not yet the API server (kubeadm's guide to upgrades: run it again)",
+	Roles:  controlPlane,
+	Inject: killedAt(manifests + "etcd.yaml"),
+})
 
-var upgradeKilledOnWorker = Fault{
-	Name:    "upgrade-killed-on-worker",
-	Story:   "kubeadm is killed on a worker when it has written kubelet's new configuration, and the old kubelet runs (kubeadm's guide to upgrades: run it again)",
-	Roles:   workers,
-	Upgrade: During,
-	Inject:  killedAt("/var/lib/kubelet/config.yaml"),
-	Effect:  halfUpgraded,
-	Symptom: symptom.UpgradeUnfinished,
-	Of:      theCluster,
-	Recover: upgrading,
-	May:     byUpgrade,
-	Restore: noUpgradeUnit,
-}
+var upgradeKilledAtAPIServer = unfinished(Fault{
+	Name:   "upgrade-killed-at-apiserver",
+	Story:  "kubeadm is killed when the API server is of the new version and the controller manager and the scheduler are of the old one (kubeadm's guide to upgrades: run it again)",
+	Roles:  controlPlane,
+	Inject: killedAt(manifests + "kube-apiserver.yaml"),
+})
 
-var upgradeEtcdBroken = Fault{
-	Name:    "upgrade-etcd-broken",
-	Story:   "a mirror has something else behind the tag of the new etcd, so that it does not come up and kubeadm rolls it back (etcd's guide to 3.7)",
-	Roles:   controlPlane,
-	Upgrade: During,
+var upgradeKilledOnWorker = unfinished(Fault{
+	Name:   "upgrade-killed-on-worker",
+	Story:  "kubeadm is killed on a worker when it is about to write kubelet's new configuration (kubeadm's guide to upgrades: run it again)",
+	Roles:  workers,
+	Inject: killedAt(backups),
+})
+
+var upgradeEtcdBroken = unfinished(Fault{
+	Name:  "upgrade-etcd-broken",
+	Story: "a mirror has something else behind the tag of the new etcd, so that it does not come up and kubeadm rolls it back (etcd's guide to 3.7)",
+	Roles: controlPlane,
 	Inject: func(ctx context.Context, t Target) error {
 		err := t.whenUpgraded(ctx, t.Node, `
 			images() { ctr --namespace k8s.io images "$@"; }
@@ -67,19 +53,12 @@ var upgradeEtcdBroken = Fault{
 		}
 		return t.stopUpgrade(ctx)
 	},
-	Effect:  halfUpgraded,
-	Symptom: symptom.UpgradeUnfinished,
-	Of:      theCluster,
-	Recover: upgrading,
-	May:     byUpgrade,
-	Restore: noUpgradeUnit,
-}
+})
 
-var upgradeImageMissing = Fault{
-	Name:    "upgrade-image-missing",
-	Story:   "kubelet's garbage collection, or somebody, has removed an image of the new version before kubeadm uses it (kubeadm's guide to upgrades)",
-	Roles:   controlPlane,
-	Upgrade: During,
+var upgradeImageMissing = unfinished(Fault{
+	Name:  "upgrade-image-missing",
+	Story: "kubelet's garbage collection, or somebody, has removed an image of the new version before kubeadm uses it (kubeadm's guide to upgrades)",
+	Roles: controlPlane,
 	Inject: func(ctx context.Context, t Target) error {
 		err := t.whenUpgraded(ctx, t.Node, `
 			images() { ctr --namespace k8s.io images "$@"; }
@@ -89,13 +68,7 @@ var upgradeImageMissing = Fault{
 		}
 		return t.stopUpgrade(ctx)
 	},
-	Effect:  halfUpgraded,
-	Symptom: symptom.UpgradeUnfinished,
-	Of:      theCluster,
-	Recover: upgrading,
-	May:     byUpgrade,
-	Restore: noUpgradeUnit,
-}
+})
 
 // backups is where kubeadm keeps what it replaces: manifests, etcd's data, kubelet's configuration.
 const backups = "/etc/kubernetes/tmp"
@@ -133,7 +106,7 @@ var upgradeAPIServerPutBack = Fault{
 	Upgrade: During,
 	Applies: withWorker,
 	Inject: func(ctx context.Context, t Target) error {
-		if err := t.killAt(ctx, t.aWorker(), "/var/lib/kubelet/config.yaml"); err != nil {
+		if err := t.killAt(ctx, t.aWorker(), backups); err != nil {
 			return err
 		}
 		if err := t.stopUpgrade(ctx); err != nil {

@@ -177,7 +177,11 @@ func TestGetGivesUpWaiting(t *testing.T) {
 		})
 		done <- err
 	}()
-	<-begun
+	select {
+	case <-begun:
+	case err := <-done:
+		t.Fatal(err)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := c.get(ctx, "thing", nil, put("second")); !errors.Is(err, context.DeadlineExceeded) {

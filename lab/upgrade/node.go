@@ -90,10 +90,7 @@ func (u *upgrade) replaceKubelet(ctx context.Context, n config.Node, step *event
 		return err
 	}
 	step.Progress("drain")
-	if err := u.Admin.Kube.Cordon(ctx, n.Name); err != nil {
-		return err
-	}
-	if err := u.Admin.Kube.Drain(ctx, n.Name, step.Progress); err != nil {
+	if err := u.drain(ctx, n, step); err != nil {
 		return err
 	}
 	step.Progress("new kubelet")
@@ -109,6 +106,22 @@ func (u *upgrade) replaceKubelet(ctx context.Context, n config.Node, step *event
 		return err
 	}
 	return u.ReadyAgain(ctx, n, began, step)
+}
+
+// drain drains the node. An API server that starts anew, as the only one does with its kubelet, cuts the connection: then it is drained again.
+func (u *upgrade) drain(ctx context.Context, n config.Node, step *event.Step) error {
+	once := func() error {
+		return errors.Join(u.Admin.Kube.Cordon(ctx, n.Name), u.Admin.Kube.Drain(ctx, n.Name, step.Progress))
+	}
+	err := once()
+	if _, late := errors.AsType[*wait.TimeoutError](err); err == nil || late {
+		return err
+	}
+	step.Waiting(err)
+	if err := u.AwaitAPI(ctx); err != nil {
+		return err
+	}
+	return once()
 }
 
 // awaitVersion waits until the node's kubelet has told its new version, which it does some seconds after it has started.
