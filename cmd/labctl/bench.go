@@ -20,8 +20,8 @@ func (a *app) benchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "bench [NAME[@NODE]...]",
 		Short: "Measure how well a command, or labctl itself, diagnoses and repairs faults",
-		Long: `For each fault, or for all of them but those of upgrades, start from a healthy lab, inject the fault and wait for its effect. Then run COMMAND twice: to name the cause, and
-to repair. It is measured as labctl is: whether the cause and the node are right and after which time, whether the lab is proven healthy again
+		Long: `For each fault, or for all of them but those of upgrades, start from a healthy lab, inject the fault and wait for its effect. Then run COMMAND
+twice: to name the cause, and to repair. It is measured as labctl is: whether the cause and the node are right and after which time, whether the lab is proven healthy again
 and after which time, which data is lost, and how long etcd took no writes. What it leaves broken, labctl repairs before the next fault.
 Without --with, labctl itself is measured.
 

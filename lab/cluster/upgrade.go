@@ -74,7 +74,7 @@ sync -f "$4"`
 // upgradedMark has the version that kubeadm has upgraded the machine to, once it has succeeded.
 const upgradedMark = "/var/lib/k8slab/upgraded"
 
-// upgradedScript prints what the mark $1 says, unless a manifest of Kubernetes has an image of another version than $2.
+// upgradedScript prints what the mark $1 says, unless a manifest of Kubernetes has an image with another tag than $2.
 const upgradedScript = `for manifest in /etc/kubernetes/manifests/kube-*.yaml; do
 	[ ! -e "$manifest" ] || grep -q "image: .*:$2\$" "$manifest" || exit 0
 done
@@ -108,7 +108,7 @@ func (c *Run) KubeadmUpgrade(ctx context.Context, n config.Node, first bool, ste
 // KubeadmUpgraded tells whether kubeadm has upgraded the node to the version of the run's lab, and the node still has what it made.
 func (c *Run) KubeadmUpgraded(ctx context.Context, n config.Node) (bool, error) {
 	version := c.Cluster.Kubernetes.Version
-	is, err := c.Nodes[n.Name].Read(ctx, "sh", "-c", upgradedScript, "sh", upgradedMark, version)
+	is, err := c.Nodes[n.Name].Read(ctx, "sh", "-c", upgradedScript, "sh", upgradedMark, strings.ReplaceAll(version, "+", "_"))
 	return strings.TrimSpace(is) == version, err
 }
 

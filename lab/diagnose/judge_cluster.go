@@ -183,56 +183,6 @@ func (j *judgement) ready(name string) bool {
 	return slices.ContainsFunc(j.f.API.Nodes, func(n kube.Node) bool { return n.Name == name && n.Ready })
 }
 
-// podFailures has the cause that a failure of each of the cluster's own pods means, by the beginning of the pod's name.
-var podFailures = []struct {
-	prefix string
-	id     symptom.ID
-}{
-	{"flannel-", symptom.NetworkPluginPodsFailing},
-	{"kube-flannel-", symptom.NetworkPluginPodsFailing},
-	{"kube-proxy-", symptom.KubeProxyCrash},
-	{"kube-controller-manager-", symptom.ControllerManagerFailing},
-	{"kube-apiserver-", symptom.ControlPlaneCrashloop},
-	{"kube-scheduler-", symptom.ControlPlaneCrashloop},
-	{"etcd-", symptom.EtcdUnreachable},
-}
-
-// pods judges failing pods on Ready nodes. A pod that only starts, or whose node is broken, is no cause.
-func (j *judgement) pods() {
-	for _, p := range j.f.API.Pods {
-		if p.Deleting || !j.ready(p.Node) || !podFails(p) {
-			continue
-		}
-		text := fmt.Sprintf("pod %s/%s: %s", p.Namespace, p.Name, p.Reason)
-		id := specific(p.Reason, "")
-		if id == symptom.ControlPlaneCrashloop { // any container can crash again and again
-			id = ""
-		}
-		for _, known := range podFailures {
-			if strings.HasPrefix(p.Name, known.prefix) {
-				id = specific(p.Reason, known.id)
-				break
-			}
-		}
-		if id == "" && !Own(p) {
-			j.unread = append(j.unread, fmt.Sprintf("%s; next: kubectl -n %s describe pod %s", text, p.Namespace, p.Name))
-			continue
-		}
-		if id == "" {
-			j.fails("pods", p.Node, "API", text, fmt.Sprintf("kubectl -n %s describe pod %s", p.Namespace, p.Name))
-			continue
-		}
-		j.find(id, p.Node, "API", text)
-	}
-}
-
-// podFails tells a pod that fails from one that starts: a container of it has ended, or kubelet uses one of its words for a failure.
-func podFails(p kube.Pod) bool {
-	return p.Exited || slices.ContainsFunc([]string{"BackOff", "Err", "OOMKilled", "Evicted", "Failed"}, func(sign string) bool {
-		return strings.Contains(p.Reason, sign)
-	})
-}
-
 // daemonSets judges whether the cluster's own DaemonSets exist and want a pod on every node.
 func (j *judgement) daemonSets() {
 	for _, name := range slices.Sorted(maps.Keys(j.f.API.DaemonSets)) {

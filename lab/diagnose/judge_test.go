@@ -156,6 +156,13 @@ var damages = []struct {
 		{id: symptom.ControlPlaneCrashloop, node: "cp1", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdNoQuorum, becauseOf: symptom.MachineNotRunning},
 		{id: symptom.EtcdUnreachable, node: "cp2", becauseOf: symptom.MachineNotRunning}, {id: symptom.EtcdUnreachable, node: "cp3", becauseOf: symptom.MachineNotRunning},
 		{id: symptom.APIServerUnreachable, becauseOf: symptom.MachineNotRunning}}},
+	{"a worker's kubelet is newer than an API server", func(f *fact.Facts) { upgradedTo(f, "v1.36.3", "w1") },
+		[]want{{id: symptom.VersionSkew, node: "w1"}}},
+	{"a control plane's kubelet is newer than its own API server", func(f *fact.Facts) { upgradedTo(f, "v1.36.3", "cp1") },
+		[]want{{id: symptom.VersionSkew, node: "cp1"}}},
+	{"a control plane's kubelet is newer than other API servers", func(f *fact.Facts) { upgradedTo(f, "v1.36.3", "cp2") }, nil},
+	{"an API server whose image says no version", func(f *fact.Facts) { upgradedTo(f, "", "w1") }, nil},
+	{"an upgrade has not ended", func(f *fact.Facts) { f.Upgrade = "from v1.36.3 to v1.37.2" }, []want{{id: symptom.UpgradeUnfinished}}},
 	{"kubelet was stopped by hand, and had old trouble", func(f *fact.Facts) {
 		m := f.Machine("w1")
 		stoppedKubelet(m)
@@ -531,6 +538,17 @@ func TestOldKillForWantOfMemory(t *testing.T) {
 		j := &judgement{f: &fact.Facts{Machines: []fact.Machine{*m}}}
 		if got := j.refutes(m, symptom.OutOfMemory); got != test.old {
 			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
+// upgradedTo has the kubelet of one node and the API server of cp2 in v1.37.2, all else in v1.36.3, and cp1's API server as given.
+func upgradedTo(f *fact.Facts, first, node string) {
+	f.API.Servers = map[string]string{"cp1": first, "cp2": "v1.37.2"}
+	for i := range f.API.Nodes {
+		f.API.Nodes[i].KubeletVersion, f.API.Nodes[i].Role = "v1.36.3", f.Machine(f.API.Nodes[i].Name).Role
+		if f.API.Nodes[i].Name == node {
+			f.API.Nodes[i].KubeletVersion = "v1.37.2"
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
@@ -14,7 +13,6 @@ import (
 	"k8slab/lab/diagnose"
 	"k8slab/lab/diagnose/fact"
 	"k8slab/lab/diagnose/siterule"
-	"k8slab/lab/kube"
 	"k8slab/lab/session"
 	"k8slab/lab/state"
 )
@@ -130,12 +128,7 @@ func openThrough(ctx context.Context, s *session.Session, name string) (diagnose
 		return diagnose.Cluster{}, err
 	}
 	v.Kube.Close()
-	own, err := kube.WithServer(v.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
-	if err != nil {
-		_ = v.Etcd.Close()
-		return diagnose.Cluster{}, err
-	}
-	k, err := kube.New(own, s.DialCluster, s.Mutated)
+	k, err := s.OwnAPI(v.Config, n)
 	if err != nil {
 		_ = v.Etcd.Close()
 		return diagnose.Cluster{}, err

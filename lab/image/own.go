@@ -2,12 +2,13 @@ package image
 
 import (
 	"context"
-	"k8slab/lab/event"
 	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"k8slab/lab/event"
 )
 
 // family is a part of the nodes whose programs cluster.yaml can take from elsewhere.

@@ -100,7 +100,7 @@ func toPod(p *corev1.Pod) Pod {
 		Ready:     ready,
 		Deleting:  p.DeletionTimestamp != nil,
 		UID:       string(p.UID),
-		Version:   version(p),
+		Version:   ImageVersion(p),
 		Missing:   missingImages(p),
 	}
 	if !ready && p.Status.Phase != corev1.PodSucceeded {
@@ -109,16 +109,17 @@ func toPod(p *corev1.Pod) Pod {
 	return pod
 }
 
-// version is that of the pod's first image, "" if its tag is none.
-func version(p *corev1.Pod) string {
+// ImageVersion is the version that the pod's first image is tagged with, "" if its tag is none. A tag has _ where a version has +.
+func ImageVersion(p *corev1.Pod) string {
 	if len(p.Spec.Containers) == 0 {
 		return ""
 	}
 	image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
-	if tag := image[strings.LastIndexByte(image, ':')+1:]; semver.IsValid(tag) {
-		return tag
+	tag := strings.ReplaceAll(image[strings.LastIndexByte(image, ':')+1:], "_", "+")
+	if !semver.IsValid(tag) {
+		return ""
 	}
-	return ""
+	return tag
 }
 
 // PodReason is the most telling reason why a pod is not ready: a container's failure, then the pod's own, then what it waits for.

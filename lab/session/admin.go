@@ -67,6 +67,15 @@ func (s *Session) OpenAdminWith(ctx context.Context, from config.Node, controlPl
 	return v, err
 }
 
+// OwnAPI opens the API server of a control plane itself, whoever has the virtual IP. The kubeconfig is an administrator's.
+func (s *Session) OwnAPI(kubeconfig []byte, n config.Node) (*kube.Client, error) {
+	own, err := kube.WithServer(kubeconfig, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
+	if err != nil {
+		return nil, err
+	}
+	return kube.New(own, s.DialCluster, s.Mutated)
+}
+
 // etcdAccess is how a control plane's API server reaches etcd.
 type etcdAccess struct {
 	external      []string // URLs, where etcd is not the control planes' own

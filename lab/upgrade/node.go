@@ -110,10 +110,7 @@ func (u *upgrade) replaceKubelet(ctx context.Context, n config.Node, step *event
 
 // drain drains the node. An API server that starts anew, as the only one does with its kubelet, cuts the connection: then it is drained again.
 func (u *upgrade) drain(ctx context.Context, n config.Node, step *event.Step) error {
-	once := func() error {
-		return errors.Join(u.Admin.Kube.Cordon(ctx, n.Name), u.Admin.Kube.Drain(ctx, n.Name, step.Progress))
-	}
-	err := once()
+	err := u.Admin.Kube.Drain(ctx, n.Name, step.Progress) // which cordons it
 	if _, late := errors.AsType[*wait.TimeoutError](err); err == nil || late {
 		return err
 	}
@@ -121,7 +118,7 @@ func (u *upgrade) drain(ctx context.Context, n config.Node, step *event.Step) er
 	if err := u.AwaitAPI(ctx); err != nil {
 		return err
 	}
-	return once()
+	return u.Admin.Kube.Drain(ctx, n.Name, step.Progress)
 }
 
 // awaitVersion waits until the node's kubelet has told its new version, which it does some seconds after it has started.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -106,8 +105,8 @@ func (u *upgrade) skew(ctx context.Context) (all []symptom.Finding, err error) {
 	return all, err
 }
 
-// removedAPIs are those that somebody still asks for and the version does not serve. Each API server counts for itself; that one gives no answer is
-// for the diagnosis.
+// removedAPIs are those that somebody still asks for and the version does not serve. Each API server counts for itself. The diagnosis
+// names one that does not answer.
 func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, _ error) {
 	apis, _ := session.FromEachNode(u.Cluster.ControlPlanes(), func(n config.Node) ([]kube.DeprecatedAPI, error) { return u.deprecatedAPIs(ctx, n) })
 	asked := slices.Concat(apis...)
@@ -123,11 +122,7 @@ func (u *upgrade) removedAPIs(ctx context.Context) (all []symptom.Finding, _ err
 
 // deprecatedAPIs are those that the node's own API server was asked for.
 func (u *upgrade) deprecatedAPIs(ctx context.Context, n config.Node) ([]kube.DeprecatedAPI, error) {
-	own, err := kube.WithServer(u.Admin.Config, "https://"+net.JoinHostPort(n.IP.String(), "6443"), "")
-	if err != nil {
-		return nil, err
-	}
-	server, err := kube.New(own, u.DialCluster, u.Mutated)
+	server, err := u.OwnAPI(u.Admin.Config, n)
 	if err != nil {
 		return nil, err
 	}

@@ -3,10 +3,10 @@ package validate
 import (
 	"context"
 	"fmt"
-	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/version"
+
+	"k8slab/lab/kube"
 )
 
 // How many minor versions a component may be behind the oldest API server; none may be ahead of it
@@ -97,18 +97,9 @@ func (c *Cluster) versions(ctx context.Context) ([]running, error) {
 	for _, component := range staticPods[:3] { // etcd has versions of its own
 		for _, node := range cp.nodes {
 			if pod := cp.pods[component][node]; pod != nil {
-				add(component, node, tag(pod))
+				add(component, node, kube.ImageVersion(pod))
 			}
 		}
 	}
 	return all, nil
-}
-
-// tag is the version that the image of the pod's first container is tagged with.
-func tag(p *corev1.Pod) string {
-	if len(p.Spec.Containers) == 0 {
-		return ""
-	}
-	image, _, _ := strings.Cut(p.Spec.Containers[0].Image, "@")
-	return image[strings.LastIndexByte(image, ':')+1:]
 }
